@@ -1,0 +1,1 @@
+"""The market: worlds, competitors, tournaments and their recorder."""

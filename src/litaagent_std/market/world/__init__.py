@@ -1,0 +1,1 @@
+"""The world of the SCML Standard league: one interface, two engines."""
