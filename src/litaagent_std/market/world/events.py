@@ -13,9 +13,9 @@ Order of the events:
     world_end
 
 Within a negotiation: one turn is an optional `on_response` (only when an offer was on the table) followed by
-an optional `on_offer` (only when a legal counter-offer was made). A turn in which a synchronous agent waits for
-its other partners is no event. `on_negotiation_end` follows the turn that ended the negotiation; when it ended
-in agreement, `on_contract` follows directly. Exogenous contracts are part of `DayStart`.
+an optional `on_offer` (only when a legal counter-offer was made). A turn in which a synchronous agent waits
+for its other partners is no event. `on_negotiation_end` follows the turn that ended the negotiation; when it
+ended in agreement, `on_contract` follows directly. Exogenous contracts are part of `DayStart`.
 
 Contracts are signed and executed in the order of their conclusion, exogenous ones first. scml keeps them in a
 set of objects with random ids, so that its own order, and the last bit of its trading prices, differ from run
