@@ -1,0 +1,1 @@
+"""apexrl: an on-policy reinforcement-learning engine with strictly synchronous collection."""

@@ -1,0 +1,1 @@
+"""hmasd: hierarchical multi-agent skill discovery with strictly synchronous on-policy training."""

@@ -1,0 +1,70 @@
+# Everything a developer or a user does, by name. `make help` lists the targets.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+BENCH_READY := $(VENV)/.bench-ready
+ARGS ?=
+export OMP_NUM_THREADS ?= 1
+export MPLBACKEND ?= Agg
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint format type layers deps pytest docs wheel clean verify-world
+
+help: ## list the targets
+	@grep -hE '^[a-zA-Z%_-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+
+setup: $(READY) ## make .venv with everything the project needs (does nothing when it is up to date)
+
+# scml-agents declares tensorflow and others that no Standard agent imports: it is installed without its dependencies.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else f"Python {sys.version.split()[0]} found, 3.11 or newer needed: make setup PYTHON=/path/to/python3.11")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[ray,dashboard,docs,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps scml-agents
+	@touch $@
+
+$(BENCH_READY): $(READY) benchmarks/requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps -r benchmarks/requirements.txt
+	@touch $@
+
+run: setup ## the main job end to end at a small scale
+	$(BIN)/lita demo $(ARGS)
+
+test: setup lint type layers deps docs pytest ## set-up, lint, types, layering, dependencies, docs, tests
+
+lint: setup ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: setup ## let ruff rewrite the files
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+type: setup ## mypy --strict on src
+	$(BIN)/mypy
+
+layers: setup ## import-linter: the layers of the architecture
+	$(BIN)/lint-imports --no-cache
+
+deps: setup ## unused or undeclared dependencies
+	$(BIN)/deptry src
+
+pytest: setup ## the tests, in parallel
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+docs: setup ## build the documentation; a warning is an error
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+
+wheel: setup ## build the wheel into dist/
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
+
+verify-world: setup ## the fast world against scml's own, contract by contract (ARGS="--configs 200")
+	$(BIN)/python -m litaagent_std.market.world.verify $(ARGS)
+
+bench-%: setup $(BENCH_READY) ## a benchmark: make bench-NAME [ARGS="--quick"]
+	$(BIN)/python -m benchmarks.$(subst -,_,$*) $(ARGS)
+
+clean: ## remove what can be made again
+	rm -rf $(VENV) dist build docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""Benchmarks: ``make bench-NAME`` runs ``benchmarks/NAME.py``."""

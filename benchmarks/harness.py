@@ -1,0 +1,184 @@
+"""The frame of every benchmark: options, resumable units of work, the table, the result file and the exit status.
+
+A benchmark is a module with a ``main`` like this one::
+
+    def main() -> int:
+        bench = Benchmark("engine", "Training speed beside Stable-Baselines3.", seeds=range(5))
+        for seed in bench.seeds:
+            speed = bench.unit(f"cartpole-{seed}", measure, seed=seed)["steps_per_cpu_second"]
+            ...
+        return bench.finish([Figure(name="CartPole-v1 x 8, ratio to SB3", value=2.4, unit="x", op=">=", goal=2.0)])
+
+A unit is computed once and kept in ``benchmarks/results/units/NAME/KEY.json`` together with its arguments and the commit
+that made it; the same command goes on where a killed one stopped, and finished units can be committed, so that a long
+benchmark can be spread over several runs. ``--quick`` is a small version that answers within three minutes; it keeps its
+results apart and never overwrites full ones.
+"""
+
+import argparse
+import json
+import operator
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from apexrl.runs.atomic import write_text_atomic
+
+RESULTS = Path(__file__).parent / "results"
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+    "==": operator.eq,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One measured number beside its goal; without a goal it is reported and cannot fail."""
+
+    name: str
+    value: float
+    unit: str = ""
+    op: str = ">="
+    goal: float | None = None
+    note: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the goal is met; a figure that is not a number never meets one."""
+        return self.goal is None or _COMPARE[self.op](self.value, self.goal)
+
+
+def current_commit() -> str:
+    """The commit of the working tree, with ``-dirty`` when source files differ from it."""
+    root = Path(__file__).parent.parent
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False).stdout.strip()
+
+    commit = git("rev-parse", "--short=12", "HEAD") or "unknown"
+    return f"{commit}-dirty" if git("status", "--porcelain", "--", "src", "benchmarks/*.py") else commit
+
+
+def machine() -> dict[str, str]:
+    """What the figures were measured on."""
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
+        model = names[0] if names else model
+    return {"cpu": model, "cores": str(os.cpu_count()), "python": platform.python_version()}
+
+
+@dataclass
+class Benchmark:
+    """A named benchmark: parses the common options, keeps finished units, writes and shows the result.
+
+    Attributes:
+        name: Name of the result file and of the make target.
+        description: Shown by ``--help``.
+        seeds: Seeds used, written into the result.
+        argv: Command line without the program; ``None`` takes it from the process.
+    """
+
+    name: str
+    description: str
+    seeds: Iterable[int] = ()
+    argv: Sequence[str] | None = None
+    add_options: Callable[[argparse.ArgumentParser], None] | None = None
+    options: argparse.Namespace = field(init=False)
+
+    def __post_init__(self) -> None:
+        parser = argparse.ArgumentParser(prog=f"make bench-{self.name.replace('_', '-')}", description=self.description)
+        parser.add_argument("--quick", action="store_true", help="a small version, within three minutes")
+        parser.add_argument("--fresh", action="store_true", help="compute every unit again")
+        if self.add_options:
+            self.add_options(parser)
+        self.options = parser.parse_args(self.argv)
+        self.seeds = list(self.seeds)
+
+    @property
+    def quick(self) -> bool:
+        """Whether the small version was asked for."""
+        return bool(self.options.quick)
+
+    @property
+    def label(self) -> str:
+        """Name of the result file without its ending."""
+        return f"{self.name}.quick" if self.quick else self.name
+
+    def unit(self, key: str, work: Callable[..., dict[str, Any]], **arguments: Any) -> dict[str, Any]:
+        """Compute one unit of work, or read it if the same unit with the same arguments was finished before.
+
+        Args:
+            key: Name of the unit, usable as a file name.
+            work: Computes the unit from ``arguments``; returns plain JSON values.
+            arguments: Plain JSON values; when they differ from the stored ones the unit is computed again.
+        """
+        kept = self.finished(key, **arguments)
+        if kept is not None:
+            return kept
+        result = work(**arguments)
+        record = {"commit": current_commit(), "arguments": arguments, "result": result}
+        path = self._unit_path(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text_atomic(path, json.dumps(record, indent=1, sort_keys=True) + "\n")
+        return result
+
+    def finished(self, key: str, **arguments: Any) -> dict[str, Any] | None:
+        """The stored result of a unit, or ``None`` when it has to be computed."""
+        path = self._unit_path(key)
+        if self.options.fresh or not path.exists():
+            return None
+        record: dict[str, Any] = json.loads(path.read_text())
+        if record["arguments"] != json.loads(json.dumps(arguments)):
+            return None
+        result: dict[str, Any] = record["result"]
+        return result
+
+    def finish(self, figures: Sequence[Figure], **details: Any) -> int:
+        """Write the result file, print the table, and give the exit status: 0 only when every goal is met."""
+        self._write(figures, details)
+        self._show(figures)
+        missed = [figure for figure in figures if not figure.ok]
+        if missed:
+            print(f"{len(missed)} of {len(figures)} figures miss their goal: {', '.join(f.name for f in missed)}", file=sys.stderr)
+        return 1 if missed else 0
+
+    def _unit_path(self, key: str) -> Path:
+        return RESULTS / "units" / self.label / f"{key}.json"
+
+    def _write(self, figures: Sequence[Figure], details: dict[str, Any]) -> None:
+        target = f"make bench-{self.name.replace('_', '-')}"
+        words = list(sys.argv[1:] if self.argv is None else self.argv)
+        record = {
+            "commit": current_commit(),
+            "command": f"{target} ARGS={shlex.quote(shlex.join(words))}" if words else target,
+            "seeds": self.seeds,
+            "machine": machine(),
+            "figures": [{**asdict(figure), "ok": figure.ok} for figure in figures],
+            **details,
+        }
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        write_text_atomic(RESULTS / f"{self.label}.json", json.dumps(record, indent=1) + "\n")
+
+    def _show(self, figures: Sequence[Figure]) -> None:
+        table = Table(title=f"bench-{self.label}")
+        for column in ("figure", "value", "goal", "", "note"):
+            table.add_column(column, justify="right" if column in {"value", "goal"} else "left")
+        for figure in figures:
+            goal = "–" if figure.goal is None else f"{figure.op} {figure.goal:g} {figure.unit}"
+            verdict = "" if figure.goal is None else ("ok" if figure.ok else "MISSED")
+            table.add_row(figure.name, f"{figure.value:.4g} {figure.unit}", goal, verdict, figure.note)
+        Console(width=None if sys.stdout.isatty() else 140).print(table)

@@ -1,0 +1,20 @@
+"""Configuration of the documentation build (``make docs``)."""
+
+import importlib.metadata
+
+project = "LitaAgent HRL-XF"
+author = "The LitaAgent developers"
+copyright = "2026, the LitaAgent developers"  # noqa: A001 - the name Sphinx reads
+release = importlib.metadata.version("litaagent")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_build"]
+myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
+myst_heading_anchors = 3
+autodoc_typehints = "description"
+autodoc_member_order = "bysource"
+nitpicky = False
+html_theme = "furo"
+html_title = project
+html_static_path: list[str] = []

@@ -1,0 +1,139 @@
+"""Configuration: frozen, validated dataclasses, read from defaults < YAML file < command-line flags.
+
+A configuration class is declared once and serves the library, the YAML file and the command line::
+
+    @configuration
+    class DemoConfig:
+        '''Train a small agent.'''
+
+        seed: int = 0
+        '''Seed of everything random.'''
+
+The docstring under a field becomes its help text; an unknown key or a value that breaks a rule is refused with a
+message that names the value, the rule and the way out.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, dataclass_transform
+
+import yaml
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as pydantic_dataclass
+
+from apexrl.runs.errors import ConfigurationError
+
+T = TypeVar("T")
+
+_STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+def configuration(cls: type[T]) -> type[T]:
+    """Make ``cls`` a frozen, keyword-only dataclass that validates its fields and refuses unknown ones."""
+    decorate: Callable[[type[T]], type[T]] = pydantic_dataclass(frozen=True, kw_only=True, config=_STRICT)
+    return decorate(cls)
+
+
+def explain(error: ValidationError, source: str) -> str:
+    """Turn a validation error into lines that name the key, the value and the rule."""
+    lines = [f"{source} does not fit {error.title}:"]
+    for item in error.errors():
+        key = ".".join(str(part) for part in item["loc"]) or "(whole)"
+        if item["type"] in {"unexpected_keyword_argument", "extra_forbidden"}:
+            lines.append(f"  {key}: unknown key; remove it or correct its spelling")
+        else:
+            lines.append(f"  {key}: got {item['input']!r}; {item['msg']}")
+    return "\n".join(lines)
+
+
+def from_mapping(cls: type[T], values: Mapping[str, Any], source: str = "the configuration") -> T:
+    """Build ``cls`` from plain values.
+
+    Args:
+        cls: A class declared with :func:`configuration`.
+        values: Field names and values, nested for nested configurations.
+        source: What to call the origin of the values in an error message.
+
+    Raises:
+        ConfigurationError: A key is unknown or a value breaks a rule.
+    """
+    try:
+        return TypeAdapter(cls).validate_python(dict(values))
+    except ValidationError as error:
+        known = ", ".join(field.name for field in dataclasses.fields(cls))  # type: ignore[arg-type]  # a dataclass by contract
+        raise ConfigurationError(f"{explain(error, source)}\n  known keys: {known}") from error
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML mapping.
+
+    Raises:
+        ConfigurationError: The file is missing, unreadable, not YAML or not a mapping.
+    """
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(
+            f"configuration file {str(path)!r} cannot be read ({error.strerror}); give the path of an existing YAML file"
+        ) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"configuration file {str(path)!r} is not valid YAML: {error}") from error
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ConfigurationError(
+            f"configuration file {str(path)!r} holds a {type(values).__name__}; it must be a mapping of option names to values"
+        )
+    return values
+
+
+def from_command_line(cls: type[T], arguments: Sequence[str], program: str) -> T:
+    """Build ``cls`` from defaults, then the file after ``--config``, then flags.
+
+    Args:
+        cls: A class declared with :func:`configuration`; its docstring heads the help page.
+        arguments: The command line without the program's name.
+        program: How the help page calls the command.
+
+    Raises:
+        ConfigurationError: The file or a value is not acceptable. Unknown flags exit with status 2, as usual.
+    """
+    import tyro  # only commands need it, and it is slow to import
+
+    path, flags = _split_config_flag(arguments)
+    default = from_mapping(cls, read_yaml(path), f"configuration file {str(path)!r}") if path else None
+    description = f"{(cls.__doc__ or '').strip()}\n\nOptions are read from defaults, then --config FILE.yaml, then flags."
+    keywords: dict[str, Any] = {} if default is None else {"default": default}
+    try:
+        result: T = tyro.cli(cls, args=flags, prog=program, description=description, **keywords)
+    except ValidationError as error:
+        raise ConfigurationError(explain(error, "the command line")) from error
+    return result
+
+
+def _split_config_flag(arguments: Sequence[str]) -> tuple[Path | None, list[str]]:
+    """Take ``--config FILE`` or ``--config=FILE`` out of the arguments."""
+    path: Path | None = None
+    rest: list[str] = []
+    waiting = iter(arguments)
+    for argument in waiting:
+        if argument == "--config":
+            value = next(waiting, None)
+            if value is None:
+                raise ConfigurationError("--config needs a value: the path of a YAML file")
+            path = Path(value)
+        elif argument.startswith("--config="):
+            path = Path(argument.removeprefix("--config="))
+        else:
+            rest.append(argument)
+    return path, rest
+
+
+def to_mapping(config: Any) -> dict[str, Any]:  # noqa: ANN401 - any configuration class
+    """The plain values of a configuration, ready for YAML or JSON; the inverse of :func:`from_mapping`."""
+    values = TypeAdapter(type(config)).dump_python(config, mode="json")
+    if not isinstance(values, dict):
+        raise TypeError(f"{type(config).__name__} is not a configuration class; declare it with @configuration")
+    return values

@@ -1,0 +1,74 @@
+"""``lita``: one command, a sub-command for each job.
+
+Only the sub-command that is asked for is imported, so that ``lita --help`` answers at once.
+"""
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+COMMANDS: dict[str, str] = {
+    "demo": "run the main job end to end at a small scale",
+    "info": "show versions, machine and optional features",
+    "checkpoint": "verify a checkpoint file or a folder of them, and show what is inside",
+}
+"""Name of each sub-command and the line that ``lita --help`` shows.
+
+The module of the same name implements it; `hmasd train` is `hmasd_train`, `new-agent` is `new_agent`."""
+
+_USAGE = """usage: lita COMMAND [OPTIONS]
+
+LitaAgent HRL-XF: hierarchical reinforcement learning for the ANAC Supply Chain Management League.
+
+commands:
+{commands}
+
+`lita COMMAND --help` explains a command. Every command reads its options from defaults,
+then from --config FILE.yaml, then from flags.
+"""
+
+
+def usage() -> str:
+    """The text of ``lita --help``."""
+    width = max(map(len, COMMANDS)) + 2
+    return _USAGE.format(commands="\n".join(f"  {name:<{width}}{line}" for name, line in COMMANDS.items()))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one sub-command; the return value is the exit status.
+
+    Each command module offers ``Config``, a configuration class, and ``run(config) -> int``.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in {"-h", "--help"}:
+        print(usage())
+        return 0
+    for length in (2, 1):  # `lita hmasd train` is found before `lita hmasd`
+        name = " ".join(words[:length])
+        if name in COMMANDS:
+            return _run(name, words[length:])
+    print(f"lita: there is no command {words[0]!r}; choose one of: {', '.join(COMMANDS)}", file=sys.stderr)
+    return 2
+
+
+def _run(name: str, options: list[str]) -> int:
+    from apexrl.configuration import from_command_line
+    from apexrl.runs.errors import UserFacingError
+
+    module = importlib.import_module(f"litaagent_std.cli.{name.replace('-', '_').replace(' ', '_')}")
+    try:
+        return int(module.run(from_command_line(module.Config, options, program=f"lita {name}")))
+    except UserFacingError as error:
+        print(f"lita {name}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"lita {name}: interrupted; run the same command again to go on", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output went away (`lita … | head`): nothing is left to say to anyone.
+        sys.stderr.close()
+        return 141
+
+
+if __name__ == "__main__":
+    sys.exit(main())
