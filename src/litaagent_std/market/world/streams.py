@@ -1,0 +1,222 @@
+"""Random streams of their own for the world and for every seat, switched in constant time.
+
+scml and its agents draw from two global generators, :mod:`random` and the legacy :mod:`numpy.random`.
+Shared like that, one agent's draw changes every other agent's luck, and what a framework draws changes
+everybody's. Here the two global generators become dispatchers: they hand every draw to the *active*
+:class:`Stream`. An engine activates the stream of a seat around each call of its agent::
+
+    previous = switch(stream)
+    try:
+        agent.step()
+    finally:
+        switch(previous)
+
+Switching is one assignment, and nested calls restore what was active before. While no world runs, the
+active stream is the pair of generators that Python and numpy started with, so everything outside worlds
+behaves as ever.
+
+Three more sources of randomness are tied to the active stream: ``random.Random()`` and
+``numpy.random.default_rng()`` (and every other numpy generator) created without a seed, and ``uuid.uuid4``.
+What asks for the operating system's entropy by name (``os.urandom``, ``secrets``, ``random.SystemRandom``)
+still gets it.
+
+The dispatchers are process-wide: at any moment one world runs per process. Use processes to run worlds in
+parallel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import secrets
+import sys
+import uuid
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from numpy.random import bit_generator, mtrand
+
+__all__ = ["Stream", "WorldStreams", "active", "install", "is_installed", "switch"]
+
+_SEED_BITS: Final = 128
+
+
+class Stream:
+    """One independent source of randomness: a ``Random``, a numpy ``RandomState`` and a source of seeds.
+
+    Attributes:
+        name: What the stream belongs to; part of its key.
+        python: Serves the functions of :mod:`random`.
+        numpy: Serves the legacy functions of :mod:`numpy.random`.
+        seeds: Seeds generators that are created without a seed, and makes identifiers. ``None`` asks the
+            operating system.
+    """
+
+    __slots__ = ("name", "numpy", "python", "seeds")
+
+    def __init__(
+        self, name: str, python: random.Random, numpy: np.random.RandomState, seeds: random.Random | None
+    ) -> None:
+        self.name = name
+        self.python = python
+        self.numpy = numpy
+        self.seeds = seeds
+
+    @classmethod
+    def from_key(cls, seed: int, name: str) -> Stream:
+        """Makes the stream that ``(seed, name)`` determines, on any machine and in any process."""
+
+        def number(part: str) -> int:
+            key = f"{seed}/{name}/{part}".encode()
+            return int.from_bytes(hashlib.blake2b(key, digest_size=_SEED_BITS // 8).digest(), "big")
+
+        legacy = np.random.RandomState(np.random.MT19937(np.random.SeedSequence(number("numpy"))))
+        return cls(name, random.Random(number("python")), legacy, random.Random(number("seeds")))
+
+    def __repr__(self) -> str:
+        return f"Stream({self.name!r})"
+
+
+class WorldStreams:
+    """The streams of one world: one for the world itself and one per seat.
+
+    A seat's stream depends on the world's seed and on the number of the seat alone, so replacing the agent
+    of one seat leaves the luck of all others as it was.
+
+    Args:
+        seed: The world's seed.
+        n_seats: The number of factories.
+    """
+
+    def __init__(self, seed: int, n_seats: int) -> None:
+        self.world = Stream.from_key(seed, "world")
+        self.seats = tuple(Stream.from_key(seed, f"seat/{index}") for index in range(n_seats))
+
+    def __getitem__(self, seat: int) -> Stream:
+        return self.seats[seat]
+
+
+class _DispatchingRandomState(np.random.RandomState):
+    """Stands in for numpy's global ``RandomState``; its methods are set on the instance."""
+
+
+_outside = Stream("outside any world", random._inst, mtrand._rand, None)
+_active: Stream = _outside
+_installed = False
+
+
+def switch(stream: Stream) -> Stream:
+    """Makes ``stream`` the active one and returns the one that was active before."""
+    global _active
+    previous = _active
+    _active = stream
+    return previous
+
+
+def active() -> Stream:
+    """Returns the active stream."""
+    return _active
+
+
+def is_installed() -> bool:
+    """Tells whether the global generators dispatch to the active stream."""
+    return _installed
+
+
+def install() -> None:
+    """Turns the global generators into dispatchers; calling it again does nothing.
+
+    ``from random import choice`` binds a function when a module is imported. Modules imported later bind
+    the dispatching functions; in modules imported earlier, globals that hold the original functions are
+    replaced.
+    """
+    global _installed
+    if _installed:
+        return
+    _installed = True
+    replaced: dict[int, tuple[Any, Any]] = {}  # by id of the original, which stays alive in here
+
+    def rebind(module: Any, name: str, replacement: Any) -> None:  # noqa: ANN401  # modules, functions
+        original = getattr(module, name)
+        replaced[id(original)] = (original, replacement)
+        setattr(module, name, replacement)
+
+    _install_python(rebind)
+    _install_numpy(rebind)
+    rebind(uuid, "uuid4", _uuid4)
+    _rebind_importers(replaced)
+
+
+def _install_python(rebind: Callable[[Any, str, Any], None]) -> None:
+    original = random._inst
+    names = [name for name, value in vars(random).items() if getattr(value, "__self__", None) is original]
+    dispatcher = random.Random(0)
+    for name in names:
+        function = _python_dispatch(name)
+        setattr(dispatcher, name, function)
+        rebind(random, name, function)
+    rebind(random, "_inst", dispatcher)
+    random.Random.seed = _seeded_by_stream(random.Random.seed)  # type: ignore[method-assign]  # this is the point
+
+
+def _install_numpy(rebind: Callable[[Any, str, Any], None]) -> None:
+    dispatcher = _DispatchingRandomState(0)
+    names = [name for name in dir(np.random.RandomState) if not name.startswith("_")]
+    for name in names:
+        setattr(dispatcher, name, _numpy_dispatch(name))
+    aliases = {"ranf": "random_sample", "sample": "random_sample"}
+    for name in (*names, *aliases):
+        for module in (mtrand, np.random):
+            if hasattr(module, name):
+                rebind(module, name, getattr(dispatcher, aliases.get(name, name)))
+    mtrand._rand = dispatcher
+    bit_generator.randbits = _randbits  # type: ignore[attr-defined]  # where numpy gets the entropy of unseeded generators
+
+
+def _python_dispatch(name: str) -> Callable[..., Any]:
+    def dispatch(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # as the function it stands for
+        return getattr(_active.python, name)(*args, **kwargs)
+
+    dispatch.__name__ = name
+    dispatch.__doc__ = getattr(random.Random, name).__doc__
+    return dispatch
+
+
+def _numpy_dispatch(name: str) -> Callable[..., Any]:
+    def dispatch(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # as the function it stands for
+        return getattr(_active.numpy, name)(*args, **kwargs)
+
+    dispatch.__name__ = name
+    dispatch.__doc__ = getattr(np.random.RandomState, name).__doc__
+    return dispatch
+
+
+def _seeded_by_stream(original: Callable[..., None]) -> Callable[..., None]:
+    def seed(self: random.Random, a: Any = None, version: int = 2) -> None:  # noqa: ANN401  # as random.Random.seed
+        if a is None and _active.seeds is not None:
+            a = _active.seeds.getrandbits(_SEED_BITS)
+        original(self, a, version)
+
+    seed.__doc__ = original.__doc__
+    return seed
+
+
+def _randbits(k: int) -> int:
+    return secrets.randbits(k) if _active.seeds is None else _active.seeds.getrandbits(k)
+
+
+def _uuid4() -> uuid.UUID:
+    """Generates a random UUID, from the active stream while a world runs."""
+    return uuid.UUID(int=_randbits(128), version=4)
+
+
+def _rebind_importers(replaced: dict[int, tuple[Any, Any]]) -> None:
+    for module in list(sys.modules.values()):
+        namespace = getattr(module, "__dict__", None)
+        if namespace is None or module in (random, mtrand, np.random, uuid):
+            continue
+        found = [(name, replaced[id(value)]) for name, value in namespace.items() if id(value) in replaced]
+        for name, (original, replacement) in found:
+            if namespace[name] is original:
+                namespace[name] = replacement
