@@ -1,0 +1,1 @@
+"""Algorithms: PPO (feed-forward and recurrent), MAPPO, BC and AWR, and the pure loss functions under them."""

@@ -1,0 +1,124 @@
+"""The mathematics of the objectives: pure functions of tensors, the equation beside the line.
+
+Notation: r = π_new(a|s) / π_old(a|s), A = advantage, R = value target, ε = clip range, β = temperature.
+Every mean may be weighted by a mask of 0 and 1; masked-out samples then count neither above nor below the line.
+"""
+
+import torch
+from torch import Tensor
+
+from apexrl.runs.errors import ConfigurationError
+
+
+def masked_mean(values: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Mean of ``values`` over the entries where ``mask`` is 1 (all entries without a mask).
+
+    An all-zero mask gives 0, not NaN.
+    """
+    if mask is None:
+        return values.mean()
+    weights = mask.to(values.dtype)
+    return (values * weights).sum() / weights.sum().clamp(min=1.0)  # Σ m·x / Σ m
+
+
+def ppo_surrogate(
+    log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, clip_range: float, mask: Tensor | None = None
+) -> Tensor:
+    """The clipped policy loss of PPO (Schulman et al., 2017, equation 7), to be minimised.
+
+    Args:
+        log_prob: log π_new(a|s), any shape.
+        old_log_prob: log π_old(a|s), the same shape.
+        advantage: A, the same shape.
+        clip_range: ε; raising it lets one update move the policy further.
+        mask: 1 where the sample counts.
+    """
+    ratio = torch.exp(log_prob - old_log_prob)  # r = π_new / π_old
+    clipped = torch.clamp(ratio, 1.0 - clip_range, 1.0 + clip_range)  # clip(r, 1−ε, 1+ε)
+    return -masked_mean(torch.minimum(ratio * advantage, clipped * advantage), mask)  # −E[min(r·A, clip(r)·A)]
+
+
+def squared_error(prediction: Tensor, target: Tensor, huber_delta: float | None = None) -> Tensor:
+    """½-free squared error e², or with ``huber_delta`` δ its robust form: e² for |e| ≤ δ, else 2δ|e| − δ²."""
+    error = prediction - target
+    if huber_delta is None:
+        return error.square()
+    size = error.abs()
+    quadratic = size.clamp(max=huber_delta)
+    return quadratic.square() + 2.0 * huber_delta * (size - quadratic)
+
+
+def value_loss(
+    value: Tensor,
+    target: Tensor,
+    old_value: Tensor | None = None,
+    clip_range: float | None = None,
+    mask: Tensor | None = None,
+    huber_delta: float | None = None,
+) -> Tensor:
+    """The critic's loss; with ``clip_range`` the larger of the clipped and the plain error **of each sample**.
+
+    Args:
+        value: V_new(s).
+        target: R.
+        old_value: V_old(s); needed when ``clip_range`` is given.
+        clip_range: ε; ``None`` turns clipping off. Raising it lets the critic move further in one update.
+        mask: 1 where the sample counts.
+        huber_delta: Errors beyond it count linearly; ``None`` squares all of them.
+    """
+    plain = squared_error(value, target, huber_delta)  # (V − R)²
+    if clip_range is None:
+        return masked_mean(plain, mask)
+    if old_value is None:
+        raise ConfigurationError(
+            f"value clipping with clip_range={clip_range} compares with the values of the rollout; pass old_value or set clip_range=None"
+        )
+    near = old_value + torch.clamp(value - old_value, -clip_range, clip_range)  # V_old + clip(V − V_old, ±ε)
+    return masked_mean(torch.maximum(plain, squared_error(near, target, huber_delta)), mask)  # E[max(·, ·)], not max of means
+
+
+def approximate_kl(log_prob: Tensor, old_log_prob: Tensor, mask: Tensor | None = None) -> Tensor:
+    """A non-negative, low-variance estimate of KL(π_old ‖ π_new) from samples of π_old: E[(r − 1) − log r]."""
+    log_ratio = log_prob - old_log_prob
+    return masked_mean(torch.expm1(log_ratio) - log_ratio, mask)
+
+
+def clip_fraction(log_prob: Tensor, old_log_prob: Tensor, clip_range: float, mask: Tensor | None = None) -> Tensor:
+    """The share of samples whose ratio left [1−ε, 1+ε]."""
+    ratio = torch.exp(log_prob - old_log_prob)
+    return masked_mean(((ratio - 1.0).abs() > clip_range).to(log_prob.dtype), mask)
+
+
+def explained_variance(prediction: Tensor, target: Tensor) -> Tensor:
+    """1 − Var(R − V) / Var(R): 1 is perfect, 0 is no better than a constant; 0 for a constant target."""
+    variance = target.var(unbiased=False)
+    residual = (target - prediction).var(unbiased=False)
+    return torch.where(variance > 0, 1.0 - residual / variance.clamp(min=torch.finfo(variance.dtype).tiny), torch.zeros_like(variance))
+
+
+def standardize(values: Tensor, mask: Tensor | None = None, epsilon: float = 1e-8) -> Tensor:
+    """(x − mean) / (std + ε) over the unmasked entries; a single value becomes 0."""
+    mean = masked_mean(values, mask)
+    variance = masked_mean((values - mean).square(), mask)
+    return (values - mean) / (variance.sqrt() + epsilon)
+
+
+def negative_log_likelihood(log_prob: Tensor, weight: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+    """Behaviour cloning: −E[w · log π(a|s)] over demonstrated actions; w = 1 without weights."""
+    weighted = log_prob if weight is None else weight * log_prob
+    return -masked_mean(weighted, mask)
+
+
+def awr_weights(advantage: Tensor, temperature: float, max_weight: float) -> Tensor:
+    """Advantage weights of AWR (Peng et al., 2019): min(exp(A / β), w_max).
+
+    Args:
+        advantage: A = R − V(s), any shape.
+        temperature: β; raising it makes all samples count more alike.
+        max_weight: w_max; raising it lets the best samples dominate a minibatch.
+    """
+    if temperature <= 0.0:
+        raise ConfigurationError(f"temperature={temperature} must be positive: weights are exp(advantage / temperature)")
+    # The clamp before exp keeps the gradient-free weight finite for any advantage.
+    limit = torch.log(torch.as_tensor(max_weight, dtype=advantage.dtype, device=advantage.device))
+    return torch.exp(torch.minimum(advantage / temperature, limit))  # min(exp(A/β), w_max)

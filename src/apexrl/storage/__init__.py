@@ -1,0 +1,1 @@
+"""What a rollout is kept in, and how advantages are computed from it."""
