@@ -1,0 +1,157 @@
+"""Base classes of policies and value functions.
+
+A custom network subclasses one of four classes and writes two methods, ``__init__`` and ``forward``:
+
+===================  ==========================================================  ============================
+class                ``forward``                                                 gives
+===================  ==========================================================  ============================
+`Actor`              ``(obs)``                                                   ``[*batch, head.num_inputs]``
+`Critic`             ``(obs)``                                                   ``[*batch]``
+`RecurrentActor`     ``(obs, state, episode_starts)``                            the same over time, new state
+`RecurrentCritic`    ``(obs, state, episode_starts)``                            the same over time, new state
+===================  ==========================================================  ============================
+
+Constructors take ``(observation_space, action_space, **cfg)`` for actors and ``(observation_space, **cfg)``
+for critics; ``actor_cfg`` and ``critic_cfg`` of the runners are these keyword arguments.
+"""
+
+from abc import ABC, abstractmethod
+from math import prod
+from typing import Any, ClassVar, Unpack
+
+import torch
+from gymnasium.spaces import Space
+from torch import Tensor, nn
+
+from apexrl.models.distributions import Distribution
+from apexrl.models.heads import ActionHead, GaussianOptions, make_action_head
+
+
+def flat_dim(space: Space[Any]) -> int:
+    """Number of values in one observation.
+
+    Raises:
+        TypeError: If the space has no single shape (Dict, Tuple, …).
+    """
+    if space.shape is None:
+        raise TypeError(f"{space} has no single shape. Flatten it first (GymVecEnv does so for Gymnasium envs).")
+    return prod(space.shape)
+
+
+class Policy(nn.Module):
+    """What feed-forward and recurrent actors have in common: the spaces and the action head.
+
+    Args:
+        observation_space: Space of one observation.
+        action_space: Space of one action.
+        **head_options: Keyword arguments of `apexrl.models.heads.GaussianHead` for Box actions.
+    """
+
+    is_recurrent: ClassVar[bool]
+
+    def __init__(
+        self, observation_space: Space[Any], action_space: Space[Any], **head_options: Unpack[GaussianOptions]
+    ) -> None:
+        super().__init__()
+        self.observation_space = observation_space
+        self.action_space = action_space
+        self.obs_dim = flat_dim(observation_space)
+        self.head: ActionHead = make_action_head(action_space, **head_options)
+
+
+class Actor(Policy, ABC):
+    """A feed-forward policy: write ``__init__`` and `forward`, the action space does the rest."""
+
+    is_recurrent = False
+
+    @abstractmethod
+    def forward(self, obs: Tensor) -> Tensor:
+        """Observations ``[*batch, *obs]`` to the head's inputs ``[*batch, self.head.num_inputs]``."""
+
+    def distribution(self, obs: Tensor, action_mask: Tensor | None = None) -> Distribution:
+        """The distribution over actions.
+
+        Args:
+            obs: ``[*batch, *obs]``.
+            action_mask: bool ``[*batch, n]``, True = legal; for discrete actions only.
+        """
+        return self.head.distribution(self.forward(obs), action_mask)
+
+
+class RecurrentActor(Policy, ABC):
+    """A policy with memory, evaluated over sequences ``[T, B, …]``; one step is a sequence of length 1."""
+
+    is_recurrent = True
+
+    @abstractmethod
+    def initial_state(self, batch_size: int) -> Tensor:
+        """Memory at the start of an episode, ``[batch_size, *state]``, on the module's device."""
+
+    @abstractmethod
+    def forward(self, obs: Tensor, state: Tensor, episode_starts: Tensor) -> tuple[Tensor, Tensor]:
+        """Run the memory over a sequence.
+
+        Args:
+            obs: ``[T, B, *obs]``.
+            state: Memory before the first step, ``[B, *state]``.
+            episode_starts: bool ``[T, B]``; True where ``obs[t]`` is the first of an episode: the memory is
+                reset *before* that step.
+
+        Returns:
+            The head's inputs ``[T, B, self.head.num_inputs]`` and the memory after the last step.
+        """
+
+    def distribution(
+        self, obs: Tensor, state: Tensor, episode_starts: Tensor, action_mask: Tensor | None = None
+    ) -> tuple[Distribution, Tensor]:
+        """The distribution over actions ``[T, B]`` and the memory after; arguments as in `forward`."""
+        outputs, state = self.forward(obs, state, episode_starts)
+        return self.head.distribution(outputs, action_mask), state
+
+
+class ValueFunction(nn.Module):
+    """What feed-forward and recurrent critics have in common.
+
+    Args:
+        observation_space: Space of what the critic sees (`VecEnv.critic_observation_space`).
+    """
+
+    is_recurrent: ClassVar[bool]
+
+    def __init__(self, observation_space: Space[Any]) -> None:
+        super().__init__()
+        self.observation_space = observation_space
+        self.obs_dim = flat_dim(observation_space)
+
+
+class Critic(ValueFunction, ABC):
+    """A feed-forward value function."""
+
+    is_recurrent = False
+
+    @abstractmethod
+    def forward(self, obs: Tensor) -> Tensor:
+        """Observations ``[*batch, *obs]`` to values ``[*batch]``."""
+
+
+class RecurrentCritic(ValueFunction, ABC):
+    """A value function with memory."""
+
+    is_recurrent = True
+
+    @abstractmethod
+    def initial_state(self, batch_size: int) -> Tensor:
+        """Memory at the start of an episode, ``[batch_size, *state]``, on the module's device."""
+
+    @abstractmethod
+    def forward(self, obs: Tensor, state: Tensor, episode_starts: Tensor) -> tuple[Tensor, Tensor]:
+        """Values ``[T, B]`` and the memory after the last step; arguments as in `RecurrentActor.forward`."""
+
+
+def flatten_batch(obs: Tensor, space: Space[Any]) -> Tensor:
+    """``[*batch, *obs]`` to float ``[*batch, prod(obs)]``."""
+    shape = space.shape
+    assert shape is not None  # flat_dim refused such spaces at construction
+    if len(shape) != 1:
+        obs = obs.reshape(*obs.shape[: obs.dim() - len(shape)], -1)
+    return obs if obs.is_floating_point() else obs.to(torch.get_default_dtype())

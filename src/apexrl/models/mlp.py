@@ -1,0 +1,219 @@
+"""Fully connected networks."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+from gymnasium.spaces import Box, Space
+from torch import Tensor, nn
+
+from apexrl.models.base import Actor, Critic, flatten_batch
+from apexrl.models.heads import GaussianOptions
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "tanh": nn.Tanh,
+    "relu": nn.ReLU,
+    "elu": nn.ELU,
+    "gelu": nn.GELU,
+    "silu": nn.SiLU,
+    "leaky_relu": nn.LeakyReLU,
+    "softplus": nn.Softplus,
+    "sigmoid": nn.Sigmoid,
+    "identity": nn.Identity,
+}
+
+
+def make_activation(activation: str | type[nn.Module]) -> nn.Module:
+    """An activation from its name (see `ACTIVATIONS`) or its class.
+
+    Raises:
+        ValueError: If the name is unknown.
+    """
+    if not isinstance(activation, str):
+        return activation()
+    try:
+        return ACTIVATIONS[activation.lower()]()
+    except KeyError:
+        raise ValueError(
+            f"Unknown activation {activation!r}: use one of {sorted(ACTIVATIONS)} or an nn.Module class."
+        ) from None
+
+
+def orthogonal_linear(in_features: int, out_features: int, gain: float) -> nn.Linear:
+    """A linear layer with orthogonal weights of the given gain and zero bias."""
+    layer = nn.Linear(in_features, out_features)
+    nn.init.orthogonal_(layer.weight, gain)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def make_mlp(
+    input_dim: int,
+    hidden_dims: Sequence[int],
+    output_dim: int | None,
+    *,
+    activation: str | type[nn.Module] = "tanh",
+    output_gain: float = 1.0,
+    layer_norm: bool = False,
+) -> nn.Sequential:
+    """Linear layers with activations between them, orthogonal with gain √2 (hidden) and `output_gain` (last).
+
+    Args:
+        input_dim: Number of inputs.
+        hidden_dims: Width of each hidden layer.
+        output_dim: Number of outputs; None ends after the last hidden activation.
+        activation: Name or class.
+        output_gain: Gain of the last layer; small values make the first policy nearly uniform.
+        layer_norm: Normalise each hidden layer before its activation.
+
+    Raises:
+        ValueError: If a width is not positive.
+    """
+    if any(width <= 0 for width in hidden_dims):
+        raise ValueError(f"hidden_dims must be positive, got {list(hidden_dims)}.")
+    layers: list[nn.Module] = []
+    width = input_dim
+    for hidden in hidden_dims:
+        layers.append(orthogonal_linear(width, hidden, math.sqrt(2.0)))
+        if layer_norm:
+            layers.append(nn.LayerNorm(hidden))
+        layers.append(make_activation(activation))
+        width = hidden
+    if output_dim is not None:
+        layers.append(orthogonal_linear(width, output_dim, output_gain))
+    return nn.Sequential(*layers)
+
+
+class _MLPPolicy(Actor):
+    """The network that both MLP actors share."""
+
+    def __init__(
+        self,
+        observation_space: Space[Any],
+        action_space: Space[Any],
+        *,
+        hidden_dims: Sequence[int] = (64, 64),
+        activation: str | type[nn.Module] = "tanh",
+        layer_norm: bool = False,
+        **head_options: Unpack[GaussianOptions],
+    ) -> None:
+        super().__init__(observation_space, action_space, **head_options)
+        self.net = make_mlp(
+            self.obs_dim,
+            hidden_dims,
+            self.head.num_inputs,
+            activation=activation,
+            output_gain=0.01,
+            layer_norm=layer_norm,
+        )
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """Observations ``[*batch, *obs]`` to the head's inputs."""
+        out: Tensor = self.net(flatten_batch(obs, self.observation_space))
+        return out
+
+
+class MLPActor(_MLPPolicy):
+    """A Gaussian policy for continuous actions.
+
+    Args:
+        observation_space: Space of one observation; flattened.
+        action_space: One-dimensional Box.
+        hidden_dims: Width of each hidden layer.
+        activation: Name or class.
+        layer_norm: Normalise hidden layers.
+        log_std_init: Initial log σ.
+        state_dependent_std: Let the network give σ.
+        squash: Keep actions inside the bounds by tanh.
+
+    Raises:
+        TypeError: If the action space is discrete.
+    """
+
+    def __init__(
+        self,
+        observation_space: Space[Any],
+        action_space: Space[Any],
+        *,
+        hidden_dims: Sequence[int] = (64, 64),
+        activation: str | type[nn.Module] = "tanh",
+        layer_norm: bool = False,
+        log_std_init: float = 0.0,
+        state_dependent_std: bool = False,
+        squash: bool = False,
+    ) -> None:
+        if not isinstance(action_space, Box):
+            raise TypeError(
+                f"MLPActor is for continuous (Box) actions, got {action_space}. Use MLPDiscreteActor for discrete ones."
+            )
+        super().__init__(
+            observation_space,
+            action_space,
+            hidden_dims=hidden_dims,
+            activation=activation,
+            layer_norm=layer_norm,
+            log_std_init=log_std_init,
+            state_dependent_std=state_dependent_std,
+            squash=squash,
+        )
+
+
+class MLPDiscreteActor(_MLPPolicy):
+    """A categorical policy for Discrete, MultiDiscrete and MultiBinary actions, with optional action masks.
+
+    Args:
+        observation_space: Space of one observation; flattened.
+        action_space: Discrete, MultiDiscrete or MultiBinary.
+        hidden_dims: Width of each hidden layer.
+        activation: Name or class.
+        layer_norm: Normalise hidden layers.
+
+    Raises:
+        TypeError: If the action space is continuous.
+    """
+
+    def __init__(
+        self,
+        observation_space: Space[Any],
+        action_space: Space[Any],
+        *,
+        hidden_dims: Sequence[int] = (64, 64),
+        activation: str | type[nn.Module] = "tanh",
+        layer_norm: bool = False,
+    ) -> None:
+        if isinstance(action_space, Box):
+            raise TypeError(f"MLPDiscreteActor is for discrete actions, got {action_space}. Use MLPActor for Box.")
+        super().__init__(
+            observation_space,
+            action_space,
+            hidden_dims=hidden_dims,
+            activation=activation,
+            layer_norm=layer_norm,
+        )
+
+
+class MLPCritic(Critic):
+    """A value function.
+
+    Args:
+        observation_space: Space of what the critic sees; flattened.
+        hidden_dims: Width of each hidden layer.
+        activation: Name or class.
+        layer_norm: Normalise hidden layers.
+    """
+
+    def __init__(
+        self,
+        observation_space: Space[Any],
+        *,
+        hidden_dims: Sequence[int] = (64, 64),
+        activation: str | type[nn.Module] = "tanh",
+        layer_norm: bool = False,
+    ) -> None:
+        super().__init__(observation_space)
+        self.net = make_mlp(self.obs_dim, hidden_dims, 1, activation=activation, layer_norm=layer_norm)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """Observations ``[*batch, *obs]`` to values ``[*batch]``."""
+        out: Tensor = self.net(flatten_batch(obs, self.observation_space))
+        return out.squeeze(-1)
