@@ -5,14 +5,14 @@ A benchmark is a module with a ``main`` like this one::
     def main() -> int:
         bench = Benchmark("engine", "Training speed beside Stable-Baselines3.", seeds=range(5))
         for seed in bench.seeds:
-            speed = bench.unit(f"cartpole-{seed}", measure, seed=seed)["steps_per_cpu_second"]
+            speed = bench.unit(f"cartpole-{seed}", measure, seed=seed)["speed"]
             ...
-        return bench.finish([Figure(name="CartPole-v1 x 8, ratio to SB3", value=2.4, unit="x", op=">=", goal=2.0)])
+        return bench.finish([Figure(name="CartPole-v1, ratio to SB3", value=ratio, unit="x", op=">=", goal=2.0)])
 
-A unit is computed once and kept in ``benchmarks/results/units/NAME/KEY.json`` together with its arguments and the commit
-that made it; the same command goes on where a killed one stopped, and finished units can be committed, so that a long
-benchmark can be spread over several runs. ``--quick`` is a small version that answers within three minutes; it keeps its
-results apart and never overwrites full ones.
+A unit is computed once and kept in ``benchmarks/results/units/NAME/KEY.json`` together with its arguments and the
+commit that made it; the same command goes on where a killed one stopped, and finished units can be committed, so that
+a long benchmark can be spread over several runs. ``--quick`` is a small version that answers within three minutes; it
+keeps its results apart and never overwrites full ones.
 """
 
 import argparse
@@ -31,7 +31,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from apexrl.runs.atomic import write_text_atomic
+from apexrl.runs.atomic import write_json
+
+JsonValue = None | bool | int | float | str | list[Any] | dict[str, Any]
+"""What a unit takes and returns: plain values that JSON can hold."""
 
 RESULTS = Path(__file__).parent / "results"
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
@@ -76,8 +79,8 @@ def machine() -> dict[str, str]:
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
-        names = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
-        model = names[0] if names else model
+        lines = cpuinfo.read_text().splitlines()
+        model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), model)
     return {"cpu": model, "cores": str(os.cpu_count()), "python": platform.python_version()}
 
 
@@ -118,7 +121,7 @@ class Benchmark:
         """Name of the result file without its ending."""
         return f"{self.name}.quick" if self.quick else self.name
 
-    def unit(self, key: str, work: Callable[..., dict[str, Any]], **arguments: Any) -> dict[str, Any]:
+    def unit(self, key: str, work: Callable[..., dict[str, Any]], **arguments: JsonValue) -> dict[str, Any]:
         """Compute one unit of work, or read it if the same unit with the same arguments was finished before.
 
         Args:
@@ -133,10 +136,10 @@ class Benchmark:
         record = {"commit": current_commit(), "arguments": arguments, "result": result}
         path = self._unit_path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_text_atomic(path, json.dumps(record, indent=1, sort_keys=True) + "\n")
+        write_json(path, record)
         return result
 
-    def finished(self, key: str, **arguments: Any) -> dict[str, Any] | None:
+    def finished(self, key: str, **arguments: JsonValue) -> dict[str, Any] | None:
         """The stored result of a unit, or ``None`` when it has to be computed."""
         path = self._unit_path(key)
         if self.options.fresh or not path.exists():
@@ -147,13 +150,14 @@ class Benchmark:
         result: dict[str, Any] = record["result"]
         return result
 
-    def finish(self, figures: Sequence[Figure], **details: Any) -> int:
+    def finish(self, figures: Sequence[Figure], **details: JsonValue) -> int:
         """Write the result file, print the table, and give the exit status: 0 only when every goal is met."""
         self._write(figures, details)
         self._show(figures)
         missed = [figure for figure in figures if not figure.ok]
         if missed:
-            print(f"{len(missed)} of {len(figures)} figures miss their goal: {', '.join(f.name for f in missed)}", file=sys.stderr)
+            names = ", ".join(figure.name for figure in missed)
+            print(f"{len(missed)} of {len(figures)} figures miss their goal: {names}", file=sys.stderr)
         return 1 if missed else 0
 
     def _unit_path(self, key: str) -> Path:
@@ -171,7 +175,7 @@ class Benchmark:
             **details,
         }
         RESULTS.mkdir(parents=True, exist_ok=True)
-        write_text_atomic(RESULTS / f"{self.label}.json", json.dumps(record, indent=1) + "\n")
+        write_json(RESULTS / f"{self.label}.json", record)
 
     def _show(self, figures: Sequence[Figure]) -> None:
         table = Table(title=f"bench-{self.label}")

@@ -4,7 +4,7 @@ import importlib.metadata
 
 project = "LitaAgent HRL-XF"
 author = "The LitaAgent developers"
-copyright = "2026, the LitaAgent developers"  # noqa: A001 - the name Sphinx reads
+copyright = "2026, the LitaAgent developers"
 release = importlib.metadata.version("litaagent")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]

@@ -18,9 +18,8 @@ def main() -> None:
         if line and not line.startswith("#")
     }
     skipped = {"litaagent", "pip", *benchmark_only}
-    pins = {
-        re.sub(r"[-_.]+", "-", dist.name).lower(): dist.version.split("+")[0] for dist in importlib.metadata.distributions()
-    }
+    installed = importlib.metadata.distributions()
+    pins = {re.sub(r"[-_.]+", "-", dist.name).lower(): dist.version.split("+")[0] for dist in installed}
     lines = [f"{name}=={version}\n" for name, version in sorted(pins.items()) if name not in skipped]
     _TARGET.write_text(_HEADER + "".join(lines))
 

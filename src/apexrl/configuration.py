@@ -13,7 +13,6 @@ The docstring under a field becomes its help text; an unknown key or a value tha
 message that names the value, the rule and the way out.
 """
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, dataclass_transform
@@ -22,11 +21,17 @@ import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from apexrl.runs.errors import ConfigurationError
+from apexrl.runs.errors import UserFacingError
 
 T = TypeVar("T")
 
+_WAY_OUT = "See the known names with --help, and correct the entry or remove it"
+
 _STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+
+class ConfigurationError(UserFacingError, ValueError):
+    """A configuration file, key or value is not acceptable."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -36,16 +41,16 @@ def configuration(cls: type[T]) -> type[T]:
     return decorate(cls)
 
 
-def explain(error: ValidationError, source: str) -> str:
-    """Turn a validation error into lines that name the key, the value and the rule."""
-    lines = [f"{source} does not fit {error.title}:"]
+def _refusal(error: ValidationError, source: str) -> ConfigurationError:
+    """Turn a validation error into one that names each key, its value and the rule it breaks."""
+    problems = []
     for item in error.errors():
         key = ".".join(str(part) for part in item["loc"]) or "(whole)"
         if item["type"] in {"unexpected_keyword_argument", "extra_forbidden"}:
-            lines.append(f"  {key}: unknown key; remove it or correct its spelling")
+            problems.append(f"{key}: unknown key")
         else:
-            lines.append(f"  {key}: got {item['input']!r}; {item['msg']}")
-    return "\n".join(lines)
+            problems.append(f"{key}: got {item['input']!r}; {item['msg']}")
+    return ConfigurationError(f"{source} is not acceptable", "; ".join(problems), _WAY_OUT)
 
 
 def from_mapping(cls: type[T], values: Mapping[str, Any], source: str = "the configuration") -> T:
@@ -62,8 +67,7 @@ def from_mapping(cls: type[T], values: Mapping[str, Any], source: str = "the con
     try:
         return TypeAdapter(cls).validate_python(dict(values))
     except ValidationError as error:
-        known = ", ".join(field.name for field in dataclasses.fields(cls))  # type: ignore[arg-type]  # a dataclass by contract
-        raise ConfigurationError(f"{explain(error, source)}\n  known keys: {known}") from error
+        raise _refusal(error, source) from error
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -72,20 +76,18 @@ def read_yaml(path: Path) -> dict[str, Any]:
     Raises:
         ConfigurationError: The file is missing, unreadable, not YAML or not a mapping.
     """
+    name = f"configuration file {str(path)!r}"
+    rule, way_out = "It must be a YAML mapping of option names to values", "Correct the file or name another one"
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigurationError(
-            f"configuration file {str(path)!r} cannot be read ({error.strerror}); give the path of an existing YAML file"
-        ) from error
+        raise ConfigurationError(f"{name} cannot be read: {error.strerror}", rule, way_out) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"configuration file {str(path)!r} is not valid YAML: {error}") from error
+        raise ConfigurationError(f"{name} is not valid YAML: {error}", rule, way_out) from error
     if values is None:
         return {}
     if not isinstance(values, dict):
-        raise ConfigurationError(
-            f"configuration file {str(path)!r} holds a {type(values).__name__}; it must be a mapping of option names to values"
-        )
+        raise ConfigurationError(f"{name} holds a {type(values).__name__}", rule, way_out)
     return values
 
 
@@ -104,12 +106,12 @@ def from_command_line(cls: type[T], arguments: Sequence[str], program: str) -> T
 
     path, flags = _split_config_flag(arguments)
     default = from_mapping(cls, read_yaml(path), f"configuration file {str(path)!r}") if path else None
-    description = f"{(cls.__doc__ or '').strip()}\n\nOptions are read from defaults, then --config FILE.yaml, then flags."
+    description = f"{(cls.__doc__ or '').strip()}\n\nOptions come from defaults, then --config FILE.yaml, then flags."
     keywords: dict[str, Any] = {} if default is None else {"default": default}
     try:
         result: T = tyro.cli(cls, args=flags, prog=program, description=description, **keywords)
     except ValidationError as error:
-        raise ConfigurationError(explain(error, "the command line")) from error
+        raise _refusal(error, "the command line") from error
     return result
 
 
@@ -122,7 +124,9 @@ def _split_config_flag(arguments: Sequence[str]) -> tuple[Path | None, list[str]
         if argument == "--config":
             value = next(waiting, None)
             if value is None:
-                raise ConfigurationError("--config needs a value: the path of a YAML file")
+                raise ConfigurationError(
+                    "--config has no value", "It needs the path of a YAML file", "Write --config FILE.yaml"
+                )
             path = Path(value)
         elif argument.startswith("--config="):
             path = Path(argument.removeprefix("--config="))

@@ -1,0 +1,52 @@
+"""Every Python and bash block of the documentation runs, in order, in one namespace per page."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").glob("**/*.md")])
+BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+CONTINUED = re.compile(r"\\\n\s*")
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [body for kind, body in BLOCK.findall(page.read_text(encoding="utf-8")) if kind == language]
+
+
+def environment() -> dict[str, str]:
+    return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "MPLBACKEND": "Agg"}
+
+
+def run(words: list[str], folder: Path) -> None:
+    options = {"capture_output": True, "text": True, "check": False}
+    done = subprocess.run(words, cwd=folder, env=environment(), timeout=280, **options)
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: str(p.relative_to(ROOT)))
+def test_python_blocks_run(page: Path, tmp_path: Path) -> None:
+    script = tmp_path / "page.py"
+    # Spawned workers import the page again, so its code stands behind the usual guard.
+    body = "\n".join(blocks(page, "python"))
+    indented = "".join(f"    {line}" if line.strip() else line for line in body.splitlines(keepends=True))
+    script.write_text(f'if __name__ == "__main__":\n{indented}\n')
+    run([sys.executable, str(script)], tmp_path)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "bash")], ids=lambda p: str(p.relative_to(ROOT)))
+def test_bash_blocks_run(page: Path, tmp_path: Path) -> None:
+    """Commands run in an empty folder; for ``make`` it is checked that the target exists and what it would call."""
+    for block in blocks(page, "bash"):
+        for line in CONTINUED.sub("", block).splitlines():
+            command = line.split("  #")[0].strip()
+            if not command or command.startswith("#"):
+                continue
+            if command.startswith("make "):
+                run(["make", "--dry-run", "-C", str(ROOT), *command.split()[1:]], tmp_path)
+            else:
+                run(["bash", "-euc", command], tmp_path)
