@@ -17,6 +17,7 @@ keeps its results apart and never overwrites full ones.
 
 import argparse
 import json
+import math
 import operator
 import os
 import platform
@@ -61,6 +62,11 @@ class Figure:
     def ok(self) -> bool:
         """Whether the goal is met; a figure that is not a number never meets one."""
         return self.goal is None or _COMPARE[self.op](self.value, self.goal)
+
+
+def _plain(figure: Figure) -> dict[str, Any]:
+    """A figure as JSON holds it, which has no NaN and no infinity."""
+    return {**asdict(figure), "value": figure.value if math.isfinite(figure.value) else None, "ok": figure.ok}
 
 
 def current_commit() -> str:
@@ -171,7 +177,7 @@ class Benchmark:
             "command": f"{target} ARGS={shlex.quote(shlex.join(words))}" if words else target,
             "seeds": self.seeds,
             "machine": machine(),
-            "figures": [{**asdict(figure), "ok": figure.ok} for figure in figures],
+            "figures": [_plain(figure) for figure in figures],
             **details,
         }
         RESULTS.mkdir(parents=True, exist_ok=True)
