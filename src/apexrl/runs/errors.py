@@ -1,9 +1,77 @@
-"""Errors that a user can act on: each message names the value, the rule and the way out."""
+"""Errors meant for the person at the keyboard: the value, the rule and the way out."""
+
+from __future__ import annotations
 
 
 class UserFacingError(Exception):
-    """Something a user did or met that a message explains fully; commands print it without a traceback."""
+    """A fault whose message alone is enough to act on.
+
+    Commands print ``str(error)`` without a traceback and leave with a non-zero exit code.
+
+    Attributes:
+        value: What was found, including the name of the file, flag or field.
+        rule: What is required instead; empty if ``value`` says it all.
+        way_out: What to do about it; empty if ``value`` says it all.
+    """
+
+    def __init__(self, value: str, rule: str = "", way_out: str = "") -> None:
+        super().__init__(value, rule, way_out)
+        self.value = value
+        self.rule = rule
+        self.way_out = way_out
+
+    def __str__(self) -> str:
+        sentences = [part.rstrip(".") for part in (self.value, self.rule, self.way_out) if part]
+        return " ".join(f"{part[:1].upper()}{part[1:]}." for part in sentences)
 
 
 class ConfigurationError(UserFacingError, ValueError):
     """A configuration key or value is not acceptable."""
+
+
+class WriteFailedError(UserFacingError):
+    """A file could not be written; whatever stood under its name before is untouched."""
+
+
+class DiskFullError(WriteFailedError):
+    """The disk, the quota or the limit on file sizes is exhausted."""
+
+
+class UnwritableError(WriteFailedError):
+    """The folder does not exist, is not a folder, or may not be written."""
+
+
+class NotPlainError(UserFacingError):
+    """A configuration or a checkpoint holds a value that cannot be stored faithfully."""
+
+
+class CheckpointMissingError(UserFacingError):
+    """There is no checkpoint under the given name."""
+
+
+class CheckpointDamagedError(UserFacingError):
+    """The checksum of a checkpoint does not match its content, or there is none."""
+
+
+class SchemaMismatchError(UserFacingError):
+    """A checkpoint was written under another schema than the one that reads it."""
+
+
+class RngMismatchError(UserFacingError):
+    """A stored random-number state does not fit the generator it should go into."""
+
+
+class ConfigMismatchError(UserFacingError):
+    """A run is asked to go on under another configuration than it was started with."""
+
+
+class RunLockedError(UserFacingError):
+    """Another process is writing this run."""
+
+
+class RunDirError(UserFacingError):
+    """A folder is not the run directory that it should be."""
+
+
+class MetricError(UserFacingError):
+    """A metric has an impossible name, value or step, or its file is damaged."""

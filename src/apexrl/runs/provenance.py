@@ -1,0 +1,69 @@
+"""What a run was made with: package versions, platform, git commit."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+DISTRIBUTION = "litaagent"
+
+
+def package_versions(distribution: str = DISTRIBUTION) -> dict[str, str]:
+    """Versions of Python, of a distribution and of everything it requires that is installed.
+
+    Args:
+        distribution: The distribution to ask; one that is not installed contributes nothing.
+    """
+    versions = {"python": platform.python_version()}
+    try:
+        required = metadata.requires(distribution) or []
+    except metadata.PackageNotFoundError:
+        return versions
+    names = {distribution} | {re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0] for line in required}
+    for name in sorted(names):
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue  # an extra that is not installed
+    return versions
+
+
+def git_commit(source: Path | None = None) -> str | None:
+    """The commit that holds a source file, with ``-dirty`` if tracked files were changed since.
+
+    Args:
+        source: A file of the code that runs; this package by default.
+
+    Returns:
+        None without git, outside a repository, or if the repository does not track the file (an installed
+        package in an ignored folder).
+    """
+    file = Path(source or __file__).resolve()
+    if _git(file, "ls-files", "--error-unmatch", "--", file.name) is None:
+        return None
+    commit = _git(file, "rev-parse", "HEAD")
+    if commit is None:
+        return None
+    changes = _git(file, "status", "--porcelain", "--untracked-files=no")
+    return f"{commit}-dirty" if changes else commit
+
+
+def _git(file: Path, *arguments: str) -> str | None:
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}  # looking must not disturb a concurrent git
+    try:
+        result = subprocess.run(
+            ["git", *arguments],
+            cwd=file.parent,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return result.stdout.strip()

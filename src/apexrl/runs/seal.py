@@ -1,0 +1,65 @@
+"""The checksum inside a checkpoint file.
+
+``torch.save`` writes a zip archive, and a zip archive may end with a comment. The seal is that comment::
+
+    apexrl-seal sha256=<64 lower-case hexadecimal digits>
+
+The digest covers every byte before it, the words ``apexrl-seal sha256=`` included. So the file stays one
+that ``torch.load`` opens directly, one rename makes content and checksum visible together, and a change of
+any bit anywhere is found.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+
+from apexrl.runs.errors import CheckpointDamagedError
+
+_LABEL = b"apexrl-seal sha256="
+_DIGEST_LENGTH = 64
+_COMMENT_LENGTH = struct.pack("<H", len(_LABEL) + _DIGEST_LENGTH)
+_END_RECORD = b"PK\x05\x06"  # opens a zip's last record, which is 22 bytes long when there is no comment
+
+
+def seal(archive: bytes) -> bytes:
+    """Append the seal to a zip archive that has no comment yet.
+
+    Args:
+        archive: What ``torch.save`` wrote.
+
+    Returns:
+        The archive with its seal, still a valid zip archive.
+    """
+    if archive[-22:-18] != _END_RECORD or archive[-2:] != b"\x00\x00":
+        raise ValueError("only a zip archive without a comment can be sealed")
+    body = archive[:-2] + _COMMENT_LENGTH + _LABEL
+    return body + hashlib.sha256(body).hexdigest().encode()
+
+
+def verify(data: bytes, source: str) -> None:
+    """Check the seal of a file's content.
+
+    Args:
+        data: The whole file.
+        source: The name to put into the error.
+
+    Raises:
+        CheckpointDamagedError: If the seal is missing or does not match.
+    """
+    body, digest = data[:-_DIGEST_LENGTH], data[-_DIGEST_LENGTH:]
+    way_out = "use another checkpoint, or write this one again"
+    if not body.endswith(_COMMENT_LENGTH + _LABEL):
+        raise CheckpointDamagedError(
+            f"checkpoint {source!r} ({len(data)} bytes) does not end with a seal: it is cut short, "
+            "damaged, or was not written by apexrl",
+            "a checkpoint ends with the SHA-256 digest of its content",
+            way_out,
+        )
+    actual = hashlib.sha256(body).hexdigest().encode()
+    if actual != digest:
+        raise CheckpointDamagedError(
+            f"checkpoint {source!r} is damaged: its seal is {digest[:12]!r}…, its content gives {actual[:12]!r}…",
+            "the SHA-256 digest of the content must equal the seal",
+            way_out,
+        )
