@@ -1,0 +1,1 @@
+"""The agent's mind: observation, four layers and the brain that joins them (stdlib and numpy only)."""
