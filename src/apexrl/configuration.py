@@ -50,7 +50,7 @@ def _refusal(error: ValidationError, source: str) -> ConfigurationError:
             problems.append(f"{key}: unknown key")
         else:
             problems.append(f"{key}: got {item['input']!r}; {item['msg']}")
-    return ConfigurationError(f"{source} is not acceptable", "; ".join(problems), _WAY_OUT)
+    return ConfigurationError(f"{source} is not acceptable", f"It breaks a rule at {'; '.join(problems)}", _WAY_OUT)
 
 
 def from_mapping(cls: type[T], values: Mapping[str, Any], source: str = "the configuration") -> T:
