@@ -12,7 +12,7 @@ import math
 import os
 import pickle
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -211,6 +211,7 @@ class CheckpointStore:
         pattern: The file name, with ``{step}`` in it once, such as ``l2_bc_epoch{step}.ckpt.pt``.
         config: The resolved configuration to put into every checkpoint.
         retention: Which checkpoints stay.
+        before_save: Called before each save, so that what belongs to a step is on disk before its checkpoint.
     """
 
     def __init__(
@@ -221,6 +222,7 @@ class CheckpointStore:
         pattern: str = "checkpoint_{step}.pt",
         config: Any = None,  # noqa: ANN401 - any configuration object
         retention: Retention | None = None,
+        before_save: Callable[[], None] | None = None,
     ) -> None:
         parts = pattern.split("{step}")
         if len(parts) != 2 or "/" in pattern:
@@ -228,6 +230,7 @@ class CheckpointStore:
         self.folder = Path(folder)
         self.schema = schema
         self.retention = retention or Retention()
+        self._before_save = before_save
         self._pattern = pattern
         self._name = re.compile(re.escape(parts[0]) + r"(0|[1-9][0-9]*)" + re.escape(parts[1]))
         self._config = _config_mapping(config)
@@ -277,6 +280,8 @@ class CheckpointStore:
             rng=capture_rng(generators),
         )
         ensure_folder(self.folder)
+        if self._before_save is not None:
+            self._before_save()
         save_checkpoint(self.path(step), checkpoint)
         known[step] = checkpoint.metrics
         for surplus in self.retention.surplus(known):
@@ -291,6 +296,12 @@ class CheckpointStore:
             SchemaMismatchError: If the newest sound file was written under another schema.
         """
         return next((checkpoint for _, checkpoint in self._sound()), None)
+
+    def resume(self) -> Checkpoint | None:
+        """Load the newest sound checkpoint to go on from it, and set aside damaged ones that are newer."""
+        checkpoint = self.latest()
+        self.rewind(None if checkpoint is None else checkpoint.step)
+        return checkpoint
 
     def best(self) -> Checkpoint | None:
         """Load the checkpoint with the best metric, or None if no sound one has the metric."""

@@ -21,8 +21,9 @@ class UserFacingError(Exception):
         self.way_out = way_out
 
     def __str__(self) -> str:
-        sentences = [part.rstrip(".") for part in (self.value, self.rule, self.way_out) if part]
-        return " ".join(f"{part[:1].upper()}{part[1:]}." for part in sentences)
+        # The value often begins with a name or a flag, so its first letter stays as it is.
+        advice = [f"{part[:1].upper()}{part[1:]}" for part in (self.rule, self.way_out)]
+        return " ".join(f"{part.rstrip('.')}." for part in (self.value, *advice) if part)
 
 
 class ConfigurationError(UserFacingError, ValueError):

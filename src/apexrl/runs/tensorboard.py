@@ -13,8 +13,8 @@ class TensorBoardSink:
 
     Args:
         folder: Where the event files go; each start of a run adds one.
-        after_step: The step a resumed run goes on from; TensorBoard hides what earlier starts logged after
-            it. None for a first start.
+        after_step: The step a resumed run goes on from; TensorBoard hides what earlier starts logged after it.
+            None hides all of it.
     """
 
     def __init__(self, folder: StrPath, after_step: int | None = None) -> None:
@@ -22,7 +22,7 @@ class TensorBoardSink:
         from torch.utils.tensorboard import SummaryWriter
 
         ensure_folder(folder)
-        purge_step = None if after_step is None else after_step + 1
+        purge_step = 0 if after_step is None else after_step + 1
         self._writer = SummaryWriter(os.fspath(folder), purge_step=purge_step)
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:

@@ -1,0 +1,49 @@
+"""A lock on a folder that the operating system releases when its holder dies."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from apexrl.runs.atomic import write_failure
+from apexrl.runs.errors import RunLockedError
+
+LOCK_NAME = "run.lock"
+
+
+@contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Be the only writer of ``folder`` while the block runs.
+
+    The lock file stays when the lock is released; a file without a living holder locks nothing.
+
+    Raises:
+        RunLockedError: If another holder, in this process or another, is at work.
+        WriteFailedError: If the lock file cannot be written.
+    """
+    path = folder / LOCK_NAME
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise write_failure(error, path) from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.read(descriptor, 200).decode(errors="replace").strip() or "another process"
+            raise RunLockedError(
+                f"run {os.fspath(folder)!r} is being written by {holder}",
+                "one process at a time may write a run",
+                "wait for it or stop it, or choose another folder",
+            ) from error
+        except OSError as error:
+            raise write_failure(error, path) from error
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+        yield
+    finally:
+        os.close(descriptor)
