@@ -1,0 +1,104 @@
+"""The places where scml's world meets agents: its adapter and its negotiation mechanism, with streams and events."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from litaagent_std.market.world.clock import VirtualTimeMechanism
+from litaagent_std.market.world.events import NegotiationEnd, NegotiationRef
+from litaagent_std.market.world.streams import Stream, switch
+
+from negmas import ResponseType  # isort: skip  # after the streams are installed
+from scml.oneshot.sysagents import DefaultOneShotAdapter  # isort: skip
+
+if TYPE_CHECKING:
+    from litaagent_std.market.world.scml_engine import ScmlWorld
+
+__all__ = ["SeatAdapter", "SeatMechanism"]
+
+
+class SeatAdapter(DefaultOneShotAdapter):  # type: ignore[misc]  # scml has no type information
+    """scml's adapter between the world and an agent; calls run under the seat's stream."""
+
+    stream: Stream
+    world_stream: Stream
+
+    def make_ufun(self, add_exogenous: bool, in_adapter: bool = False) -> Any:  # noqa: ANN401  # scml's type
+        """Makes the day's utility function: the framework's work, so it draws nothing from the seat."""
+        previous = switch(self.world_stream)
+        try:
+            return super().make_ufun(add_exogenous, in_adapter)
+        finally:
+            switch(previous)
+
+    def reset(self) -> None:
+        """Forgets the last day's negotiations."""
+        self._under_stream(super().reset)
+
+    def before_step(self) -> None:
+        """Starts the agent's day."""
+        self._under_stream(super().before_step)
+
+    def _under_stream(self, method: Callable[..., Any], *args: Any) -> Any:  # noqa: ANN401  # passes through
+        previous = switch(self.stream)
+        try:
+            return method(*args)
+        except Exception as error:
+            self.awi._world.report_error(self.id, method.__name__, error)
+            raise
+        finally:
+            switch(previous)
+
+
+class SeatMechanism(VirtualTimeMechanism):
+    """A negotiation whose calls run under the seats' streams and whose turns are told to observers."""
+
+    world: ScmlWorld
+    ref: NegotiationRef
+
+    def _safe_counter(self, negotiator: Any, state: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # negmas's types
+        table, seat = state.current_offer, negotiator.owner
+        started = time.perf_counter()
+        previous = switch(seat.stream)
+        try:
+            response, failed = super()._safe_counter(negotiator, state, *args, **kwargs)
+        except Exception as error:
+            self.world.report_error(seat.id, "negotiation", error)
+            raise
+        finally:
+            switch(previous)
+        if time.perf_counter() - started >= self._internal_nmi.step_time_limit:
+            self.world.limit_fired = True
+        if response is not None and response.response != ResponseType.WAIT:
+            self._tell_turn(seat.id, table, response, state.step)
+        return response, failed
+
+    def _tell_turn(self, agent: str, table: Any, response: Any, round_: int) -> None:  # noqa: ANN401  # negmas's types
+        hub = self.world.hub
+        if table is not None and hub.response is not None:
+            hub.response(self.ref, round_, agent, response.response.value)
+        rejected = response.response == ResponseType.REJECT_OFFER
+        if rejected and response.outcome is not None and hub.offer is not None:
+            hub.offer(self.ref, round_, agent, tuple(response.outcome))
+
+    def _call(self, negotiator: Any, callback: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # negmas's types
+        previous = switch(negotiator.owner.stream)
+        try:
+            return super()._call(negotiator, callback, *args, **kwargs)
+        finally:
+            switch(previous)
+
+    def on_negotiation_end(self) -> None:
+        """Tells how the negotiation ended, then lets negmas tell the negotiators."""
+        state = self._current_state
+        if self.world.hub.negotiation_end is not None:
+            status = "broken" if state.broken else "timedout"
+            if state.agreement is not None:
+                status = "agreement"
+            elif state.has_error:
+                status = "error"
+            agreement = None if state.agreement is None else tuple(state.agreement)
+            self.world.hub.negotiation_end(NegotiationEnd(self.ref, state.step, status, agreement))
+        super().on_negotiation_end()
