@@ -1,0 +1,80 @@
+"""Configurations: frozen, validated, and the same from Python, YAML and flags."""
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field
+
+from apexrl.configuration import ConfigurationError, configuration, from_command_line, from_mapping, to_mapping
+
+
+@configuration
+class Inner:
+    """A nested part."""
+
+    depth: Annotated[int, Field(ge=1)] = 2
+    """How deep."""
+
+
+@configuration
+class Outer:
+    """Does a thing."""
+
+    rate: Annotated[float, Field(gt=0)] = 0.5
+    """How fast; raising it finishes sooner."""
+    mode: Literal["slow", "fast"] = "slow"
+    """Which way."""
+    inner: Inner = Inner()
+    """The nested part."""
+
+
+def test_a_configuration_is_frozen_and_keyword_only() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Outer().rate = 1.0  # type: ignore[misc]
+    with pytest.raises(Exception, match=r"positional|argument"):
+        Outer(1.0)  # type: ignore[misc]
+
+
+def test_flags_come_over_yaml_over_defaults(tmp_path: Path) -> None:
+    file = tmp_path / "outer.yaml"
+    file.write_text("rate: 0.25\nmode: fast\ninner:\n  depth: 7\n")
+    config = from_command_line(Outer, ["--config", str(file), "--inner.depth", "9"], "outer")
+    assert (config.rate, config.mode, config.inner.depth) == (0.25, "fast", 9)
+    assert from_command_line(Outer, [f"--config={file}"], "outer").inner.depth == 7
+    assert from_command_line(Outer, [], "outer") == Outer()
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"rat": 1.0}, "rat: unknown key"),
+        ({"inner": {"dept": 1}}, "inner.dept: unknown key"),
+        ({"rate": -1}, "got -1"),
+        ({"mode": "medium"}, "'medium'"),
+        ({"inner": {"depth": "deep"}}, "'deep'"),
+    ],
+)
+def test_bad_values_are_named(values: dict[str, object], named: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        from_mapping(Outer, values)
+    assert named in str(refused.value)
+
+
+def test_a_flag_that_breaks_a_rule_is_refused() -> None:
+    with pytest.raises((ConfigurationError, SystemExit)):
+        from_command_line(Outer, ["--rate", "-3"], "outer")
+
+
+def test_config_without_a_value_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="--config"):
+        from_command_line(Outer, ["--config"], "outer")
+
+
+@given(st.floats(1e-6, 1e6), st.sampled_from(["slow", "fast"]), st.integers(1, 99))
+def test_plain_values_round_trip(rate: float, mode: Literal["slow", "fast"], depth: int) -> None:
+    config = Outer(rate=rate, mode=mode, inner=Inner(depth=depth))
+    assert from_mapping(Outer, to_mapping(config)) == config
