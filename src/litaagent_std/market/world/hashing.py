@@ -1,0 +1,47 @@
+"""String hashing that does not change from process to process.
+
+Many agents, scml's SyncRandom and Penguin among them, iterate over sets of partners' names. The order of such
+a set follows Python's string hashing, which is salted at random in every process unless ``PYTHONHASHSEED``
+says otherwise, and it cannot be changed once Python runs. So worlds that have to repeat run under
+``PYTHONHASHSEED=0``: programs call :func:`restart_with_fixed_hashing` first, processes started by them inherit
+it, and worlds started without it warn.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+
+__all__ = ["UnstableHashingWarning", "is_fixed", "restart_with_fixed_hashing", "warn_unless_fixed"]
+
+_VARIABLE = "PYTHONHASHSEED"
+
+
+class UnstableHashingWarning(UserWarning):
+    """The world may come out differently in another process."""
+
+
+def is_fixed() -> bool:
+    """Tells whether strings hash in this process as in any other with ``PYTHONHASHSEED=0``."""
+    return not sys.flags.hash_randomization
+
+
+def restart_with_fixed_hashing() -> None:
+    """Replaces the running program by itself with fixed hashing, unless it has it; call it before any work."""
+    if is_fixed():
+        return
+    sys.stdout.flush()
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, _VARIABLE: "0"})
+
+
+def warn_unless_fixed() -> None:
+    """Warns when this process salts its hashes."""
+    if not is_fixed():
+        warnings.warn(
+            f"Python salts the hashes of strings in this process ({_VARIABLE}={os.environ.get(_VARIABLE)!r}), "
+            "so agents that iterate over sets of names play differently in every process; "
+            f"start Python with {_VARIABLE}=0 to make worlds repeat",
+            UnstableHashingWarning,
+            stacklevel=2,
+        )
