@@ -1,6 +1,16 @@
 """Environments: the contract, wrappers for other libraries' environments, and a checker."""
 
+from apexrl.envs.gym_wrapper import GymVecEnv, GymVecEnvContinuous
 from apexrl.envs.multi_agent import MultiAgentExtras, MultiAgentVecEnv
 from apexrl.envs.vec_env import Extras, StateDict, StateNotSupportedError, VecEnv
 
-__all__ = ["Extras", "MultiAgentExtras", "MultiAgentVecEnv", "StateDict", "StateNotSupportedError", "VecEnv"]
+__all__ = [
+    "Extras",
+    "GymVecEnv",
+    "GymVecEnvContinuous",
+    "MultiAgentExtras",
+    "MultiAgentVecEnv",
+    "StateDict",
+    "StateNotSupportedError",
+    "VecEnv",
+]

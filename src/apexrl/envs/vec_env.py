@@ -22,6 +22,9 @@ from torch import Tensor
 StateDict: TypeAlias = dict[str, Any]
 """Tensors, scalars, strings, None, and dicts or lists of them: what loads with ``weights_only=True``."""
 
+Opaque: TypeAlias = Any
+"""A value whose type only somebody else's environment knows: a Gymnasium observation, an attribute."""
+
 
 class Extras(TypedDict, total=False):
     """What `VecEnv.reset` and `VecEnv.step` return beside the observation. Shapes start with ``[num_envs]``.
