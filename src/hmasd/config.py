@@ -1,0 +1,157 @@
+"""The configuration of a training run: one flat class, so that 004's ``config_1.py`` can name any field."""
+
+from typing import Literal, Self
+
+from apexrl.configuration import configuration
+from apexrl.runs.errors import ConfigurationError
+from pydantic import Field, model_validator
+
+Algorithm = Literal["hmasd", "mappo", "mat"]
+Ablation = Literal["none", "no_team", "no_indi", "no_high", "no_ex_rew", "no_in_rew"]
+
+
+@configuration
+class HMASDConfig:
+    """Train HMASD or a baseline, strictly synchronously: collect one batch under one policy version, then update.
+
+    Equations (Yang et al., NeurIPS 2023), with k = ``skill_steps``:
+
+    * high level: r^h = Σ_{p<k} r_{t+p};  L_h = PPO(Z) + Σ_i PPO(z_i) − λ_h·(H[Z] + Σ_i H[z_i])
+    * low level: r^i = λ_e·r + λ_D·log q_D(Z|s') + λ_d·log q_d(z_i|o'_i, Z);  L_l = Σ_i PPO(a_i) − λ_l·Σ_i H[a_i]
+    * discriminators: L_d = −log q_D(Z|s') − Σ_i log q_d(z_i|o'_i, Z)
+    """
+
+    # what is learned
+    task: str = "alice_and_bob"
+    """``alice_and_bob``, ``uav_coverage``, ``uav_relay``, or ``pettingzoo:MODULE`` for a module with ``parallel_env``."""
+    algorithm: Algorithm = "hmasd"
+    """``hmasd``, or a baseline in the same harness: ``mappo`` (recurrent, central critic), ``mat`` (joint transformer)."""
+    ablation: Ablation = "none"
+    """Leave a part of HMASD out: the team skill, individual skills, the learned coordinator, the low level's team
+    reward, or its discriminator rewards."""
+    seed: int = 0
+    """Seed of networks, environments and sampling."""
+    total_steps: int = Field(default=4_000_000, ge=1)
+    """Environment steps of the whole run (agents are not counted apart)."""
+    n_agents: int | None = None
+    """Number of UAVs in the UAV tasks; the task's own number if not given."""
+    max_episode_steps: int = Field(default=100, ge=1)
+    """Time limit of an episode; reaching it is not the end of the world, so values bootstrap there."""
+
+    # the batch
+    num_envs: int = Field(default=32, ge=1)
+    """Environments that step together. Fewer than 32 are known to fail on Alice_and_Bob."""
+    batch_size: int = Field(default=1024, ge=1)
+    """Environment steps of one update; a multiple of ``num_envs``. Raising it makes updates rarer and less noisy."""
+
+    # skills
+    n_team_skills: int = Field(default=3, ge=1)
+    """n_Z, number of team skills."""
+    n_agent_skills: int = Field(default=3, ge=1)
+    """n_z, number of individual skills."""
+    skill_steps: int = Field(default=10, ge=1)
+    """k, environment steps that a skill lasts, unless its episode or the batch ends before."""
+    lambda_e: float = Field(default=1.0, ge=0.0)
+    """λ_e, weight of the team's reward in the low level's."""
+    lambda_team: float = Field(default=0.1, ge=0.0)
+    """λ_D, weight of the team discriminator's reward."""
+    lambda_agent: float = Field(default=0.5, ge=0.0)
+    """λ_d, weight of the individual discriminators' reward."""
+    entropy_high: float = Field(default=0.001, ge=0.0)
+    """λ_h, entropy bonus of the coordinator; raising it keeps all skills in use for longer."""
+    entropy_low: float = Field(default=0.01, ge=0.0)
+    """λ_l, entropy bonus of the discoverer."""
+
+    # networks
+    hidden_size: int = Field(default=64, ge=1)
+    """Width of all networks."""
+    transformer_blocks: int = Field(default=1, ge=1)
+    """Encoder and decoder blocks of the coordinator and of MAT."""
+    critic_sees: Literal["team_skill", "all_skills"] = "team_skill"
+    """``team_skill``: V_l(s, Z) as in the paper, one value for all agents; ``all_skills``: V_l(s, Z, z_1…z_n), one
+    value per agent, whose reward depends on its own skill."""
+
+    # PPO
+    lr: float = Field(default=1e-4, gt=0.0)
+    """Learning rate of both levels."""
+    lr_discriminator: float = Field(default=1e-4, gt=0.0)
+    """Learning rate of the discriminators."""
+    gamma: float = Field(default=0.99, ge=0.0, le=1.0)
+    """γ: per environment step at the low level, per full interval of k steps at the high level."""
+    gae_lambda: float = Field(default=0.95, ge=0.0, le=1.0)
+    """λ of generalised advantage estimation."""
+    clip_range: float = Field(default=0.2, gt=0.0)
+    """ε of PPO, for policy ratios and for values in normalised units."""
+    ppo_epochs: int = Field(default=15, ge=1)
+    """Passes over the batch in an update."""
+    num_minibatches: int = Field(default=1, ge=1)
+    """Parts that a pass is split into."""
+    discriminator_epochs: int = Field(default=15, ge=1)
+    """Passes of the discriminators over the batch."""
+    value_coef: float = Field(default=1.0, ge=0.0)
+    """Weight of value losses."""
+    huber_delta: float = Field(default=10.0, gt=0.0)
+    """δ of the Huber value loss."""
+    max_grad_norm: float = Field(default=10.0, gt=0.0)
+    """Gradients are scaled down to this norm."""
+    sequence_length: int = Field(default=10, ge=1)
+    """Steps that gradients flow back through the GRU; memories at the start of a sequence are the stored ones."""
+
+    # reliability, all off in the paper
+    center_rewards: bool = False
+    """Add log n_Z and log n_z to the discriminators' log-probabilities: chance then pays 0, not a penalty."""
+    warmup_steps: int = Field(default=0, ge=0)
+    """For this many environment steps skills are drawn uniformly and the coordinator is not updated."""
+    skill_floor: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Probability mass of the coordinator that is spread evenly over all skills, so that none dies out."""
+    adaptive_lambda: bool = False
+    """Scale λ_D and λ_d by 1 − discriminator accuracy above chance, so that solved discrimination stops paying."""
+    discriminator_decay: float = Field(default=0.0, ge=0.0)
+    """Weight decay of the discriminators; smooth discriminators pay more the further apart skills lead."""
+
+    # measuring and saving
+    eval_interval: int = Field(default=160_000, ge=1)
+    """Environment steps between evaluations."""
+    eval_episodes: int = Field(default=32, ge=1)
+    """Episodes of one evaluation, on environments of their own."""
+    eval_deterministic: bool = False
+    """Evaluate the most probable skills and actions instead of drawing them."""
+    checkpoint_interval: int = Field(default=320_000, ge=1)
+    """Environment steps between checkpoints."""
+    keep_checkpoints: int | None = 5
+    """How many of the newest checkpoints stay; none are removed without a number."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.batch_size % self.num_envs:
+            lower = self.batch_size - self.batch_size % self.num_envs or self.num_envs
+            raise ConfigurationError(
+                f"batch_size={self.batch_size} is not a multiple of num_envs={self.num_envs}: each environment gives "
+                f"batch_size / num_envs steps; use batch_size={lower} or {lower + self.num_envs}"
+            )
+        if self.ablation != "none" and self.algorithm != "hmasd":
+            raise ConfigurationError(
+                f"ablation={self.ablation!r} leaves out a part of HMASD, but algorithm={self.algorithm!r}; "
+                "use algorithm='hmasd' or ablation='none'"
+            )
+        return self
+
+    @property
+    def rollout_steps(self) -> int:
+        """T, steps of each environment in a batch."""
+        return self.batch_size // self.num_envs
+
+    @property
+    def team_skills(self) -> int:
+        """n_Z after ablation."""
+        return 1 if self.ablation == "no_team" else self.n_team_skills
+
+    @property
+    def agent_skills(self) -> int:
+        """n_z after ablation."""
+        return 1 if self.ablation == "no_indi" else self.n_agent_skills
+
+    @property
+    def gamma_per_step(self) -> float:
+        """The high level's discount of one environment step: k of them make γ."""
+        return float(self.gamma ** (1.0 / self.skill_steps))
