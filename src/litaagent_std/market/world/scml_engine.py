@@ -207,6 +207,11 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
             switch(previous)
         return goes_on
 
+    def run_to_end(self) -> WorldEnd:
+        """Runs all days and returns the outcome."""
+        self.run()
+        return self._world_end()
+
     def call(self, agent: Any, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # as in negmas
         """Calls a method of an agent under its stream."""
         if not isinstance(agent, SeatAdapter):

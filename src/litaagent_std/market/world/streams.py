@@ -129,7 +129,8 @@ def install() -> None:
 
     ``from random import choice`` binds a function when a module is imported. Modules imported later bind
     the dispatching functions; in modules imported earlier, globals that hold the original functions are
-    replaced.
+    replaced. Out of reach are only objects that took hold of numpy's global ``RandomState`` itself before, such
+    as the distributions of ``scipy.stats``.
     """
     global _installed
     if _installed:
