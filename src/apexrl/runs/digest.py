@@ -12,6 +12,8 @@ from collections.abc import Collection, Mapping
 from pathlib import PurePath
 from typing import Any
 
+import yaml
+
 from apexrl.runs.errors import NotPlainError
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
@@ -52,6 +54,15 @@ def to_plain(value: Any, where: str = "config") -> Plain:  # noqa: ANN401 - any 
 def canonical_json(value: Any) -> str:  # noqa: ANN401 - any configuration object
     """Write a value as the one JSON text that stands for it: keys sorted, no spaces, ASCII only."""
     return json.dumps(to_plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def to_yaml(value: Any) -> str:  # noqa: ANN401 - any configuration object
+    """Write a value as YAML for people, in the order of its keys, such that reading gives the same plain value."""
+    plain = to_plain(value)
+    text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
+    if yaml.safe_load(text) != plain:  # PyYAML loses some line separators unless everything is escaped
+        text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=False)
+    return text
 
 
 def digest_config(value: Any) -> str:  # noqa: ANN401 - any configuration object

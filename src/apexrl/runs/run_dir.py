@@ -27,10 +27,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-import yaml
-
 from apexrl.runs.atomic import StrPath, ensure_folder, remove_leftovers, write_json, write_text
-from apexrl.runs.digest import Plain, differences, digest_config, to_plain
+from apexrl.runs.digest import Plain, differences, digest_config, to_plain, to_yaml
 from apexrl.runs.errors import ConfigMismatchError, RunDirError
 from apexrl.runs.lock import exclusive
 from apexrl.runs.logs import log_to_file
@@ -101,7 +99,7 @@ class RunRecord:
             "starts": self.starts,
         }
         write_json(folder / "run.json", content)
-        write_text(folder / "config.yaml", yaml.safe_dump(self.config, sort_keys=False, allow_unicode=True))
+        write_text(folder / "config.yaml", to_yaml(self.config))
 
 
 class RunDir:
