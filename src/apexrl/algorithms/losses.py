@@ -7,8 +7,6 @@ Every mean may be weighted by a mask of 0 and 1; masked-out samples then count n
 import torch
 from torch import Tensor
 
-from apexrl.runs.errors import ConfigurationError
-
 
 def masked_mean(values: Tensor, mask: Tensor | None = None) -> Tensor:
     """Mean of ``values`` over the entries where ``mask`` is 1 (all entries without a mask).
@@ -70,11 +68,13 @@ def value_loss(
     if clip_range is None:
         return masked_mean(plain, mask)
     if old_value is None:
-        raise ConfigurationError(
+        raise ValueError(
             f"value clipping with clip_range={clip_range} compares with the values of the rollout; pass old_value or set clip_range=None"
         )
     near = old_value + torch.clamp(value - old_value, -clip_range, clip_range)  # V_old + clip(V − V_old, ±ε)
-    return masked_mean(torch.maximum(plain, squared_error(near, target, huber_delta)), mask)  # E[max(·, ·)], not max of means
+    return masked_mean(
+        torch.maximum(plain, squared_error(near, target, huber_delta)), mask
+    )  # E[max(·, ·)], not max of means
 
 
 def approximate_kl(log_prob: Tensor, old_log_prob: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -93,7 +93,9 @@ def explained_variance(prediction: Tensor, target: Tensor) -> Tensor:
     """1 − Var(R − V) / Var(R): 1 is perfect, 0 is no better than a constant; 0 for a constant target."""
     variance = target.var(unbiased=False)
     residual = (target - prediction).var(unbiased=False)
-    return torch.where(variance > 0, 1.0 - residual / variance.clamp(min=torch.finfo(variance.dtype).tiny), torch.zeros_like(variance))
+    return torch.where(
+        variance > 0, 1.0 - residual / variance.clamp(min=torch.finfo(variance.dtype).tiny), torch.zeros_like(variance)
+    )
 
 
 def standardize(values: Tensor, mask: Tensor | None = None, epsilon: float = 1e-8) -> Tensor:
@@ -118,7 +120,7 @@ def awr_weights(advantage: Tensor, temperature: float, max_weight: float) -> Ten
         max_weight: w_max; raising it lets the best samples dominate a minibatch.
     """
     if temperature <= 0.0:
-        raise ConfigurationError(f"temperature={temperature} must be positive: weights are exp(advantage / temperature)")
+        raise ValueError(f"temperature={temperature} must be positive: weights are exp(advantage / temperature)")
     # The clamp before exp keeps the gradient-free weight finite for any advantage.
     limit = torch.log(torch.as_tensor(max_weight, dtype=advantage.dtype, device=advantage.device))
     return torch.exp(torch.minimum(advantage / temperature, limit))  # min(exp(A/β), w_max)

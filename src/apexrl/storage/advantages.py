@@ -7,7 +7,9 @@ import torch
 from torch import Tensor
 
 
-def next_values(values: Tensor, last_values: Tensor, terminated: Tensor, time_outs: Tensor, final_values: Tensor) -> Tensor:
+def next_values(
+    values: Tensor, last_values: Tensor, terminated: Tensor, time_outs: Tensor, final_values: Tensor
+) -> Tensor:
     """V of what came after each step, as the Bellman target needs it.
 
     Args:

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apexrl.algorithms import losses
-from apexrl.runs.errors import ConfigurationError
 
 
 def tensor(*values):
@@ -53,7 +52,7 @@ def test_value_loss_without_clipping_is_the_mean_squared_error():
 
 
 def test_value_clipping_without_old_values_is_refused():
-    with pytest.raises(ConfigurationError, match="old_value"):
+    with pytest.raises(ValueError, match="old_value"):
         losses.value_loss(tensor(1.0), tensor(0.0), clip_range=0.2)
 
 
@@ -105,5 +104,5 @@ def test_negative_log_likelihood_weights():
 def test_awr_weights_follow_the_advantage_and_stay_finite():
     weights = losses.awr_weights(tensor(-1.0, 0.0, 1.0, 1e6), temperature=0.5, max_weight=20.0)
     torch.testing.assert_close(weights, tensor(math.exp(-2), 1.0, math.exp(2), 20.0))
-    with pytest.raises(ConfigurationError, match="temperature=0"):
+    with pytest.raises(ValueError, match="temperature=0"):
         losses.awr_weights(tensor(0.0), 0.0, 20.0)

@@ -1,0 +1,1 @@
+"""Runners: the loops that train, log, evaluate, save and resume."""

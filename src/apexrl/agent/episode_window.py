@@ -1,0 +1,70 @@
+"""Statistics of the latest finished episodes, across rollouts and across resumes."""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from apexrl.storage.fragment import EpisodeTable
+
+WINDOW = 100
+"""How many of the latest episodes the means are taken over."""
+
+
+class EpisodeWindow:
+    """The latest finished episodes.
+
+    Args:
+        size: How many of them to keep. Raising it makes the means smoother and slower.
+    """
+
+    def __init__(self, size: int = WINDOW) -> None:
+        self._size = size
+        self._table = EpisodeTable(returns=np.zeros(0), lengths=np.zeros(0, dtype=np.int64))
+        self.total = 0
+
+    def add(self, finished: EpisodeTable) -> None:
+        """Take in the episodes of a rollout."""
+        self.total += len(finished)
+        joined = EpisodeTable.concatenate([self._table, finished])
+        self._table = EpisodeTable(
+            returns=joined.returns[-self._size :],
+            lengths=joined.lengths[-self._size :],
+            components={name: values[-self._size :] for name, values in joined.components.items()},
+        )
+
+    def stats(self, with_components: bool) -> dict[str, float]:
+        """Means over the window; nothing before the first episode has ended."""
+        table = self._table
+        if not len(table):
+            return {"episode/count": 0.0}
+        stats = {
+            "episode/mean_reward": float(table.returns.mean()),
+            "episode/mean_length": float(table.lengths.mean()),
+            "episode/min_reward": float(table.returns.min()),
+            "episode/max_reward": float(table.returns.max()),
+            "episode/count": float(self.total),
+        }
+        if with_components:
+            for name, values in table.components.items():
+                if np.isfinite(values).any():
+                    stats[f"reward_components/{name}"] = float(np.nanmean(values))
+        return stats
+
+    def state_dict(self) -> dict[str, Any]:
+        """The episodes in the window."""
+        return {
+            "total": self.total,
+            "returns": torch.from_numpy(self._table.returns.copy()),
+            "lengths": torch.from_numpy(self._table.lengths.copy()),
+            "components": {name: torch.from_numpy(values.copy()) for name, values in self._table.components.items()},
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a window that :meth:`state_dict` gave."""
+        self.total = state["total"]
+        self._table = EpisodeTable(
+            returns=state["returns"].cpu().numpy().copy(),
+            lengths=state["lengths"].cpu().numpy().copy(),
+            components={name: values.cpu().numpy().copy() for name, values in state["components"].items()},
+        )

@@ -1,0 +1,143 @@
+"""Evaluation on environments of its own: seeded, with frozen normalisers, and without a bias to short episodes."""
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.special import stdtrit
+from torch import Tensor
+
+from apexrl.algorithms.actor_critic import ActorCritic
+from apexrl.collect.collector import AnyVecEnv
+from apexrl.envs.multi_agent import MultiAgentVecEnv
+
+CONFIDENCE = 0.95
+
+
+class EvaluationError(RuntimeError):
+    """An evaluation cannot be made, or does not end."""
+
+
+def separate_env(env: AnyVecEnv) -> AnyVecEnv:
+    """A copy of an environment, so that evaluation never touches the episodes that training is in.
+
+    Raises:
+        EvaluationError: The environment cannot be copied.
+    """
+    try:
+        return copy.deepcopy(env)
+    except (TypeError, RuntimeError, NotImplementedError, ValueError, AttributeError) as error:
+        raise EvaluationError(
+            f"{type(env).__name__} cannot be copied for evaluation ({error}), and evaluating on the training environment "
+            "would cut its episodes short: pass eval_env=, an environment made only for evaluation"
+        ) from error
+
+
+def quotas(num_episodes: int, num_envs: int) -> np.ndarray:
+    """Episodes that each environment plays: fixed beforehand, so that quick episodes are not drawn more often."""
+    if num_episodes < 1:
+        raise ValueError(f"num_episodes={num_episodes} must be at least 1")
+    base, extra = divmod(num_episodes, num_envs)
+    return np.array([base + (index < extra) for index in range(num_envs)])
+
+
+def evaluate(
+    policy: ActorCritic,
+    env: AnyVecEnv,
+    num_episodes: int,
+    seed: int,
+    deterministic: bool = True,
+    max_episode_steps: int = 100_000,
+) -> dict[str, float]:
+    """Play whole episodes and summarise them.
+
+    Args:
+        policy: Networks and normalisers; nothing in it changes.
+        env: Environments made for evaluation; they are reset.
+        num_episodes: Split evenly over the environments; exactly so many count.
+        seed: Of the environments and, if not deterministic, of the actions.
+        deterministic: Take the most probable action instead of sampling.
+        max_episode_steps: An episode that is longer is an error.
+
+    Returns:
+        ``eval/`` mean_reward, std_reward, min_reward, max_reward, mean_length, num_episodes, and the ends of the 95 %
+        confidence interval of the mean, ci_low and ci_high (Student's t).
+
+    Raises:
+        EvaluationError: An episode does not end.
+    """
+    left = quotas(num_episodes, env.num_envs)
+    returns: list[float] = []
+    lengths: list[int] = []
+    total, length = np.zeros(env.num_envs), np.zeros(env.num_envs, dtype=np.int64)
+    player = _Player(policy, env, seed, deterministic)
+    while left.any():
+        rewards, dones, counted = player.step()
+        total += rewards * counted
+        length += counted
+        for index in np.nonzero(dones)[0]:
+            if left[index]:
+                returns.append(float(total[index]))
+                lengths.append(int(length[index]))
+                left[index] -= 1
+            total[index], length[index] = 0.0, 0
+        if (length[left > 0] >= max_episode_steps).any():
+            raise EvaluationError(
+                f"an evaluation episode of {type(env).__name__} did not end within {max_episode_steps} steps; limit episodes in "
+                "the environment, or raise max_episode_steps"
+            )
+    return _summary(np.array(returns), np.array(lengths))
+
+
+class _Player:
+    """Steps the environments with the policy, keeping its memory."""
+
+    def __init__(self, policy: ActorCritic, env: AnyVecEnv, seed: int, deterministic: bool) -> None:
+        self._policy, self._env, self._deterministic = policy, env, deterministic
+        self._generator = torch.Generator(policy.device).manual_seed(seed)
+        self._memory = policy.initial_memory(env.num_envs)
+        self._starts = torch.ones(env.num_envs, dtype=torch.bool, device=policy.device)
+        self._obs, self._extras = env.reset(seed=seed)
+
+    @torch.inference_mode()
+    def step(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rewards (team means if there are several agents), dones, and which rows were more than a reset."""
+        policy, extras = self._policy, self._extras
+        present = extras.get("agent_mask")
+        obs = self._obs.to(policy.device)
+        if obs.is_floating_point():
+            obs = obs.to(policy.dtype)
+        outputs = policy.act(obs, self._memory, self._starts)
+        mask = extras.get("action_mask")
+        distribution = policy.distribution(outputs, None if mask is None else mask.to(policy.device))
+        actions = distribution.mode() if self._deterministic else distribution.sample(self._generator)
+        self._obs, rewards, dones, self._extras = self._env.step(actions.to(self._env.device))
+        ignored: Any = self._extras.get("ignore")
+        self._starts = (dones if ignored is None else dones | ignored).to(policy.device)
+        if isinstance(self._env, MultiAgentVecEnv):
+            rewards = _team_mean(rewards, present)
+        counted = np.ones(self._env.num_envs, dtype=bool) if ignored is None else ~ignored.cpu().numpy()
+        return rewards.cpu().numpy().astype(np.float64), dones.cpu().numpy(), counted
+
+
+def _team_mean(rewards: Tensor, present: Any) -> Tensor:  # noqa: ANN401 - a tensor by the contract of multi-agent envs
+    weights = present.to(rewards.dtype)
+    return (rewards * weights).sum(-1) / weights.sum(-1).clamp(min=1.0)
+
+
+def _summary(returns: np.ndarray, lengths: np.ndarray) -> dict[str, float]:
+    count, mean = len(returns), float(returns.mean())
+    std = float(returns.std(ddof=1)) if count > 1 else 0.0
+    half = float(stdtrit(count - 1, 0.5 + CONFIDENCE / 2)) * std / math.sqrt(count) if count > 1 else math.nan
+    return {
+        "eval/mean_reward": mean,
+        "eval/std_reward": std,
+        "eval/min_reward": float(returns.min()),
+        "eval/max_reward": float(returns.max()),
+        "eval/ci_low": mean - half,
+        "eval/ci_high": mean + half,
+        "eval/mean_length": float(lengths.mean()),
+        "eval/num_episodes": float(count),
+    }

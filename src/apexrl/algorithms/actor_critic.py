@@ -1,0 +1,105 @@
+"""Actor, critic and their normalisers as one module: what decides, what values, and what a snapshot carries."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from apexrl.models.base import Actor, Critic, RecurrentActor, RecurrentCritic
+from apexrl.models.distributions import Distribution
+from apexrl.models.normalizers import RunningObservationNormalizer, ValueNormalizer
+
+VALUE_BATCH = 16_384
+"""Rows that the critic sees at once outside of learning; bounds the memory that images take."""
+
+
+class ActorCritic(nn.Module):
+    """The networks of an on-policy algorithm.
+
+    Args:
+        actor: The policy.
+        critic: The value function.
+        observation_normalizer: Applied to what the actor sees; None leaves it as it is.
+        critic_normalizer: Applied to what the critic sees; the same object when both see the same.
+        value_normalizer: Maps the critic's outputs to units of reward and back.
+    """
+
+    def __init__(
+        self,
+        actor: Actor | RecurrentActor,
+        critic: Critic | RecurrentCritic,
+        observation_normalizer: RunningObservationNormalizer | None = None,
+        critic_normalizer: RunningObservationNormalizer | None = None,
+        value_normalizer: ValueNormalizer | None = None,
+    ) -> None:
+        super().__init__()
+        self.actor = actor
+        self.critic = critic
+        self.observation_normalizer = observation_normalizer
+        self.critic_normalizer = critic_normalizer
+        self.value_normalizer = value_normalizer
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Whether the actor or the critic has memory."""
+        return bool(self.actor.is_recurrent or self.critic.is_recurrent)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision that the networks compute in."""
+        return next(self.actor.parameters()).dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where the networks live."""
+        return next(self.actor.parameters()).device
+
+    def actor_input(self, obs: Tensor) -> Tensor:
+        """What the actor is given for an observation."""
+        return obs if self.observation_normalizer is None else self.observation_normalizer(obs)
+
+    def critic_input(self, obs: Tensor) -> Tensor:
+        """What the critic is given for an observation."""
+        return obs if self.critic_normalizer is None else self.critic_normalizer(obs)
+
+    def to_rewards(self, outputs: Tensor) -> Tensor:
+        """Critic outputs in units of reward."""
+        return outputs if self.value_normalizer is None else self.value_normalizer.denormalize(outputs)
+
+    def from_rewards(self, values: Tensor) -> Tensor:
+        """Values in units of reward as the critic would put them out."""
+        return values if self.value_normalizer is None else self.value_normalizer.normalize(values)
+
+    def initial_memory(self, num_envs: int) -> dict[str, Tensor]:
+        """Memories at the start of an episode, by network; empty for feed-forward networks."""
+        networks: dict[str, Any] = {"actor": self.actor, "critic": self.critic}
+        return {name: net.initial_state(num_envs) for name, net in networks.items() if net.is_recurrent}
+
+    def act(self, obs: Tensor, memory: dict[str, Tensor], starts: Tensor | None) -> Tensor:
+        """The head's inputs for one step ``[n, k]``; the actor's memory in ``memory`` moves on.
+
+        Args:
+            obs: ``[n, *obs]``.
+            memory: As from :meth:`initial_memory`.
+            starts: The observation is the first of an episode ``[n]``; needed by recurrent actors only.
+        """
+        if not isinstance(self.actor, RecurrentActor):
+            outputs: Tensor = self.actor(self.actor_input(obs))
+            return outputs
+        assert starts is not None  # a group keeps them whenever the policy is recurrent
+        sequence, memory["actor"] = self.actor(self.actor_input(obs)[None], memory["actor"], starts[None])
+        return sequence[0]  # type: ignore[no-any-return]  # nn.Module.__call__ is untyped
+
+    def value(self, obs: Tensor) -> Tensor:
+        """V of observations ``[m, *obs]`` in units of reward ``[m, ...]``; for critics without memory."""
+        parts = [self.critic(self.critic_input(part)) for part in obs.split(VALUE_BATCH)]
+        return self.to_rewards(parts[0] if len(parts) == 1 else torch.cat(parts))
+
+    def value_step(self, obs: Tensor, memory: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+        """V of one step ``[n]`` in units of reward and the critic's memory after it; for critics with memory."""
+        outputs, after = self.critic(self.critic_input(obs)[None], memory, starts[None])
+        return self.to_rewards(outputs[0]), after
+
+    def distribution(self, outputs: Tensor, action_mask: Tensor | None = None) -> Distribution:
+        """The distribution over actions that the actor's outputs describe."""
+        return self.actor.head.distribution(outputs, action_mask)

@@ -1,0 +1,1 @@
+"""Strictly synchronous collection: a snapshot goes out with a version, fragments come back with it, at a barrier."""

@@ -1,0 +1,186 @@
+"""From a snapshot to a complete rollout: every env group hands in its fragment, then the barrier opens.
+
+How environments are divided into groups is configuration. How many workers step them is not: the same groups give the
+same batch inline, in processes and on Ray.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from apexrl.collect.env_group import EnvGroup
+from apexrl.collect.snapshot import PolicySnapshot
+from apexrl.envs.multi_agent import MultiAgentVecEnv
+from apexrl.envs.vec_env import VecEnv
+from apexrl.execution.actors import ActorLostError
+from apexrl.execution.executor import Executor
+from apexrl.storage.fragment import Fragment
+from apexrl.storage.rollout import RolloutStorage
+
+logger = logging.getLogger(__name__)
+
+AnyVecEnv = VecEnv | MultiAgentVecEnv
+EnvFactory = Callable[[], AnyVecEnv]
+
+
+class Groups(Protocol):
+    """Where the env groups live."""
+
+    @property
+    def num_envs(self) -> int:
+        """Environments in all groups."""
+
+    def collect(self, snapshot: PolicySnapshot, num_steps: int, sequence_length: int) -> Sequence[Fragment]:
+        """One fragment per group."""
+
+    def state_dicts(self) -> list[dict[str, Any]]:
+        """The state of each group."""
+
+    def load_state_dicts(self, states: Sequence[dict[str, Any]], snapshot: PolicySnapshot) -> bool:
+        """Go on from states; returns whether every group goes on exactly."""
+
+    def close(self) -> None:
+        """Close the environments."""
+
+
+class InlineGroups:
+    """Groups that live in this process.
+
+    Args:
+        envs: One batch of environments per group.
+        seed: Seed of the run.
+    """
+
+    def __init__(self, envs: Sequence[AnyVecEnv], seed: int) -> None:
+        ranges = consecutive_ranges([env.num_envs for env in envs])
+        self.groups = [EnvGroup(env, ids, seed) for env, ids in zip(envs, ranges, strict=True)]
+
+    @property
+    def num_envs(self) -> int:
+        """Environments in all groups."""
+        return sum(len(group.env_ids) for group in self.groups)
+
+    def collect(self, snapshot: PolicySnapshot, num_steps: int, sequence_length: int) -> list[Fragment]:
+        """One fragment per group, one after the other."""
+        return [group.collect(snapshot, num_steps, sequence_length) for group in self.groups]
+
+    def state_dicts(self) -> list[dict[str, Any]]:
+        """The state of each group."""
+        return [group.state_dict() for group in self.groups]
+
+    def load_state_dicts(self, states: Sequence[dict[str, Any]], snapshot: PolicySnapshot) -> bool:
+        """Go on from states; returns whether every group goes on exactly."""
+        loaded = [
+            group.load_state_dict(state, snapshot.policy, snapshot.version)
+            for group, state in zip(self.groups, states, strict=True)
+        ]
+        return all(loaded)
+
+    def close(self) -> None:
+        """Close the environments."""
+        for group in self.groups:
+            group.close()
+
+
+class ExecutorGroups:
+    """Groups that live in an executor's workers.
+
+    When a worker dies, its groups are built again, all groups go back to the last barrier, and the rollout is collected
+    anew: the batch is the same as if nothing had happened, if the environments can restore their state.
+
+    Args:
+        executor: Inline, processes or Ray.
+        make_envs: One function per group that makes its environments; importable by workers.
+        group_sizes: Environments per group.
+        seed: Seed of the run.
+        retries: How often a rollout is collected anew after workers died.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        make_envs: Sequence[EnvFactory],
+        group_sizes: Sequence[int],
+        seed: int,
+        retries: int = 2,
+    ) -> None:
+        self._ranges = consecutive_ranges(group_sizes)
+        factory = partial(_build_group, make_envs=tuple(make_envs), ranges=tuple(self._ranges), seed=seed)
+        self._actors = executor.actors(factory, range(len(make_envs)))
+        self._retries = retries
+        self._states: list[dict[str, Any]] | None = None
+
+    @property
+    def num_envs(self) -> int:
+        """Environments in all groups."""
+        return self._ranges[-1].stop
+
+    def collect(self, snapshot: PolicySnapshot, num_steps: int, sequence_length: int) -> list[Fragment]:
+        """One fragment per group, all at once."""
+        if self._states is None:
+            self._states = self._actors.call("state_dict")
+        for attempt in range(self._retries + 1):
+            try:
+                fragments: list[Fragment] = self._actors.call("collect", snapshot, num_steps, sequence_length)
+                self._states = self._actors.call("state_dict")
+            except ActorLostError as error:
+                if attempt == self._retries:
+                    raise
+                logger.warning("collecting policy version %d anew: %s", snapshot.version, error)
+                self._actors.rebuild()
+                self._load(self._states, snapshot)
+            else:
+                return fragments
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _load(self, states: Sequence[dict[str, Any]], snapshot: PolicySnapshot) -> bool:
+        arguments = {index: (state, snapshot.policy, snapshot.version) for index, state in enumerate(states)}
+        exact = all(self._actors.map("load_state_dict", arguments).values())
+        if not exact:
+            logger.warning(
+                "environments without state_dict start fresh episodes: the rollout differs from the lost one"
+            )
+        return exact
+
+    def state_dicts(self) -> list[dict[str, Any]]:
+        """The state of each group at the last barrier."""
+        if self._states is None:
+            self._states = self._actors.call("state_dict")
+        return self._states
+
+    def load_state_dicts(self, states: Sequence[dict[str, Any]], snapshot: PolicySnapshot) -> bool:
+        """Go on from states; returns whether every group goes on exactly."""
+        self._states = list(states)
+        return self._load(states, snapshot)
+
+    def close(self) -> None:
+        """Close the environments and end the workers."""
+        self._actors.call("close")
+        self._actors.close()
+
+
+def collect_rollout(
+    groups: Groups, snapshot: PolicySnapshot, storage: RolloutStorage, sequence_length: int = 1
+) -> RolloutStorage:
+    """Fill a storage with one rollout of one policy version.
+
+    Raises:
+        MixedVersionsError: A fragment came back with another version.
+        IncompleteRolloutError: A fragment has the wrong size, or samples are missing.
+    """
+    storage.begin(snapshot.version)
+    for fragment in groups.collect(snapshot, storage.num_steps, sequence_length):
+        storage.add(fragment)
+    storage.finish()
+    return storage
+
+
+def consecutive_ranges(sizes: Sequence[int]) -> list[range]:
+    """Global env numbers of groups with these sizes: 0..a−1, a..a+b−1, …"""
+    stops = [sum(sizes[: index + 1]) for index in range(len(sizes))]
+    return [range(stop - size, stop) for stop, size in zip(stops, sizes, strict=True)]
+
+
+def _build_group(index: int, make_envs: tuple[EnvFactory, ...], ranges: tuple[range, ...], seed: int) -> EnvGroup:
+    return EnvGroup(make_envs[index](), ranges[index], seed)

@@ -1,0 +1,324 @@
+"""A group of environments that is stepped together, and makes one fragment per rollout.
+
+A group has its own random stream, so what it samples depends on its seed and the policy, never on the process that it
+happens to live in.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from apexrl.algorithms.actor_critic import ActorCritic
+from apexrl.collect.buffers import StepBuffers
+from apexrl.collect.episodes import EpisodeTracker
+from apexrl.collect.snapshot import PolicySnapshot
+from apexrl.envs.multi_agent import MultiAgentVecEnv
+from apexrl.envs.vec_env import StateNotSupportedError, VecEnv
+from apexrl.storage.advantages import next_values
+from apexrl.storage.fragment import Fragment
+
+
+class MissingFinalObservationError(RuntimeError):
+    """An environment reported a time-out without the observation to bootstrap from."""
+
+
+def derived_seed(*numbers: int) -> int:
+    """A 31-bit seed that depends on all numbers, so that streams of different groups and uses are independent."""
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0] >> 1)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute on one thread, so that results do not depend on how many a process happens to have."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+class EnvGroup:
+    """One batch of environments, the episodes under way in it, and its random stream.
+
+    Args:
+        env: The environments.
+        env_ids: Their global numbers.
+        seed: Seed of the run; the group derives its own from it and from its first env id.
+    """
+
+    def __init__(self, env: VecEnv | MultiAgentVecEnv, env_ids: range, seed: int) -> None:
+        if len(env_ids) != env.num_envs:
+            raise ValueError(
+                f"env_ids {env_ids} has {len(env_ids)} numbers for {env.num_envs} environments; give one each"
+            )
+        self.env = env
+        self.env_ids = env_ids
+        self.seed = seed
+        self.generator: torch.Generator | None = None
+        self._is_multi_agent = isinstance(env, MultiAgentVecEnv)
+        self._critic_key = "state" if self._is_multi_agent else "privileged_observation"
+        self._episodes = EpisodeTracker(env.num_envs)
+        self._buffers = StepBuffers(0)
+        self._now: dict[str, Tensor] = {}
+        self._memory: dict[str, Tensor] = {}
+
+    def collect(self, snapshot: PolicySnapshot, num_steps: int, sequence_length: int = 1) -> Fragment:
+        """Step the group ``num_steps`` times under a snapshot.
+
+        Args:
+            snapshot: The policy; its version goes into the fragment.
+            num_steps: T.
+            sequence_length: Recurrent policies: how many steps are learned from as one sequence.
+
+        Returns:
+            The fragment. Its tensors are valid until the next call.
+        """
+        with one_thread(), torch.inference_mode():
+            self._prepare(snapshot.policy, num_steps)
+            return self._collect(snapshot, num_steps, sequence_length)
+
+    def _prepare(self, policy: ActorCritic, num_steps: int) -> None:
+        if self._buffers.num_steps != num_steps:
+            self._buffers = StepBuffers(num_steps)
+        if self.generator is None:
+            self.generator = torch.Generator(policy.device).manual_seed(derived_seed(self.seed, self.env_ids.start, 1))
+        if not self._now:
+            self._restart(policy, derived_seed(self.seed, self.env_ids.start, 0))
+
+    def _restart(self, policy: ActorCritic, seed: int) -> None:
+        obs, extras = self.env.reset(seed=seed)
+        self._episodes.restart()
+        self._memory = policy.initial_memory(self.env.num_envs)
+        self._see(policy, obs, extras, torch.ones(self.env.num_envs, dtype=torch.bool, device=policy.device))
+
+    def _see(self, policy: ActorCritic, obs: Tensor, extras: Any, starts: Tensor | None) -> None:  # noqa: ANN401
+        """Make what the environments returned the present."""
+        device, dtype = policy.device, policy.dtype
+        now = {"observations": obs.to(device, dtype) if obs.is_floating_point() else obs.to(device)}
+        if (seen := extras.get(self._critic_key)) is not None:
+            now["critic_observations"] = seen.to(device, dtype) if seen.is_floating_point() else seen.to(device)
+        if (mask := extras.get("action_mask")) is not None:
+            now["action_masks"] = mask.to(device)
+        if self._is_multi_agent:
+            now["agent_masks"] = extras["agent_mask"].to(device)
+        if starts is not None and policy.is_recurrent:
+            now["episode_starts"] = starts.to(device)
+        self._now = now
+
+    def _collect(self, snapshot: PolicySnapshot, num_steps: int, sequence_length: int) -> Fragment:
+        policy, put, step_env = snapshot.policy, self._buffers.put, self.env.step
+        finals: list[tuple[int, Tensor, Tensor]] = []
+        log: dict[str, list[float]] = {}
+        memories: dict[str, list[Tensor]] = {name: [] for name in self._memory}
+        env_device = self.env.device
+        for t in range(num_steps):
+            if memories and t % sequence_length == 0:
+                for name, memory in self._memory.items():
+                    memories[name].append(memory.clone())
+            now = self._now
+            for name, values in now.items():
+                put(name, t, values)  # a copy, made before the environment acts
+            outputs = policy.act(now["observations"], self._memory, now.get("episode_starts"))
+            actions = policy.distribution(outputs, now.get("action_masks")).sample(self.generator)
+            put("outputs", t, outputs)
+            put("actions", t, actions)
+            if policy.critic.is_recurrent:
+                self._step_critic(policy, t)
+            obs, rewards, dones, extras = step_env(actions if actions.device == env_device else actions.to(env_device))
+            put("rewards", t, rewards)
+            put("dones", t, dones)
+            self._note(policy, t, extras, finals, log)
+            ignored = extras.get("ignore")
+            self._see(policy, obs, extras, dones if ignored is None else dones | ignored)
+        return self._fragment(snapshot, finals, memories, log)
+
+    def _step_critic(self, policy: ActorCritic, step: int) -> None:
+        seen = self._now.get("critic_observations", self._now["observations"])
+        value, self._memory["critic"] = policy.value_step(seen, self._memory["critic"], self._now["episode_starts"])
+        self._buffers.put("values", step, value)
+
+    def _note(self, policy: ActorCritic, t: int, extras: Any, finals: list[Any], log: dict[str, list[float]]) -> None:  # noqa: ANN401
+        """Take from the extras what the fragment needs."""
+        put = self._buffers.put
+        put("terminated", t, extras["terminated"])
+        put("time_outs", t, extras["time_outs"])
+        if (ignore := extras.get("ignore")) is not None:
+            put("ignore", t, ignore)
+        if self._is_multi_agent:
+            for name in ("agent_terminated", "agent_truncated"):
+                if name in extras:
+                    put(name, t, extras[name])
+        if "final_observation" in extras:
+            rows = extras["time_outs"].nonzero().squeeze(-1)
+            if len(rows):
+                finals.append((t, rows, self._final_values(policy, extras, rows)))
+        for name, part in extras.get("reward_components", {}).items():
+            put(f"part/{name}", t, part)
+        for name, value in extras.get("log", {}).items():
+            log.setdefault(name, []).append(float(value))
+
+    def _final_values(self, policy: ActorCritic, extras: Any, rows: Tensor) -> Tensor:  # noqa: ANN401
+        """V of true final observations; for critics without memory only the observations, valued together later."""
+        key = "final_observation"
+        if "critic_observations" in self._now:
+            key = "final_state" if self._is_multi_agent else "final_privileged_observation"
+        if key not in extras:
+            raise MissingFinalObservationError(
+                f"{type(self.env).__name__} reported a time-out in rows {rows.tolist()} without extras[{key!r}]; the critic "
+                "bootstraps from what it would have seen at the end of the episode: return it whenever a row is done"
+            )
+        final = extras[key].to(policy.device)
+        if final.is_floating_point():
+            final = final.to(policy.dtype)
+        if not policy.critic.is_recurrent:
+            return final[rows]
+        no_starts = torch.zeros(self.env.num_envs, dtype=torch.bool, device=policy.device)
+        return policy.value_step(final, self._memory["critic"], no_starts)[0][rows]
+
+    def _fragment(
+        self,
+        snapshot: PolicySnapshot,
+        finals: list[tuple[int, Tensor, Tensor]],
+        memories: dict[str, list[Tensor]],
+        log: dict[str, list[float]],
+    ) -> Fragment:
+        policy, fields = snapshot.policy, dict(self._buffers.fields)
+        outputs = fields.pop("outputs")
+        masks = fields.get("action_masks")
+        fields["log_probs"] = policy.distribution(outputs, masks).log_prob(fields["actions"])
+        last = self._value_all(policy, fields)
+        terminated, time_outs, dones = self._borders_of(fields)
+        final_values = self._spread_finals(policy, fields["values"], finals, time_outs)
+        fields["following"] = next_values(fields["values"], last, terminated, final_values[1], final_values[0])
+        components = {name.removeprefix("part/"): fields.pop(name) for name in list(fields) if name.startswith("part/")}
+        valid, counted = self._validity(fields)
+        episodes = self._episodes.advance(
+            _team(fields["rewards"], valid),
+            fields["dones"],
+            counted,
+            {k: _team(v, valid) for k, v in components.items()},
+        )
+        fields["dones"] = dones
+        if valid is not None:
+            fields["valid"] = valid
+        with torch.inference_mode(False):  # autograd refuses to save tensors that were made in inference mode
+            steps = {name: value.clone() if value.is_inference() else value for name, value in fields.items()}
+            borders = {name: torch.stack(parts).clone() for name, parts in memories.items()}
+        return Fragment(
+            policy_version=snapshot.version,
+            env_ids=self.env_ids,
+            steps=steps,
+            borders=borders,
+            episodes=episodes,
+            log={name: sum(values) / len(values) for name, values in log.items()},
+            log_counts={name: len(values) for name, values in log.items()},
+        )
+
+    def _value_all(self, policy: ActorCritic, fields: dict[str, Tensor]) -> Tensor:
+        """Fill in V of every step and return V of the observation after the last one."""
+        now = self._now.get("critic_observations", self._now["observations"])
+        if policy.critic.is_recurrent:  # the steps were valued on the way, because each needs the memory of its time
+            return policy.value_step(now, self._memory["critic"], self._now["episode_starts"])[0]
+        seen = fields.get("critic_observations", fields["observations"])
+        together = torch.cat((seen.flatten(0, 1), now))  # one pass for all steps: T·n + n rows
+        values = policy.value(together)
+        steps, envs = seen.shape[:2]
+        fields["values"] = values[: steps * envs].unflatten(0, (steps, envs))
+        return values[steps * envs :]
+
+    def _borders_of(self, fields: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        """Terminations, time-outs and dones per sample: per environment, or per environment and agent."""
+        terminated, time_outs, dones = fields.pop("terminated"), fields.pop("time_outs"), fields["dones"]
+        if not self._is_multi_agent:
+            return terminated, time_outs, dones
+        own_end = fields.pop("agent_terminated", torch.zeros_like(fields["rewards"], dtype=torch.bool))
+        own_cut = fields.pop("agent_truncated", torch.zeros_like(own_end))
+        terminated = terminated.unsqueeze(-1) | own_end
+        return terminated, time_outs.unsqueeze(-1) & ~own_end, dones.unsqueeze(-1) | own_end | own_cut
+
+    def _spread_finals(
+        self, policy: ActorCritic, values: Tensor, finals: list[tuple[int, Tensor, Tensor]], time_outs: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """V of final observations in their places ``[T, n, ...]``, and where they are."""
+        spread = torch.zeros_like(values)
+        counted = sum(len(rows) for _, rows, _ in finals)
+        cut = time_outs.flatten(2).any(-1) if time_outs.dim() > 2 else time_outs
+        if counted < int(cut.sum()):
+            raise MissingFinalObservationError(
+                f"{type(self.env).__name__} reported {int(cut.sum())} time-outs and {counted} final observations; put the true "
+                "last observation into extras['final_observation'] whenever a row is done"
+            )
+        if finals:
+            known = torch.cat([final for _, _, final in finals])
+            if not policy.critic.is_recurrent:
+                known = policy.value(known)
+            times = torch.cat([torch.full_like(rows, t) for t, rows, _ in finals])
+            spread[times, torch.cat([rows for _, rows, _ in finals])] = known
+        return spread, time_outs.expand_as(values)
+
+    def _validity(self, fields: dict[str, Tensor]) -> tuple[Tensor | None, Tensor | None]:
+        """Which samples may be learned from, and which steps count towards an episode."""
+        ignore = fields.pop("ignore", None)
+        counted = None if ignore is None else ~ignore
+        present = fields.pop("agent_masks", None)
+        if present is None or counted is None:
+            return (counted if present is None else present), counted
+        return present & counted.unsqueeze(-1), counted
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that decides what the group does next; the environments' part is None if they cannot give it."""
+        try:
+            env_state = self.env.state_dict()
+        except StateNotSupportedError:
+            env_state = None
+        return {
+            "env": env_state,
+            "generator": None if self.generator is None else self.generator.get_state(),
+            "episodes": self._episodes.state_dict(),
+            "now": {name: values.clone() for name, values in self._now.items()},
+            "memory": {name: values.clone() for name, values in self._memory.items()},
+        }
+
+    def load_state_dict(self, state: dict[str, Any], policy: ActorCritic, version: int) -> bool:
+        """Go on from a state; environments that cannot restore theirs start fresh episodes.
+
+        Args:
+            state: What :meth:`state_dict` gave.
+            policy: The policy that goes on, for fresh memories.
+            version: Its version, which fresh episodes are seeded with.
+
+        Returns:
+            Whether the group goes on exactly.
+        """
+        if state["generator"] is not None:
+            self.generator = torch.Generator(policy.device)
+            self.generator.set_state(state["generator"].cpu())
+        if not state["now"]:
+            return True  # nothing had been collected yet
+        if state["env"] is None:
+            with torch.inference_mode():
+                self._restart(policy, derived_seed(self.seed, self.env_ids.start, 2, version))
+            return False
+        self.env.load_state_dict(state["env"])
+        self._episodes.load_state_dict(state["episodes"])
+        self._now = {name: values.to(policy.device) for name, values in state["now"].items()}
+        self._memory = {name: values.to(policy.device) for name, values in state["memory"].items()}
+        return True
+
+    def close(self) -> None:
+        """Close the environments."""
+        self.env.close()
+
+
+def _team(values: Tensor, valid: Tensor | None) -> Tensor:
+    """Per-agent values as the mean over present agents ``[T, n]``; per-environment values as they are."""
+    if values.dim() == 2:
+        return values
+    if valid is None:
+        return values.mean(-1)
+    return (values * valid).sum(-1) / valid.sum(-1).clamp(min=1)

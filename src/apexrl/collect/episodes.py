@@ -1,0 +1,68 @@
+"""Episode statistics that run on across rollouts, computed once per fragment instead of once per step."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from apexrl.storage.fragment import EpisodeTable
+
+
+class EpisodeTracker:
+    """Sums of the episodes that are under way, one per environment.
+
+    Args:
+        num_envs: n, environments in the group.
+    """
+
+    def __init__(self, num_envs: int) -> None:
+        self._sums: dict[str, np.ndarray] = {"reward": np.zeros(num_envs), "length": np.zeros(num_envs)}
+
+    def advance(
+        self, rewards: Tensor, dones: Tensor, counted: Tensor | None, components: dict[str, Tensor]
+    ) -> EpisodeTable:
+        """Take in the steps of a fragment and give back the episodes that ended in it.
+
+        Args:
+            rewards: Reward of each step ``[T, n]``.
+            dones: An episode ended at the step ``[T, n]``.
+            counted: False for steps that were only a reset ``[T, n]``; None if there are none.
+            components: Named parts of the reward, each ``[T, n]``.
+        """
+        ones = torch.ones_like(rewards) if counted is None else counted.to(rewards.dtype)
+        series = {"reward": rewards * ones, "length": ones} | {f"part/{k}": v * ones for k, v in components.items()}
+        envs, times = np.nonzero(dones.cpu().numpy().T)  # env-major, so that neighbours belong to one environment
+        order = np.lexsort((envs, times))
+        totals = {name: self._close(name, values, envs, times)[order] for name, values in series.items()}
+        return EpisodeTable(
+            returns=totals["reward"],
+            lengths=totals["length"].astype(np.int64),
+            components={name: totals[f"part/{name}"] for name in components},
+        )
+
+    def _close(self, name: str, values: Tensor, envs: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Sums of one series over each ended episode; what is left over is carried on."""
+        running = np.cumsum(values.cpu().numpy().astype(np.float64), axis=0)  # [T, n]
+        carried = self._sums.get(name, np.zeros(running.shape[1]))
+        ends = running[times, envs]
+        first = np.ones(len(envs), dtype=bool)
+        first[1:] = envs[1:] != envs[:-1]
+        before = np.where(first, -carried[envs], np.roll(ends, 1))  # where the episode's sum stood at its start
+        left = running[-1] + carried
+        last = np.ones(len(envs), dtype=bool)
+        last[:-1] = first[1:]
+        left[envs[last]] = (running[-1, envs] - ends)[last]
+        self._sums[name] = left
+        totals: np.ndarray = ends - before
+        return totals
+
+    def restart(self) -> None:
+        """Forget the episodes under way, because the environments were reset."""
+        self._sums = {name: np.zeros_like(values) for name, values in self._sums.items()}
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The sums under way."""
+        return {name: torch.from_numpy(values.copy()) for name, values in self._sums.items()}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Go on from sums that :meth:`state_dict` gave."""
+        self._sums = {name: values.numpy().copy() for name, values in state.items()}

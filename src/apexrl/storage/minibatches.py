@@ -1,0 +1,113 @@
+"""From a rollout to minibatches: single samples for feed-forward policies, sequences for recurrent ones.
+
+A pass shuffles by one gather per field; minibatches are then contiguous slices of it, which cost nothing.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Samples:
+    """Samples to learn from. B is a batch dimension; for sequences the shapes are ``[L, B, ...]``.
+
+    Attributes:
+        observations: What the actor is given, normalised ``[B, *obs]``.
+        critic_observations: What the critic is given, normalised; the same tensor when both see the same.
+        actions: ``[B, *action]``.
+        log_probs: Under the policy that acted ``[B]`` or ``[B, agents]``; the same shape as all that follow.
+        advantages: A.
+        returns: The critic's targets, in units of its outputs.
+        values: The critic's outputs at collection.
+        valid: 1 where a sample counts; None if all do.
+        action_masks: Legal actions; None if all are.
+        episode_starts: Sequences only: where memories are reset ``[L, B]``.
+        memories: Sequences only: memories before the first step, by network ``[B, *state]``.
+    """
+
+    observations: Tensor
+    critic_observations: Tensor
+    actions: Tensor
+    log_probs: Tensor
+    advantages: Tensor
+    returns: Tensor
+    values: Tensor
+    valid: Tensor | None = None
+    action_masks: Tensor | None = None
+    episode_starts: Tensor | None = None
+    memories: dict[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def is_sequences(self) -> bool:
+        """Whether the first dimension is time."""
+        return self.episode_starts is not None
+
+    @property
+    def batch_size(self) -> int:
+        """B: samples or sequences."""
+        return self.log_probs.shape[1 if self.is_sequences else 0]
+
+    def take(self, indices: Tensor) -> "Samples":
+        """The samples or sequences with these numbers, by one gather per field."""
+        along = 1 if self.is_sequences else 0
+        taken = self._each(lambda values: values.index_select(along, indices))
+        return self._replace_memories(taken, lambda values: values.index_select(0, indices))
+
+    def slice(self, start: int, length: int) -> "Samples":
+        """Neighbouring samples or sequences, as views."""
+        along = 1 if self.is_sequences else 0
+        taken = self._each(lambda values: values.narrow(along, start, length))
+        return self._replace_memories(taken, lambda values: values.narrow(0, start, length))
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> dict[str, Any]:
+        changed: dict[str, Tensor | None] = {}
+        for name in _TENSOR_FIELDS:
+            values = getattr(self, name)
+            changed[name] = None if values is None else change(values)
+        if self.critic_observations is self.observations:
+            changed["critic_observations"] = changed["observations"]
+        return changed
+
+    def _replace_memories(self, taken: dict[str, Any], change: Callable[[Tensor], Tensor]) -> "Samples":
+        return Samples(**taken, memories={name: change(values) for name, values in self.memories.items()})
+
+
+_TENSOR_FIELDS = tuple(item.name for item in fields(Samples) if item.name != "memories")
+
+
+def even_sizes(total: int, largest: int) -> list[int]:
+    """Split ``total`` into the fewest parts of at most ``largest``, sizes differing by at most 1.
+
+    Even parts keep the last minibatch from being a single noisy sample.
+    """
+    parts = -(-total // largest)
+    small, extra = divmod(total, parts)
+    return [small + 1] * extra + [small] * (parts - extra)
+
+
+def minibatches(samples: Samples, minibatch_size: int, generator: torch.Generator) -> Iterator[Samples]:
+    """One pass over all samples in random order.
+
+    Args:
+        samples: What to learn from.
+        minibatch_size: The most samples per minibatch; sequences count with their length.
+        generator: Decides the order.
+    """
+    count = samples.batch_size
+    largest = max(1, minibatch_size // samples.log_probs.shape[0]) if samples.is_sequences else minibatch_size
+    order = torch.randperm(count, generator=generator, device=generator.device).to(samples.log_probs.device)
+    shuffled = samples.take(order)
+    start = 0
+    for size in even_sizes(count, largest):
+        yield shuffled.slice(start, size)
+        start += size
+
+
+def as_sequences(values: Tensor, length: int) -> Tensor:
+    """``[T, N, ...]`` as sequences ``[L, T/L · N, ...]``; sequence k·N + n is the k-th of environment n."""
+    steps, envs = values.shape[:2]
+    return values.reshape(steps // length, length, envs, *values.shape[2:]).transpose(0, 1).flatten(1, 2)
