@@ -1,0 +1,145 @@
+"""How calls travel to workers: pickled, with functions named by their import path.
+
+A script's own functions and classes live in ``__main__``, which is another module in a worker. As the standard
+library's spawned processes do, a worker that meets such a name runs the script once under the name ``__mp_main__``.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import io
+import pickle
+import runpy
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FunctionType, ModuleType
+from typing import Any
+
+PROTOCOL = 5
+MAIN_IN_WORKER = "__mp_main__"
+
+
+@dataclass(frozen=True, slots=True)
+class MainModule:
+    """Where the parent's ``__main__`` comes from.
+
+    Attributes:
+        module: Its import name, for ``python -m name``; else empty.
+        path: The script's file, for ``python file.py``; else empty.
+    """
+
+    module: str = ""
+    path: str = ""
+
+    @staticmethod
+    def of_this_process() -> MainModule:
+        """Describe the running program's main module."""
+        main = sys.modules["__main__"]
+        sys.modules.setdefault(MAIN_IN_WORKER, main)  # instances made in a worker come back under that name
+        spec = getattr(main, "__spec__", None)
+        if spec is not None:
+            return MainModule(module=spec.name)
+        return MainModule(path=getattr(main, "__file__", None) or "")
+
+    def load(self) -> None:
+        """Run the parent's main module in this process, guarded by its ``if __name__ == "__main__"``."""
+        if self.module:
+            namespace = runpy.run_module(self.module, run_name=MAIN_IN_WORKER, alter_sys=True)
+        elif self.path:
+            namespace = runpy.run_path(self.path, run_name=MAIN_IN_WORKER)
+        else:
+            raise ModuleNotFoundError(
+                "the parent's __main__ is interactive: move its functions and classes to a module"
+            )
+        module = ModuleType(MAIN_IN_WORKER)
+        module.__dict__.update(namespace)
+        sys.modules["__main__"] = sys.modules[MAIN_IN_WORKER] = module
+
+
+class _WorkerUnpickler(pickle.Unpickler):
+    """Loads the parent's main module when, and only when, something in it is asked for."""
+
+    def __init__(self, file: io.BytesIO, main: MainModule) -> None:
+        super().__init__(file)
+        self._main = main
+
+    def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - a pickle may name anything
+        if module in ("__main__", MAIN_IN_WORKER):
+            if MAIN_IN_WORKER not in sys.modules:
+                self._main.load()
+            module = MAIN_IN_WORKER
+        return super().find_class(module, name)
+
+
+def encode(value: object) -> bytes:
+    """Pickle a value for the other side."""
+    return pickle.dumps(value, PROTOCOL)
+
+
+def decode(payload: bytes | memoryview, main: MainModule | None = None) -> Any:  # noqa: ANN401 - what was encoded
+    """Unpickle what `encode` made.
+
+    Args:
+        payload: The pickled value.
+        main: In a worker process, the parent's main module. None in the parent itself.
+    """
+    if main is None:
+        return pickle.loads(payload)
+    return _WorkerUnpickler(io.BytesIO(payload), main).load()
+
+
+def require_portable(function: Callable[..., Any]) -> None:
+    """Check that a worker can import a callable.
+
+    Args:
+        function: A function or class at the top level of a module, or a ``functools.partial`` of one.
+
+    Raises:
+        TypeError: For lambdas, functions inside functions, functions typed into an interactive session, and anything
+            else that can't be reached by ``module.name``.
+    """
+    if not callable(function):
+        raise TypeError(f"a task's function must be callable, got {function!r} of type {type(function).__name__}")
+    while isinstance(function, functools.partial):
+        function = function.func
+    if not isinstance(function, FunctionType | type):
+        _require_picklable(function)
+        return
+    module, name = function.__module__, function.__qualname__
+    reason = ""
+    if "<lambda>" in name:
+        reason = "it is a lambda"
+    elif "<locals>" in name:
+        reason = "it is defined inside another function"
+    elif module == "__main__" and MainModule.of_this_process() == MainModule():
+        reason = "it was defined in an interactive session"
+    elif _resolve(module, name) is not function:
+        reason = f"importing {module}.{name} gives something else"
+    if reason:
+        raise TypeError(
+            f"{module}.{name} can't be sent to a worker because {reason}; "
+            "workers import functions by name, so define it with `def` at the top level of a module "
+            "and pass what varies as arguments (or with functools.partial)"
+        )
+
+
+def _require_picklable(function: Callable[..., Any]) -> None:
+    try:
+        encode(function)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise TypeError(
+            f"{function!r} can't be sent to a worker because it can't be pickled ({error}); "
+            "pass a function at the top level of a module instead"
+        ) from error
+
+
+def _resolve(module: str, name: str) -> object:
+    try:
+        found: object = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError):
+        return None
+    return found

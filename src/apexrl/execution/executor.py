@@ -1,0 +1,204 @@
+"""The executor protocol: run many tasks, or talk to long-lived actors, the same way on every engine.
+
+Glossary:
+    task: a call of a module-level function with picklable arguments.
+    attempt: one try at a task; a task whose worker dies or whose time is up is tried again with the same seed.
+    worker: what runs tasks one at a time: this process (*inline*), a spawned one (*processes*), a Ray actor (*ray*).
+    actor: an object that lives in a worker and is called again and again, such as a group of environments.
+    engine: inline, processes or ray. The same call gives the same results on all of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar
+
+from apexrl.execution.report import RunReport, TaskReport, TaskResult
+
+if TYPE_CHECKING:
+    from apexrl.execution.actors import ActorGroup, ActorOptions
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+
+Progress = Callable[[TaskReport, RunReport], None]
+"""Called in the parent after each finished task with that task's report and the run's so far."""
+
+ENGINES = ("inline", "processes", "ray")
+
+
+@dataclass(frozen=True, slots=True)
+class Task(Generic[T]):
+    """A call to make.
+
+    Attributes:
+        function: A function at the top level of a module. It should depend on its arguments only: it may be run twice.
+        args: Positional arguments, picklable.
+        kwargs: Keyword arguments, picklable. A run with a seed adds ``seed``.
+        label: A name for messages and reports.
+    """
+
+    function: Callable[..., T]
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How tasks are run.
+
+    Attributes:
+        seed: Gives each task the keyword ``seed``, an integer made from this seed and the task's index (see
+            `task_seed`). None gives none.
+        time_limit: Seconds per attempt; the worker of a task that runs longer is killed. None for no limit. *inline*
+            cannot interrupt a task, but judges it by the same limit when it has ended.
+        retries: Further attempts after the first when the worker died or the time was up. Raising it survives more
+            accidents and spends more time on tasks that can't succeed.
+        retry_raised: Whether an exception is worth another attempt too. It seldom is: the same arguments raise again.
+        ordered: Results in the order of the tasks, or as they finish.
+        on_failure: ``record`` gives a failed task a result with its reason and goes on; ``raise`` raises
+            `TaskFailedError` at the first one and stops the others.
+        window: The most tasks that are taken from the iterable and not yet handed over as results. It bounds the
+            memory; ordered runs need it large, because results wait for a slow task before them. None means 64 per
+            worker, at least 256.
+        progress: Called after each finished task.
+    """
+
+    seed: int | None = None
+    time_limit: float | None = None
+    retries: int = 2
+    retry_raised: bool = False
+    ordered: bool = True
+    on_failure: Literal["record", "raise"] = "record"
+    window: int | None = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise ValueError(f"time_limit must be more than 0 seconds, or None for no limit; got {self.time_limit}")
+        if self.retries < 0:
+            raise ValueError(f"retries must be 0 or more, got {self.retries}")
+        if self.window is not None and self.window < 1:
+            raise ValueError(f"window must be at least 1 task, or None for the default; got {self.window}")
+        if self.seed is not None and self.seed < 0:
+            raise ValueError(f"seed must be 0 or more, got {self.seed}")
+        if self.on_failure not in ("record", "raise"):
+            raise ValueError(f"on_failure must be 'record' or 'raise', got {self.on_failure!r}")
+
+
+class Run(Iterator[TaskResult[T]], Generic[T]):
+    """The results of a run, computed while they are read. Closing it early stops what still runs.
+
+    Attributes:
+        report: What has happened so far.
+    """
+
+    def __init__(self, results: Generator[TaskResult[T], None, None], report: RunReport) -> None:
+        self.report = report
+        self._results = results
+
+    def __next__(self) -> TaskResult[T]:
+        return next(self._results)
+
+    def close(self) -> None:
+        """Stop: tasks that still run are killed and no further result comes."""
+        self._results.close()
+
+
+class Executor(Protocol):
+    """Runs tasks and hosts actors. Use it in a ``with`` block, which ends its workers."""
+
+    @property
+    def workers(self) -> int:
+        """How many tasks run at once."""
+
+    def run(self, tasks: Iterable[Task[T]], options: RunOptions = ...) -> Run[T]:
+        """Run tasks, lazily taken from any iterable, and give their results while it goes on.
+
+        Nothing starts before the first result is asked for. One run at a time: finish or close it before the next.
+        """
+
+    def map(self, function: Callable[..., T], items: Iterable[Any], options: RunOptions = ...) -> list[T]:
+        """The values of ``function(item)`` in the order of the items.
+
+        Raises:
+            TaskFailedError: At the first task that failed for good.
+        """
+
+    def actors(self, factory: Callable[..., Any], keys: Sequence[Hashable], options: ActorOptions = ...) -> ActorGroup:
+        """Build one actor per key by ``factory(key)``, pinned to a worker of its own group of workers."""
+
+    def close(self) -> None:
+        """End all workers, those of actors included."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+def task_seed(seed: int, index: int) -> int:
+    """The seed of the task at `index`: 63 bits of ``SeedSequence(seed).spawn(index + 1)[index]``.
+
+    It depends on nothing else: not on the worker, the attempt or the number of tasks. ``numpy.random.seed`` takes
+    32 bits: give it ``seed % 2**32``.
+    """
+    from numpy.random import SeedSequence  # here, because workers import this module and need no numpy
+
+    words = SeedSequence(seed, spawn_key=(index,)).generate_state(2)
+    return (int(words[0]) << 32 | int(words[1])) >> 1
+
+
+def available_cpus() -> int:
+    """The CPUs that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def make_executor(
+    name: str,
+    *,
+    workers: int | None = None,
+    address: str | None = None,
+    tasks_per_worker: int | None = None,
+) -> Executor:
+    """Make an executor by the name of its engine.
+
+    Args:
+        name: ``inline``, ``processes`` or ``ray``.
+        workers: Tasks at once; None for one per available CPU. *inline* has one whatever is asked.
+        address: The Ray cluster, as in ``ray.init(address=…)``; None starts Ray on this machine. For *ray* only.
+        tasks_per_worker: Replace a worker process after so many tasks, against memory leaks in what it runs. *inline*
+            ignores it: there is no process to replace.
+
+    Raises:
+        ValueError: If the name is unknown, or an argument does not fit.
+        ModuleNotFoundError: If Ray is asked for and not installed.
+    """
+    if name not in ENGINES:
+        raise ValueError(f"unknown executor {name!r}: choose one of {', '.join(ENGINES)}")
+    if address is not None and name != "ray":
+        raise ValueError(
+            f"address={address!r} is for the ray executor only, not for {name!r}: choose ray or leave it out"
+        )
+    for field_name, value in (("workers", workers), ("tasks_per_worker", tasks_per_worker)):
+        if value is not None and value < 1:
+            raise ValueError(f"{field_name} must be at least 1, or None for the default; got {value}")
+    count = available_cpus() if workers is None else workers
+    if name == "inline":
+        from apexrl.execution.inline import InlineExecutor
+
+        return InlineExecutor()
+    if name == "processes":
+        from apexrl.execution.processes import ProcessExecutor
+
+        return ProcessExecutor(count, tasks_per_worker=tasks_per_worker)
+    from apexrl.execution.ray import RayExecutor
+
+    return RayExecutor(count, address=address, tasks_per_worker=tasks_per_worker)

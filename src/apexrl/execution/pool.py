@@ -1,0 +1,298 @@
+"""The part that all engines share: lanes of calls to workers, with time limits and recovery from dead workers.
+
+An engine supplies a `Fleet`, which starts workers and carries bytes. A `Pool` puts calls on *lanes*. A lane has at most
+one worker at a time, which answers in the order of sending; hence the first unanswered call of a lane is the one that
+runs, and the one to blame when the worker dies or the time is up. The calls behind it come back untouched.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from apexrl.execution.report import Failure, FailureKind
+from apexrl.execution.server import read_reply
+
+START_ATTEMPTS = 3
+"""Workers in a row that may end before they are ready until the pool gives up."""
+_LONGEST_WAIT = 3600.0
+
+
+class WorkerStartError(RuntimeError):
+    """No worker can be started."""
+
+
+class Link(Protocol):
+    """The parent's end of one worker."""
+
+    def send(self, request: bytes) -> None:
+        """Queue a request; never blocks."""
+
+    def kill(self) -> None:
+        """End the worker at once, whatever it does. No event of it follows. Harmless when it is dead already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A worker is up."""
+
+    link: Link
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A worker answered its oldest request."""
+
+    link: Link
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Receiving:
+    """A part of a long reply came in."""
+
+    link: Link
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """A worker ended; `reason` says how."""
+
+    link: Link
+    reason: str
+
+
+Event = Ready | Reply | Receiving | Died
+
+
+class Fleet(Protocol):
+    """Starts workers and carries messages: all that differs between engines."""
+
+    start_limit: float
+    """Seconds that a worker may take until it is ready."""
+
+    def start(self) -> Link:
+        """Begin to start a worker; a `Ready` event follows."""
+
+    def wait(self, timeout: float) -> Iterable[Event]:
+        """The events of all workers, in order per worker; waits for the first at most `timeout` seconds."""
+
+    def close(self) -> None:
+        """End all workers and release everything."""
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A request on its way.
+
+    Attributes:
+        request: The encoded request.
+        time_limit: Seconds that it may run; None for no limit.
+        tag: Whatever its sender needs to recognise it.
+    """
+
+    request: bytes
+    time_limit: float | None
+    tag: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A call that left its lane.
+
+    Attributes:
+        call: The call.
+        worker: The lane's number.
+        seconds: How long it ran.
+        value: What it returned.
+        failure: Why it failed, if it did.
+        untouched: True when it never ran: its worker ended before its turn.
+    """
+
+    call: Call
+    worker: int
+    seconds: float = 0.0
+    value: Any = None
+    failure: Failure | None = None
+    untouched: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Lane:
+    """A place for one worker, and the calls sent to it.
+
+    Attributes:
+        number: The lane's place in the pool.
+        link: Its worker; None before the first call and after a death.
+        ready: Whether the worker is up.
+        calls: Sent and unanswered, in order; the first one runs.
+        since: When the first call began, or when the worker was started.
+        served: Calls that the present worker has answered.
+        generation: How many workers this lane has had.
+        last_end: How the worker before the present one ended.
+    """
+
+    number: int
+    link: Link | None = None
+    ready: bool = False
+    calls: deque[Call] = field(default_factory=deque)
+    since: float = 0.0
+    served: int = 0
+    generation: int = 0
+    last_end: str = ""
+
+    def deadline(self, start_limit: float) -> float | None:
+        """The moment (monotonic clock) from which on this lane's worker has taken too long."""
+        if self.link is None or not self.calls:
+            return None
+        limit = self.calls[0].time_limit if self.ready else start_limit
+        return None if limit is None else self.since + limit
+
+
+class Pool:
+    """A fixed number of lanes, filled by one owner.
+
+    Args:
+        fleet: The engine.
+        workers: The number of lanes.
+        calls_per_worker: Replace a worker after so many calls (against leaks in what it runs); None for never.
+    """
+
+    def __init__(self, fleet: Fleet, workers: int, calls_per_worker: int | None = None) -> None:
+        self.lanes = [Lane(number) for number in range(workers)]
+        self._fleet = fleet
+        self._calls_per_worker = calls_per_worker
+        self._lane_of: dict[Link, Lane] = {}
+        self._failed_starts = 0
+        self._closed = False
+
+    def room(self, lane: Lane, depth: int) -> int:
+        """How many more calls a lane takes when it should have at most `depth`."""
+        if not lane.ready:
+            depth = 1
+        elif self._calls_per_worker is not None:
+            depth = min(depth, self._calls_per_worker - lane.served)
+        return depth - len(lane.calls)
+
+    def submit(self, lane: Lane, call: Call) -> None:
+        """Put a call on a lane, with a new worker if there is none."""
+        self._require_open()
+        if lane.link is None:
+            lane.link = self._fleet.start()
+            lane.served, lane.since = 0, time.monotonic()
+            lane.generation += 1
+            self._lane_of[lane.link] = lane
+        elif not lane.calls and lane.ready:
+            lane.since = time.monotonic()
+        lane.calls.append(call)
+        lane.link.send(call.request)
+
+    def poll(self) -> list[Settled]:
+        """Wait until something happens, and say which calls left their lanes.
+
+        Raises:
+            WorkerStartError: If workers end again and again before they are ready.
+        """
+        self._require_open()
+        first = min(
+            (deadline for lane in self.lanes if (deadline := self._deadline(lane)) is not None), default=math.inf
+        )
+        timeout = min(max(first - time.monotonic(), 0.0), _LONGEST_WAIT)
+        settled: list[Settled] = []
+        for event in self._fleet.wait(timeout):
+            lane = self._lane_of.get(event.link)
+            if lane is not None:
+                self._take(event, lane, settled)
+        now = time.monotonic()
+        for lane in self.lanes:
+            deadline = self._deadline(lane)
+            if deadline is not None and now >= deadline:
+                self._give_up(lane, settled)
+        return settled
+
+    def abandon(self) -> None:
+        """Drop all calls. Busy workers are killed, idle ones stay."""
+        for lane in self.lanes:
+            if lane.calls:
+                self._drop_worker(lane)
+                lane.calls.clear()
+
+    def close(self) -> None:
+        """End all workers."""
+        self._closed = True
+        for lane in self.lanes:
+            lane.calls.clear()
+            self._drop_worker(lane)
+        self._fleet.close()
+
+    def _take(self, event: Event, lane: Lane, settled: list[Settled]) -> None:
+        if isinstance(event, Reply):
+            settled.append(self._settle(lane, event.content))
+            lane.since = time.monotonic()
+            if self._calls_per_worker is not None and lane.served >= self._calls_per_worker:
+                self._drop_worker(lane)
+        elif isinstance(event, Receiving):
+            lane.since = time.monotonic()  # the function has ended: its limit is not for the way back
+        elif isinstance(event, Ready):
+            lane.ready, lane.since = True, time.monotonic()
+            self._failed_starts = 0
+        elif not lane.ready:
+            self._count_failed_start(event.reason)
+            self._lose_worker(lane, None, settled)
+        else:
+            lane.last_end = event.reason
+            self._lose_worker(lane, Failure(kind=FailureKind.WORKER_DIED, message=event.reason), settled)
+
+    def _settle(self, lane: Lane, reply: bytes) -> Settled:
+        call = lane.calls.popleft()
+        lane.served += 1
+        seconds, value, failure = read_reply(reply)
+        if call.time_limit is not None and seconds > call.time_limit:
+            # It came back by itself just before it was given up. Whether it did must not depend on who was looking.
+            value, failure = None, _timed_out(call.time_limit)
+        return Settled(call, lane.number, seconds, value, failure)
+
+    def _deadline(self, lane: Lane) -> float | None:
+        return lane.deadline(self._fleet.start_limit)
+
+    def _give_up(self, lane: Lane, settled: list[Settled]) -> None:
+        limit = lane.calls[0].time_limit
+        if lane.ready and limit is not None:
+            self._lose_worker(lane, _timed_out(limit), settled)
+        else:
+            self._count_failed_start(f"not ready after {self._fleet.start_limit:g} s")
+            self._lose_worker(lane, None, settled)
+
+    def _lose_worker(self, lane: Lane, failure: Failure | None, settled: list[Settled]) -> None:
+        seconds = time.monotonic() - lane.since
+        self._drop_worker(lane)
+        if failure is not None and lane.calls:
+            settled.append(Settled(lane.calls.popleft(), lane.number, seconds, failure=failure))
+        settled += [Settled(call, lane.number, untouched=True) for call in lane.calls]
+        lane.calls.clear()
+
+    def _drop_worker(self, lane: Lane) -> None:
+        if lane.link is not None:
+            lane.link.kill()
+            del self._lane_of[lane.link]
+            lane.link, lane.ready = None, False
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("the executor was closed while its results were being read")
+
+    def _count_failed_start(self, reason: str) -> None:
+        self._failed_starts += 1
+        if self._failed_starts >= START_ATTEMPTS:
+            raise WorkerStartError(
+                f"{START_ATTEMPTS} workers in a row could not be started (the last one: {reason}); what they wrote to "
+                "the standard error stream says why; `python -c 'import apexrl.execution.worker'` must work"
+            )
+
+
+def _timed_out(limit: float) -> Failure:
+    return Failure(kind=FailureKind.TIMED_OUT, message=f"longer than the limit of {limit:g} s")

@@ -1,0 +1,214 @@
+"""The ray engine: workers are Ray actors, on this machine or on a cluster.
+
+Needs the extra: ``pip install litaagent[ray]``. On a cluster, every machine needs this package too, since functions
+travel by name. A time limit kills the Ray actor; seeds, retries, order and reports are those of the other engines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections import deque
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+from apexrl.execution.codec import MainModule
+from apexrl.execution.pool import Died, Event, Fleet, Ready, Reply
+from apexrl.execution.processes import WORKER_ENVIRONMENT
+from apexrl.execution.schedule import PooledExecutor
+from apexrl.execution.server import Server, extend_path
+
+START_LIMIT = 600.0
+"""Seconds until a worker must be ready; a cluster may have to start a machine for it."""
+
+_ENVIRONMENT = {"PYTHONHASHSEED": "0"} | WORKER_ENVIRONMENT
+
+
+def import_ray() -> ModuleType:
+    """Ray itself, imported when it is needed.
+
+    Raises:
+        ModuleNotFoundError: If it is not installed.
+    """
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "the ray executor needs Ray, which is not installed: pip install litaagent[ray], "
+            "or choose the executor 'processes'",
+            name=error.name,
+        ) from error
+    module: ModuleType = ray
+    return module
+
+
+class _Runtime:
+    """This program's connection to Ray, shared by its executors. Whoever started it is not this class's to end."""
+
+    def __init__(self) -> None:
+        self._users = 0
+        self._ours = False
+        self.local = False
+
+    def acquire(self, workers: int, address: str | None) -> None:
+        """Connect, or start Ray on this machine, unless that has been done already."""
+        ray = import_ray()
+        if not ray.is_initialized():
+            self._users, self._ours, self.local = 0, True, address is None
+            quiet = {"include_dashboard": False, "log_to_driver": False, "configure_logging": False}
+            if address is None:
+                with _environment_defaults():
+                    ray.init(address="local", num_cpus=workers, **quiet)
+            else:
+                self._connect(ray, address)
+        self._users += 1
+
+    def release(self) -> None:
+        """Disconnect when the last user has gone, if the connection was made here."""
+        self._users -= 1
+        ray = import_ray()
+        if self._users <= 0 and self._ours and ray.is_initialized():
+            self._ours = self.local = False
+            ray.shutdown()
+
+    @staticmethod
+    def _connect(ray: ModuleType, address: str) -> None:
+        try:
+            ray.init(address=address, log_to_driver=False, configure_logging=False)
+        except (ConnectionError, ValueError) as error:
+            raise ConnectionError(
+                f"no Ray cluster answers at address {address!r} ({error}); start one with `ray start --head`, "
+                "or leave the address out to start Ray on this machine"
+            ) from error
+
+
+_RUNTIME = _Runtime()
+
+
+@contextlib.contextmanager
+def _environment_defaults() -> Iterator[None]:
+    """Have Ray's own processes inherit the workers' environment, as setting it per actor costs seconds per start."""
+    added = {name: value for name, value in _ENVIRONMENT.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+
+
+class _RayWorker:
+    """The worker's side: a server in a Ray actor."""
+
+    def __init__(self, main: MainModule, path: list[str]) -> None:
+        extend_path(path)
+        self._server = Server(main)
+
+    def ready(self) -> None:
+        """Answer when the actor is up."""
+
+    def handle(self, request: bytes) -> bytes:
+        """Carry out a request."""
+        return self._server.handle(request)
+
+
+class _RayLink:
+    """The parent's side: an actor's handle and the replies that it still owes."""
+
+    def __init__(self, ray: ModuleType, actor: Any) -> None:  # noqa: ANN401 - Ray makes the type of a handle at run time
+        self._ray = ray
+        self._actor = actor
+        self.alive = True
+        self.is_ready = False
+        self.owed: deque[Any] = deque([actor.ready.remote()])
+
+    def send(self, request: bytes) -> None:
+        self.owed.append(self._actor.handle.remote(request))
+
+    def kill(self) -> None:
+        if self.alive:
+            self.alive = False
+            self.owed.clear()
+            if self._ray.is_initialized():
+                self._ray.kill(self._actor, no_restart=True)
+
+    def receive(self) -> Event:
+        """Take the oldest reply, which must have come."""
+        try:
+            content = self._ray.get(self.owed.popleft())
+        except self._ray.exceptions.RayError as error:
+            return Died(self, f"Ray lost it ({type(error).__name__})")
+        if self.is_ready:
+            return Reply(self, content)
+        self.is_ready = True
+        return Ready(self)
+
+
+class _RayFleet:
+    """The Ray actors of one pool."""
+
+    start_limit = START_LIMIT
+
+    def __init__(self) -> None:
+        self._ray = import_ray()
+        self._links: list[_RayLink] = []
+        # Alone on this machine we count workers ourselves. On a cluster Ray must find a free CPU for each.
+        options: dict[str, Any] = {"num_cpus": 0 if _RUNTIME.local else 1, "max_restarts": 0, "max_task_retries": 0}
+        if not _RUNTIME.local:
+            options |= {"scheduling_strategy": "SPREAD", "runtime_env": {"env_vars": _ENVIRONMENT}}
+        self._new_actor = self._ray.remote(_RayWorker).options(**options)
+
+    def start(self) -> _RayLink:
+        actor = self._new_actor.remote(MainModule.of_this_process(), list(sys.path))
+        link = _RayLink(self._ray, actor)
+        self._links = [other for other in self._links if other.alive] + [link]
+        return link
+
+    def wait(self, timeout: float) -> Iterator[Event]:
+        heads = [link.owed[0] for link in self._links if link.owed]
+        if not heads:
+            return
+        self._ray.wait(heads, num_returns=1, timeout=timeout)
+        owed = [reply for link in self._links for reply in link.owed]
+        there = set(self._ray.wait(owed, num_returns=len(owed), timeout=0)[0])
+        for link in self._links:
+            while link.alive and link.owed and link.owed[0] in there:
+                yield link.receive()
+
+    def close(self) -> None:
+        for link in self._links:
+            link.kill()
+        self._links.clear()
+
+
+class RayExecutor(PooledExecutor):
+    """Runs tasks in Ray actors. See `Executor`.
+
+    Args:
+        workers: The number of actors; on a cluster each takes one CPU.
+        address: The cluster, as in ``ray.init(address=…)``; None starts Ray on this machine with `workers` CPUs and
+            without a dashboard. A connection that this program already has is used as it is.
+        tasks_per_worker: Replace an actor after so many tasks; None for never.
+
+    Raises:
+        ModuleNotFoundError: If Ray is not installed.
+        ConnectionError: If no cluster answers at the address.
+    """
+
+    def __init__(self, workers: int, *, address: str | None = None, tasks_per_worker: int | None = None) -> None:
+        _RUNTIME.acquire(workers, address)
+        self._holds_runtime = True
+        super().__init__(_new_fleet, workers, tasks_per_worker=tasks_per_worker)
+
+    def close(self) -> None:
+        """End all workers, and Ray if it was started for them."""
+        super().close()
+        if self._holds_runtime:
+            self._holds_runtime = False
+            _RUNTIME.release()
+
+
+def _new_fleet() -> Fleet:
+    return _RayFleet()

@@ -1,0 +1,105 @@
+"""What a worker does with a request, whatever carried it there: run it, time it, answer.
+
+A request is a pickled tuple made by `call_request`, `build_request` or `invoke_request`. A reply is a status byte, the
+seconds that the function took, and the pickled value or `Failure`.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+import time
+import traceback
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+from apexrl.execution.codec import MainModule, decode, encode
+from apexrl.execution.report import Failure, FailureKind
+
+_REPLY = struct.Struct("!Bd")
+_SUCCEEDED, _FAILED = 1, 0
+
+
+def call_request(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
+    """A request to call a function."""
+    return encode(("call", function, args, dict(kwargs)))
+
+
+def build_request(key: Hashable, factory: Callable[..., Any], kwargs: Mapping[str, Any]) -> bytes:
+    """A request to build the actor `key` by ``factory(key, **kwargs)`` and keep it."""
+    return encode(("build", key, factory, dict(kwargs)))
+
+
+def invoke_request(key: Hashable, method: str, arguments: bytes) -> bytes:
+    """A request to call a method of the actor `key`; `arguments` is the encoded pair (args, kwargs)."""
+    return encode(("invoke", key, method, arguments))
+
+
+def read_reply(reply: bytes) -> tuple[float, Any, Failure | None]:
+    """Take a reply apart.
+
+    Returns:
+        The seconds that the function took, its value, and its failure; one of the last two is None.
+    """
+    status, seconds = _REPLY.unpack_from(reply)
+    try:
+        content = decode(memoryview(reply)[_REPLY.size :])
+    except Exception as error:  # unpickling runs the result's own code, which may raise anything
+        message = f"the result can't be unpickled: {_one_line(error)}"
+        return seconds, None, Failure(kind=FailureKind.RAISED, message=message)
+    return (seconds, content, None) if status == _SUCCEEDED else (seconds, None, content)
+
+
+class Server:
+    """Answers requests one at a time and keeps the actors that were built here.
+
+    Args:
+        main: The parent's main module when this is another process; None in the parent itself.
+    """
+
+    def __init__(self, main: MainModule | None = None) -> None:
+        self._main = main
+        self._actors: dict[Hashable, Any] = {}
+
+    def handle(self, request: bytes) -> bytes:
+        """Carry out a request and encode what came of it. Never raises for what the task does."""
+        started = time.perf_counter()
+        try:
+            value = self._carry_out(decode(request, self._main))
+            seconds = time.perf_counter() - started
+            return _REPLY.pack(_SUCCEEDED, seconds) + encode(value)
+        except (Exception, SystemExit) as error:  # a task may raise anything; it is recorded, not swallowed
+            seconds = time.perf_counter() - started
+            return _REPLY.pack(_FAILED, seconds) + encode(_failure_of(error))
+
+    def _carry_out(self, request: tuple[Any, ...]) -> Any:  # noqa: ANN401 - whatever the task returns
+        kind = request[0]
+        if kind == "call":
+            _, function, args, kwargs = request
+            return function(*args, **kwargs)
+        if kind == "invoke":
+            _, key, method, arguments = request
+            args, kwargs = decode(arguments, self._main)
+            return getattr(self._actors[key], method)(*args, **kwargs)
+        if kind == "build":
+            _, key, factory, kwargs = request
+            self._actors[key] = factory(key, **kwargs)
+            return None
+        raise ValueError(f"unknown request {kind!r}: this worker runs another version of apexrl than its parent")
+
+
+def _failure_of(error: BaseException) -> Failure:
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = [frame for frame in frames if frame.filename != __file__]
+    text = "".join(traceback.format_list(inside)) + "".join(traceback.format_exception_only(error))
+    return Failure(kind=FailureKind.RAISED, message=_one_line(error), traceback=text)
+
+
+def _one_line(error: BaseException) -> str:
+    lines = str(error).splitlines()
+    return type(error).__name__ + (f": {lines[0]}" if lines else "")
+
+
+def extend_path(entries: list[str]) -> None:
+    """Make the parent's import path known here, after this process's own entries."""
+    sys.path.extend(entry for entry in entries if entry not in sys.path)
