@@ -3,10 +3,10 @@
 from typing import Any
 
 import torch
-from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv
-from apexrl.models.base import flat_dim
 from torch import Tensor
 
+from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv
+from apexrl.models.base import flat_dim
 from hmasd.config import HMASDConfig
 from hmasd.coordinator import SkillCoordinator
 from hmasd.discoverer import SkillDiscoverer, joined
@@ -161,7 +161,7 @@ class HMASDAgent:
         """Networks, optimisers, normalisers, memories, random stream and version, at the barrier."""
         if self.rollout.filled:
             raise RuntimeError(
-                f"{self.rollout.filled} of {self.rollout.n_steps} steps of a batch are collected; save only at the barrier"
+                f"{self.rollout.filled} of {self.rollout.n_steps} steps of a batch are collected; save at the barrier"
             )
         return {
             "version": self.version,
@@ -255,4 +255,4 @@ class SkilledPolicy:
         distribution, memories = agent.low.networks.policy(inputs, self._memory.flatten(0, 1))
         self._memory = memories[0].view_as(self._memory)
         actions = distribution.mode() if self._deterministic else distribution.sample(self._generator)
-        return actions[0].unflatten(0, observations.shape[:2])
+        return actions[0].view(*observations.shape[:2], *actions.shape[2:])

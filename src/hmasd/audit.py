@@ -32,7 +32,7 @@ def audit_replay(level: str, stored: Tensor, recomputed: Tensor, mask: Tensor | 
     largest = float(difference.max())
     if not largest <= FAIL_ABOVE:  # also true for NaN
         raise ReplayError(
-            f"{level}: stored and recomputed log-probabilities differ by up to {largest:.3g}, allowed are {FAIL_ABOVE:g}; "
+            f"{level}: stored and recomputed log-probabilities differ by up to {largest:.3g}, allowed: {FAIL_ABOVE:g}; "
             "the batch is not on-policy: collect it again, and check what changed its inputs or the policy in between"
         )
     if largest > WARN_ABOVE:

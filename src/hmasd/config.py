@@ -2,9 +2,10 @@
 
 from typing import Literal, Self
 
+from pydantic import Field, model_validator
+
 from apexrl.configuration import configuration
 from apexrl.runs.errors import ConfigurationError
-from pydantic import Field, model_validator
 
 Algorithm = Literal["hmasd", "mappo", "mat"]
 Ablation = Literal["none", "no_team", "no_indi", "no_high", "no_ex_rew", "no_in_rew"]
@@ -23,9 +24,9 @@ class HMASDConfig:
 
     # what is learned
     task: str = "alice_and_bob"
-    """``alice_and_bob``, ``uav_coverage``, ``uav_relay``, or ``pettingzoo:MODULE`` for a module with ``parallel_env``."""
+    """``alice_and_bob``, ``uav_coverage``, ``uav_relay``, or ``pettingzoo:MODULE`` (with ``parallel_env``)."""
     algorithm: Algorithm = "hmasd"
-    """``hmasd``, or a baseline in the same harness: ``mappo`` (recurrent, central critic), ``mat`` (joint transformer)."""
+    """``hmasd``, or a baseline: ``mappo`` (recurrent, central critic), ``mat`` (joint transformer)."""
     ablation: Ablation = "none"
     """Leave a part of HMASD out: the team skill, individual skills, the learned coordinator, the low level's team
     reward, or its discriminator rewards."""

@@ -7,9 +7,9 @@ passes of the decoder; scoring stored choices takes one, with the stored choices
 from typing import NamedTuple
 
 import torch
-from apexrl.models.distributions import Categorical
 from torch import Tensor, nn
 
+from apexrl.models.distributions import Categorical
 from hmasd.networks import DecoderBlock, EncoderBlock, policy_head, token_embedding, value_head
 
 
@@ -120,9 +120,7 @@ class SkillCoordinator(nn.Module):
             log_probs.append(distribution.log_prob(skill))
             embed = self.embed_team_skill if place == 0 else self.embed_agent_skill
             choices = torch.cat([choices, embed(skill).unsqueeze(1)], dim=1)
-        return SkillChoice(
-            torch.stack(skills, dim=1), torch.stack(log_probs, dim=1), self.value(encoded).squeeze(-1)
-        )
+        return SkillChoice(torch.stack(skills, dim=1), torch.stack(log_probs, dim=1), self.value(encoded).squeeze(-1))
 
     def evaluate(self, state: Tensor, observations: Tensor, skills: Tensor, *, floor: float = 0.0) -> SkillScores:
         """Score stored skills ``[B, n + 1]`` in one teacher-forced pass."""

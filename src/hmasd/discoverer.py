@@ -6,12 +6,12 @@ Without skill inputs the same networks are those of MAPPO.
 from typing import Any
 
 import torch
-from apexrl.models.distributions import Distribution
-from apexrl.models.heads import make_action_head
-from apexrl.models.mlp import orthogonal_linear
 from gymnasium.spaces import Space
 from torch import Tensor, nn
 
+from apexrl.models.distributions import Distribution
+from apexrl.models.heads import make_action_head
+from apexrl.models.mlp import orthogonal_linear
 from hmasd.networks import HEAD_GAIN, RecurrentTrunk
 
 

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 import torch
-from apexrl.models.mlp import make_mlp
 from torch import Tensor, nn
 
+from apexrl.models.mlp import make_mlp
 from hmasd.networks import one_hot
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from apexrl.algorithms.losses import approximate_kl, ppo_surrogate, standardize, value_loss
 from torch import Tensor, nn
 
+from apexrl.algorithms.losses import approximate_kl, ppo_surrogate, standardize, value_loss
 from hmasd.audit import audit_replay
 from hmasd.config import HMASDConfig
 from hmasd.coordinator import SkillChoice, SkillCoordinator
@@ -44,7 +44,13 @@ class HighLevel:
         self.optimizer = torch.optim.Adam(coordinator.parameters(), lr=config.lr, eps=1e-5, fused=True)
 
     def choose(
-        self, state: Tensor, observations: Tensor, generator: torch.Generator, *, uniform: bool, deterministic: bool = False
+        self,
+        state: Tensor,
+        observations: Tensor,
+        generator: torch.Generator,
+        *,
+        uniform: bool,
+        deterministic: bool = False,
     ) -> SkillChoice:
         """Draw skills for some environments; ``uniform`` ignores the policy, as during warm-up."""
         floor = 1.0 if uniform else self._config.skill_floor
@@ -63,16 +69,12 @@ class HighLevel:
 
     def _pass(self, batch: _Batch) -> dict[str, float]:
         config = self._config
-        scores = self.coordinator.evaluate(
-            batch.states, batch.observations, batch.skills, floor=config.skill_floor
-        )
+        scores = self.coordinator.evaluate(batch.states, batch.observations, batch.skills, floor=config.skill_floor)
         tokens = batch.skills.shape[1]
         # The paper sums over Z, z_1 … z_n; the functions average, so the sum is the mean times the number of tokens.
         surrogate = tokens * ppo_surrogate(scores.log_probs, batch.log_probs, batch.advantages, config.clip_range)
         entropy = tokens * scores.entropies.mean()
-        error = value_loss(
-            scores.values, batch.targets, batch.values, config.clip_range, None, config.huber_delta
-        )
+        error = value_loss(scores.values, batch.targets, batch.values, config.clip_range, None, config.huber_delta)
         loss = surrogate - config.entropy_high * entropy + config.value_coef * error
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
@@ -100,7 +102,7 @@ class HighLevel:
         stored = rollout.skill_values[start, env]
         values = self.value_norm.denormalize(stored).numpy().astype(np.float64)
         following = self._following(rollout, intervals)
-        discount = self._config.gamma_per_step**intervals.length
+        discount: Floats = np.power(self._config.gamma_per_step, intervals.length.astype(np.float64))
         advantages = interval_advantages(intervals, values, following, discount, self._config.gae_lambda)
         returns = torch.from_numpy(advantages + values).to(stored.dtype)
         self.value_norm.update(returns)

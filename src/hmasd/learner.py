@@ -3,9 +3,9 @@
 from typing import Any, Protocol
 
 import torch
-from apexrl.envs import MultiAgentExtras
 from torch import Tensor
 
+from apexrl.envs import MultiAgentExtras
 from hmasd.rollout import Rollout
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from apexrl.algorithms.losses import approximate_kl, ppo_surrogate, standardize, value_loss
-from apexrl.storage.advantages import gae
 from torch import Tensor, nn
 
+from apexrl.algorithms.losses import approximate_kl, ppo_surrogate, standardize, value_loss
+from apexrl.storage.advantages import gae
 from hmasd.audit import audit_replay
 from hmasd.config import HMASDConfig
 from hmasd.discoverer import SkillDiscoverer, joined

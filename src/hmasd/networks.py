@@ -6,9 +6,10 @@ Shapes: L steps of a sequence, B sequences, H width, N tokens (the state and one
 import math
 
 import torch
-from apexrl.models.mlp import make_mlp, orthogonal_linear
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own convention
+
+from apexrl.models.mlp import make_mlp, orthogonal_linear
 
 HEAD_GAIN = 0.01
 """Small heads make the first policy nearly uniform."""
@@ -102,7 +103,7 @@ class DecoderBlock(nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(3))
 
     def forward(self, choices: Tensor, encoded: Tensor) -> Tensor:
-        """Choices so far ``[B, N, H]`` and what was encoded ``[B, N, H]`` to ``[B, N, H]``; token i sees choices ≤ i."""
+        """Choices so far and what was encoded, both ``[B, N, H]``, to ``[B, N, H]``; token i sees choices ≤ i."""
         choices = self.norms[0](choices + self.self_attention(choices, choices))
         choices = self.norms[1](encoded + self.cross_attention(encoded, choices))
         out: Tensor = self.norms[2](choices + self.feed_forward(choices))

@@ -4,7 +4,6 @@ from typing import Any
 
 from apexrl.configuration import from_mapping
 from apexrl.runs.errors import ConfigurationError
-
 from hmasd.config import HMASDConfig
 
 # scenario: (k, n_Z, n_z, λ_h, λ_l, λ_e, λ_D, λ_d), as the paper's appendix prints them

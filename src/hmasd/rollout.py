@@ -2,10 +2,10 @@
 
 import numpy as np
 import torch
-from apexrl.envs import MultiAgentExtras
-from apexrl.storage.rollout import IncompleteRolloutError, MixedVersionsError
 from torch import Tensor
 
+from apexrl.envs import MultiAgentExtras
+from apexrl.storage.rollout import IncompleteRolloutError, MixedVersionsError
 from hmasd.skill_clock import Bools, Floats
 
 
@@ -99,7 +99,7 @@ class Rollout:
         """
         if self.filled != self.n_steps:
             raise IncompleteRolloutError(
-                f"the rollout holds {self.filled} of {self.n_steps} steps per environment; collect the rest before the update"
+                f"the rollout holds {self.filled} of {self.n_steps} steps per environment; collect the rest first"
             )
         foreign = self.versions != version
         if bool(foreign.any()):
@@ -119,7 +119,7 @@ class Rollout:
         return self.terminated | self.truncated
 
     def interval_ends(self) -> Tensor:
-        """The step is the last under its skills: a new assignment, an episode's end or the barrier follows, ``[T, E]``."""
+        """The step is the last under its skills: new ones, an episode's end or the barrier follow, ``[T, E]``."""
         ends = self.dones.clone()
         ends[:-1] |= self.assigned[1:]
         ends[-1] = True
@@ -136,5 +136,3 @@ def as_bools(values: Tensor) -> Bools:
     """A boolean tensor as an array."""
     array: Bools = values.numpy()
     return array
-
-

@@ -114,7 +114,9 @@ def _steps_since(starts: Bools) -> Ints:
     return rows - last
 
 
-def interval_advantages(intervals: Intervals, values: Floats, following: Floats, discount: Floats, lam: float) -> Floats:
+def interval_advantages(
+    intervals: Intervals, values: Floats, following: Floats, discount: Floats, lam: float
+) -> Floats:
     """Generalised advantage estimation over intervals of varying length.
 
     δ_m = R_m + γ_m·V'_m − V_m and A_m = δ_m + γ_m·λ·A_{m+1} while the episode goes on, with γ_m = γ_step^length.

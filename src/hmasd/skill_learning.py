@@ -1,8 +1,8 @@
 """Training the discriminators, and the rewards that they pay; both once per rollout, over all of it at once."""
 
+import math
 from typing import Any, NamedTuple
 
-import math
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own convention

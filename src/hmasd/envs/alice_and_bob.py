@@ -5,11 +5,11 @@ The whole batch moves with a handful of array operations, and nothing in it loop
 
 import numpy as np
 import torch
-from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv, StateDict
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 from torch import Tensor
 
+from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv, StateDict
 from hmasd.envs.grid_rules import (
     AGENT,
     COORDINATES,
@@ -74,9 +74,9 @@ class AliceAndBobEnv(MultiAgentVecEnv):
         self._steps += 1
         # (E, 2 goals): somebody on the key and the other on the goal of the same column.
         on_key = cells[:, :, None] == KEYS
-        on_goal = cells[:, :, None] == GOALS
-        self._latched |= (on_key & on_goal[:, ::-1]).any(axis=1)
-        terminated = self._latched.all(axis=1)
+        other_on_goal = cells[:, ::-1, None] == GOALS
+        self._latched |= (on_key & other_on_goal).any(axis=1)
+        terminated = self._latched[:, 0] & self._latched[:, 1]
         truncated = (self._steps >= self.max_steps) & ~terminated
         dones = terminated | truncated
         rewards = np.repeat(terminated[:, None], N_AGENTS, axis=1).astype(np.float32)
@@ -129,7 +129,8 @@ class AliceAndBobEnv(MultiAgentVecEnv):
         cells = state["cells"].numpy().copy()
         if cells.shape != self._cells.shape:
             raise ValueError(
-                f"the state is of {cells.shape[0]} boards and this batch has {self.num_envs}; build the batch with the same num_envs"
+                f"the state is of {cells.shape[0]} boards and this batch has {self.num_envs}; "
+                "build the batch with the same num_envs"
             )
         self._cells = cells
         self._latched = state["latched"].numpy().copy()

@@ -2,11 +2,11 @@
 
 import numpy as np
 import torch
-from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv, StateDict
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 from torch import Tensor
 
+from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv, StateDict
 from hmasd.envs.random_state import generator_from_state, generator_state
 from hmasd.envs.uav_views import look, view_sizes
 from hmasd.envs.uav_world import Links, UAVConfig, UAVWorlds

@@ -70,14 +70,16 @@ def air_to_ground_gain(uavs: Array, users: Array, radio: RadioConfig) -> Array:
     elevation = np.degrees(np.arcsin(height / np.maximum(distance, 1.0)))
     line_of_sight = 1.0 / (1.0 + radio.los_a * np.exp(-radio.los_b * (elevation - radio.los_a)))
     excess_db = radio.loss_nlos_db + (radio.loss_los_db - radio.loss_nlos_db) * line_of_sight
-    return free_space_gain(distance, radio.frequency_hz) * np.exp(excess_db * (-np.log(10.0) / 10.0))
+    excess: Array = np.exp(excess_db * (-np.log(10.0) / 10.0))
+    return free_space_gain(distance, radio.frequency_hz) * excess
 
 
 def sinr(gain: Array, radio: RadioConfig) -> Array:
     """Ratio of each UAV's signal at each user to the noise plus all other UAVs' signals, ``(..., U, K)``."""
     power = milliwatts(radio.transmit_dbm) * gain
     interference = power.sum(axis=-2, keepdims=True) - power
-    return power / (interference + milliwatts(radio.noise_dbm))
+    ratio: Array = power / (interference + milliwatts(radio.noise_dbm))
+    return ratio
 
 
 def associate(ratio: Array, min_ratio: float, capacity: int) -> NDArray[np.bool_]:
@@ -95,7 +97,7 @@ def associate(ratio: Array, min_ratio: float, capacity: int) -> NDArray[np.bool_
     """
     n_uavs, n_users = ratio.shape[-2:]
     best = ratio.argmax(axis=-2)  # (..., K)
-    asks = (best[..., None, :] == np.arange(n_uavs)[:, None]) & (ratio >= min_ratio)
+    asks: NDArray[np.bool_] = (best[..., None, :] == np.arange(n_uavs)[:, None]) & (ratio >= min_ratio)
     if capacity >= n_users:
         return asks
     wanted = np.where(asks, ratio, 0.0)

@@ -30,7 +30,7 @@ def look(worlds: UAVWorlds, links: Links, steps: NDArray[np.int64]) -> tuple[NDA
     n_envs, n_uavs = worlds.uavs.shape[:2]
     place = _scaled_places(worlds)
     load = links.served.sum(axis=2)[..., None] / config.capacity
-    served = links.served.any(axis=1)
+    served = np.asarray(links.served.any(axis=1), dtype=np.bool_)
     clock = (steps / config.max_steps)[:, None]
     shared = np.concatenate([_user_map(worlds, np.ones_like(served)), _user_map(worlds, ~served), clock], axis=1)
     difference = worlds.uavs[:, None, :, :] - worlds.uavs[:, :, None, :]  # [e, i, j] = place of j seen from i
@@ -57,7 +57,8 @@ def _scaled_places(worlds: UAVWorlds) -> Array:
     config = worlds.config
     low = np.array([0.0, 0.0, config.min_height])
     span = np.array([config.side, config.side, config.max_height - config.min_height])
-    return 2.0 * (worlds.uavs - low) / span - 1.0
+    places: Array = 2.0 * (worlds.uavs - low) / span - 1.0
+    return places
 
 
 def _user_map(worlds: UAVWorlds, counted: NDArray[np.bool_]) -> Array:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from apexrl.configuration import configuration
 from numpy.typing import NDArray
 
+from apexrl.configuration import configuration
 from hmasd.envs.uav_radio import RadioConfig, air_to_ground_gain, associate, hop_matrix, hops_to_station, sinr
 
 Array = NDArray[np.float64]
@@ -146,7 +146,8 @@ class UAVWorlds:
         bits = np.where(links.served, np.log2(1.0 + links.ratio), 0.0).sum(axis=2)
         rate = bits / np.maximum(users_of, 1) / np.maximum(links.hops, 1)  # in units of the bandwidth
         full = self.config.n_uavs * np.log2(1.0 + 10.0 ** (_QUALITY_SPAN_DB / 10.0))
-        return np.clip(rate.sum(axis=1) / full, 0.0, 1.0)
+        share: Array = np.clip(rate.sum(axis=1) / full, 0.0, 1.0)
+        return share
 
 
 def _scatter_users(count: int, config: UAVConfig, rng: np.random.Generator) -> Array:

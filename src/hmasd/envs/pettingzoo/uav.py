@@ -14,7 +14,7 @@ Observation = NDArray[np.float32]
 Action = NDArray[np.float32]
 
 
-class UAVParallelEnv(ParallelEnv[str, Observation, Action]):
+class UAVParallelEnv(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]  # PettingZoo is untyped
     """One world with named agents.
 
     Args:
@@ -66,9 +66,7 @@ class UAVParallelEnv(ParallelEnv[str, Observation, Action]):
 
     def step(
         self, actions: dict[str, Action]
-    ) -> tuple[
-        dict[str, Observation], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]
-    ]:
+    ) -> tuple[dict[str, Observation], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
         """Fly for a second; every UAV receives the team's reward."""
         self.worlds.move(np.stack([actions[agent] for agent in self.agents])[None].astype(np.float64))
         self._steps += 1

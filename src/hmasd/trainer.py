@@ -1,0 +1,192 @@
+"""The strictly synchronous trainer: collect a batch under version v → barrier → update → version v + 1.
+
+Glossary: an *env step* is one step of one environment, whatever its number of agents; a *batch* is ``batch_size`` env
+steps, an equal share from each environment; an *agent sample* is one agent's part of an env step.
+"""
+
+import logging
+import resource
+import time
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final
+
+from apexrl.configuration import from_mapping, to_mapping
+from apexrl.runs.checkpoint import Checkpoint, CheckpointStore, Retention, Schema, load_checkpoint, save_checkpoint
+from apexrl.runs.errors import ConfigMismatchError
+from apexrl.runs.metrics import MetricLogger, MetricSink
+from apexrl.runs.rng import capture_rng
+from apexrl.runs.signals import StopRequest
+from hmasd.collection import Collector
+from hmasd.config import HMASDConfig
+from hmasd.evaluation import EvaluationResult, evaluate
+from hmasd.learner import Learner
+from hmasd.tasks import make_env, make_learner
+
+logger = logging.getLogger(__name__)
+
+SCHEMA: Final = Schema(name="hmasd.sync", version=1)
+PATTERN: Final = "hmasd_sync_enhanced_{step}.pth"
+FINAL_NAME: Final = "hmasd_sync_enhanced_final.pth"
+FREE_FIELDS: Final = frozenset(
+    {"total_steps", "eval_interval", "eval_episodes", "eval_deterministic", "checkpoint_interval", "keep_checkpoints"}
+)
+"""What may differ between a checkpoint and the run that goes on from it."""
+
+
+class Trainer:
+    """A run under way.
+
+    Args:
+        config: Everything that decides what is learned.
+        models: Folder of checkpoints; None keeps nothing.
+    """
+
+    def __init__(self, config: HMASDConfig, models: Path | None = None) -> None:
+        self.config = config
+        env = make_env(config, config.num_envs, config.seed)
+        self.learner: Learner = make_learner(config, env)
+        self.collector = Collector(env, config.seed)
+        self.env_steps = 0
+        self.last_evaluation: EvaluationResult | None = None
+        self._models = models
+        self._store = None
+        if models is not None:
+            retention = Retention(keep_last=config.keep_checkpoints)
+            self._store = CheckpointStore(
+                models, SCHEMA, pattern=PATTERN, config=to_mapping(config), retention=retention
+            )
+
+    def run(self, metrics: MetricLogger, stop: StopRequest | None = None) -> None:
+        """Train until ``total_steps`` env steps are made or a stop is requested, then save."""
+        config = self.config
+        while self.env_steps < config.total_steps and not (stop and stop.requested):
+            before = self.env_steps
+            started = time.perf_counter(), time.process_time()
+            report = self.collector.collect(self.learner, config.rollout_steps)
+            self.env_steps += config.batch_size
+            found = self._update()
+            metrics.log(self.env_steps, found | report.metrics() | self._sync_metrics(started))
+            if _crossed(before, self.env_steps, config.eval_interval) or self.env_steps >= config.total_steps:
+                self.last_evaluation = evaluate(self.learner, config, self.env_steps)
+                metrics.log(self.env_steps, self.last_evaluation.metrics(config.task))
+            if self._store is not None and (mark := _crossed(before, self.env_steps, config.checkpoint_interval)):
+                metrics.flush()
+                self._store.save(mark, self.state_dict())
+        metrics.flush()
+        self._save_end()
+
+    def _update(self) -> dict[str, float]:
+        config, version = self.config, self.learner.version
+        contributed = self.learner.rollout.counts_per_env()
+        samples = int(contributed.sum())
+        logger.info("同步更新开始 - 收集了 %d 个样本，策略版本: %d", samples, version)
+        logger.debug("环境贡献: 最少 %d, 最多 %d, 平均 %.1f", contributed.min(), contributed.max(), contributed.mean())
+        found = self.learner.update(self.env_steps)
+        logger.info("同步更新完成 - 策略版本更新到: %d, 已重置样本计数", self.learner.version)
+        share = 100.0 * self.env_steps / config.total_steps
+        logger.info(
+            "训练进度: %d/%d (%.1f%%), 更新次数: %d, Episodes: %d",
+            self.env_steps,
+            config.total_steps,
+            share,
+            self.learner.version,
+            self.collector.episodes,
+        )
+        return found | {
+            "Buffer/SamplesCollected": float(samples),
+            "Buffer/AgentSamplesCollected": float(samples * self.learner.rollout.n_agents),
+            "Sync/EnvContribution_Min": float(contributed.min()),
+            "Sync/EnvContribution_Max": float(contributed.max()),
+            "Sync/EnvContribution_Mean": float(contributed.mean()),
+        }
+
+    def _sync_metrics(self, started: tuple[float, float]) -> dict[str, float]:
+        wall, cpu = time.perf_counter() - started[0], time.process_time() - started[1]
+        return {
+            "Sync/PolicyVersion": float(self.learner.version),
+            "Sync/Episodes": float(self.collector.episodes),
+            "time/steps_per_second": self.config.batch_size / max(wall, 1e-9),
+            "time/steps_per_cpu_second": self.config.batch_size / max(cpu, 1e-9),
+            "time/memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0,
+        }
+
+    def _save_end(self) -> None:
+        if self._store is None or self._models is None:
+            return
+        if self.env_steps < self.config.total_steps:
+            self._store.save(self.env_steps, self.state_dict())
+            return
+        content = Checkpoint(
+            schema=SCHEMA,
+            step=self.env_steps,
+            state=self.state_dict(),
+            config=to_mapping(self.config),
+            rng=capture_rng(),
+        )
+        save_checkpoint(self._models / FINAL_NAME, content)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that a run needs to go on as if it had not stopped."""
+        return {
+            "env_steps": self.env_steps,
+            "learner": self.learner.state_dict(),
+            "collector": self.collector.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what :meth:`state_dict` gave."""
+        self.env_steps = state["env_steps"]
+        self.learner.load_state_dict(state["learner"])
+        exact = self.collector.load_state_dict(state["collector"], self.config.seed + self.env_steps)
+        if not exact:
+            logger.warning(
+                "environments of task %s cannot be captured: the run goes on with fresh episodes, not bit by bit",
+                self.config.task,
+            )
+
+    @classmethod
+    def resume(cls, path: Path, config: HMASDConfig | None = None, models: Path | None = None) -> "Trainer":
+        """A run that goes on from a checkpoint.
+
+        Args:
+            path: The checkpoint.
+            config: What to go on with; may differ from the checkpoint's in :data:`FREE_FIELDS`. None takes it over.
+            models: Folder of further checkpoints.
+
+        Raises:
+            ConfigMismatchError: Another field differs.
+        """
+        checkpoint = load_checkpoint(path, SCHEMA)
+        stored = from_mapping(HMASDConfig, checkpoint.config, f"the configuration in {str(path)!r}")
+        if config is not None:
+            _check_same(stored, config, path)
+        trainer = cls(config or stored, models)
+        trainer.load_state_dict(checkpoint.state)
+        return trainer
+
+
+def _check_same(stored: HMASDConfig, wanted: HMASDConfig, path: Path) -> None:
+    names = [field.name for field in fields(HMASDConfig) if field.name not in FREE_FIELDS]
+    different = [name for name in names if getattr(stored, name) != getattr(wanted, name)]
+    if different:
+        lines = ", ".join(f"{name}: {getattr(stored, name)!r} → {getattr(wanted, name)!r}" for name in different)
+        raise ConfigMismatchError(
+            f"checkpoint {str(path)!r} was made with another configuration ({lines})",
+            f"only {', '.join(sorted(FREE_FIELDS))} may change when a run goes on",
+            "leave --config out to take over the checkpoint's configuration, or start a new run",
+        )
+
+
+def _crossed(before: int, after: int, interval: int) -> int:
+    """The last multiple of ``interval`` in (before, after], or 0."""
+    mark = after // interval * interval
+    return mark if mark > before else 0
+
+
+def train(config: HMASDConfig, *, models: Path | None = None, sinks: tuple[MetricSink, ...] = ()) -> Trainer:
+    """Train from the start to the end, for programs that need neither signals nor resuming."""
+    trainer = Trainer(config, models)
+    with MetricLogger(sinks) as metrics:
+        trainer.run(metrics)
+    return trainer
