@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from apexrl.configuration import to_mapping
 from apexrl.runs.checkpoint import Checkpoint, CheckpointStore, Retention, Schema, load_checkpoint, save_checkpoint
 from apexrl.runs.errors import SchemaMismatchError
@@ -22,7 +20,8 @@ class Checkpointing:
     """Named checkpoints and periodic ones, all with the random-number states of the process.
 
     Args:
-        folder: ``save_dir``; None turns periodic saving off, and relative names are then resolved where the program runs.
+        folder: ``save_dir``; None turns periodic saving off, and relative names are then resolved in the current
+            folder.
         schema_name: What kind of state it is.
         cfg: The configuration that goes into every checkpoint.
         keep_last: How many periodic checkpoints stay, beside the best one evaluated; None keeps all.
@@ -64,14 +63,14 @@ class Checkpointing:
         save_checkpoint(path, checkpoint)
         return path
 
-    def load_named(self, name: str | Path, device: torch.device, restore: Restore) -> None:
+    def load_named(self, name: str | Path, restore: Restore) -> None:
         """Read a checkpoint and go on from it."""
         path = self.resolve(name)
-        self._go_on(load_checkpoint(path, self._schema, device), str(path), restore)
+        self._go_on(load_checkpoint(path, self._schema), str(path), restore)
 
-    def load_latest(self, device: torch.device, restore: Restore) -> bool:
+    def load_latest(self, restore: Restore) -> bool:
         """Go on from the newest sound checkpoint, if there is one."""
-        checkpoint = None if self._store is None else self._store.latest(device)
+        checkpoint = None if self._store is None else self._store.latest()
         if checkpoint is None:
             return False
         self._go_on(checkpoint, f"iteration {checkpoint.step} in {self.folder}", restore)

@@ -30,8 +30,8 @@ def separate_env(env: AnyVecEnv) -> AnyVecEnv:
         return copy.deepcopy(env)
     except (TypeError, RuntimeError, NotImplementedError, ValueError, AttributeError) as error:
         raise EvaluationError(
-            f"{type(env).__name__} cannot be copied for evaluation ({error}), and evaluating on the training environment "
-            "would cut its episodes short: pass eval_env=, an environment made only for evaluation"
+            f"{type(env).__name__} cannot be copied for evaluation ({error}), and evaluating on the training "
+            "environment would cut its episodes short: pass eval_env=, an environment made only for evaluation"
         ) from error
 
 
@@ -85,8 +85,8 @@ def evaluate(
             total[index], length[index] = 0.0, 0
         if (length[left > 0] >= max_episode_steps).any():
             raise EvaluationError(
-                f"an evaluation episode of {type(env).__name__} did not end within {max_episode_steps} steps; limit episodes in "
-                "the environment, or raise max_episode_steps"
+                f"an evaluation episode of {type(env).__name__} did not end within {max_episode_steps} steps; limit "
+                "episodes in the environment, or raise max_episode_steps"
             )
     return _summary(np.array(returns), np.array(lengths))
 
@@ -99,6 +99,7 @@ class _Player:
         self._generator = torch.Generator(policy.device).manual_seed(seed)
         self._memory = policy.initial_memory(env.num_envs)
         self._starts = torch.ones(env.num_envs, dtype=torch.bool, device=policy.device)
+        self._extras: Any
         self._obs, self._extras = env.reset(seed=seed)
 
     @torch.inference_mode()
@@ -124,7 +125,8 @@ class _Player:
 
 def _team_mean(rewards: Tensor, present: Any) -> Tensor:  # noqa: ANN401 - a tensor by the contract of multi-agent envs
     weights = present.to(rewards.dtype)
-    return (rewards * weights).sum(-1) / weights.sum(-1).clamp(min=1.0)
+    mean: Tensor = (rewards * weights).sum(-1) / weights.sum(-1).clamp(min=1.0)
+    return mean
 
 
 def _summary(returns: np.ndarray, lengths: np.ndarray) -> dict[str, float]:

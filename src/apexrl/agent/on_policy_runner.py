@@ -7,7 +7,7 @@ Glossary:
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,7 +19,6 @@ from apexrl.agent.episode_window import EpisodeWindow
 from apexrl.agent.evaluation import evaluate, separate_env
 from apexrl.agent.session import LearnResult, Session, make_goal
 from apexrl.agent.statistics import rollout_stats
-from apexrl.algorithms.losses import masked_mean
 from apexrl.algorithms.ppo import PPO
 from apexrl.algorithms.ppo_config import PPOConfig
 from apexrl.collect.collector import AnyVecEnv, EnvFactory, ExecutorGroups, Groups, InlineGroups, collect_rollout
@@ -37,7 +36,7 @@ class OnPolicyRunner:
 
     Args:
         env: The training environments: one ``VecEnv``, or a list of functions that make one env group each.
-        algorithm: Name of the algorithm; ``"ppo"``.
+        algorithm: Name of the algorithm, such as ``"ppo"``; the runner's own default without.
         actor_class: The policy network; the MLP for the action space without.
         critic_class: The value network; an MLP without.
         actor_cfg: Keyword arguments of the actor.
@@ -64,11 +63,12 @@ class OnPolicyRunner:
     """
 
     algorithms: ClassVar[dict[str, type[PPO]]] = {"ppo": PPO}
+    default_algorithm: ClassVar[str] = "ppo"
 
     def __init__(
         self,
         env: AnyVecEnv | Sequence[EnvFactory],
-        algorithm: str = "ppo",
+        algorithm: str | None = None,
         actor_class: type[Policy] | None = None,
         critic_class: type[ValueFunction] | None = None,
         actor_cfg: Mapping[str, Any] | None = None,
@@ -91,7 +91,7 @@ class OnPolicyRunner:
     ) -> None:
         template = env[0]() if isinstance(env, Sequence) else env
         if agent is None:
-            algorithm_class = self._algorithm_class(algorithm)
+            algorithm_class = self._algorithm_class(algorithm or self.default_algorithm)
             agent = algorithm_class(template, cfg, actor_class, critic_class, actor_cfg, critic_cfg, device)  # type: ignore[arg-type]  # each runner's algorithms take its kind of env
         elif cfg is not None and cfg != agent.cfg:
             raise ValueError(f"cfg={cfg} differs from agent.cfg={agent.cfg}; give one of them, or the same to both")
@@ -188,8 +188,8 @@ class OnPolicyRunner:
 
         Args:
             event: ``pre_`` or ``post_`` with ``iteration``, ``rollout`` or ``update``.
-            callback: Takes the runner, or at ``post_`` events the runner and the statistics. Returning False, or raising
-                ``StopTraining``, ends training; other exceptions are raised.
+            callback: Takes the runner, or at ``post_`` events the runner and the statistics. Returning False, or
+                raising ``StopTraining``, ends training; other exceptions are raised.
         """
         self._callbacks.add(event, callback)
 
@@ -227,7 +227,7 @@ class OnPolicyRunner:
         self._episodes.load_state_dict(state["episodes"])
         if state["num_envs"] != self._groups.num_envs:
             logger.warning(
-                "the checkpoint was made with %d environments, this runner has %d: training would go on with fresh episodes",
+                "the checkpoint was made with %d environments, this runner has %d: it would go on with fresh episodes",
                 state["num_envs"],
                 self._groups.num_envs,
             )
@@ -257,11 +257,11 @@ class OnPolicyRunner:
             CheckpointDamagedError: The file is damaged.
             SchemaMismatchError: It belongs to another algorithm.
         """
-        self._checkpoints.load_named(name, self.agent.device, self.load_state_dict)
+        self._checkpoints.load_named(name, self.load_state_dict)
 
     def resume(self) -> bool:
         """Load the newest sound checkpoint of ``save_dir``, if there is one; returns whether there was."""
-        return self._checkpoints.load_latest(self.agent.device, self.load_state_dict)
+        return self._checkpoints.load_latest(self.load_state_dict)
 
     def close(self) -> None:
         """Close the training and evaluation environments."""
@@ -282,7 +282,8 @@ def _make_groups(
     if not isinstance(env, Sequence):
         if executor is not None:
             raise ValueError(
-                "an executor makes the environments in its workers: pass env as a list of functions that make one env group each"
+                "an executor makes the environments in its workers: pass env as a list of functions that make one env "
+                "group each"
             )
         return InlineGroups([env], seed)
     if executor is None:

@@ -12,7 +12,7 @@ from typing import Self
 
 from apexrl.runs.console import ConsoleSink
 from apexrl.runs.jsonl import JsonlSink
-from apexrl.runs.metrics import MetricLogger
+from apexrl.runs.metrics import MetricLogger, MetricSink
 from apexrl.runs.signals import StopRequest, stop_on_signals
 from apexrl.runs.tensorboard import TensorBoardSink
 
@@ -58,7 +58,7 @@ def make_goal(start: int, per_iteration: int, total_timesteps: int | None, num_i
     """
     if (total_timesteps is None) == (num_iterations is None):
         raise ValueError(
-            f"learn() got total_timesteps={total_timesteps} and num_iterations={num_iterations}; give exactly one of them"
+            f"learn() got total_timesteps={total_timesteps} and num_iterations={num_iterations}; give exactly one"
         )
     if total_timesteps is not None:
         if total_timesteps < 1:
@@ -126,7 +126,7 @@ class Session:
     def __enter__(self) -> Self:
         after = self.goal.start or None
         self._stop: StopRequest = self._stack.enter_context(stop_on_signals())
-        sinks = []
+        sinks: list[MetricSink] = []
         if self._log_dir is not None:
             sinks = [TensorBoardSink(self._log_dir, after), JsonlSink(self._log_dir / "metrics.jsonl", after)]
         self._metrics = self._stack.enter_context(MetricLogger(sinks, after))
@@ -186,13 +186,12 @@ class Session:
         if total >= asked:
             over = total - asked
             stopped_by = "goal"
-            reason = (
-                f"reached {total} steps, exactly as asked"
-                if not over
-                else (
-                    f"reached {total} steps: {asked} asked, and {over} more to the end of the last rollout of {self.goal.per_iteration}"
+            reason = f"reached {total} steps, exactly as asked"
+            if over:
+                rollout = self.goal.per_iteration
+                reason = (
+                    f"reached {total} steps: {asked} asked, {over} more to the end of the last rollout of {rollout}"
                 )
-            )
         elif self._callback_reason is not None:
             stopped_by, reason = "callback", self._callback_reason
         elif self._stop.requested:

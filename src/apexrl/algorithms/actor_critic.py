@@ -1,6 +1,6 @@
 """Actor, critic and their normalisers as one module: what decides, what values, and what a snapshot carries."""
 
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,8 @@ from apexrl.models.normalizers import RunningObservationNormalizer, ValueNormali
 VALUE_BATCH = 16_384
 """Rows that the critic sees at once outside of learning; bounds the memory that images take."""
 
+CriticSource: TypeAlias = Literal["privileged_observation", "state"] | None
+
 
 class ActorCritic(nn.Module):
     """The networks of an on-policy algorithm.
@@ -22,6 +24,7 @@ class ActorCritic(nn.Module):
         observation_normalizer: Applied to what the actor sees; None leaves it as it is.
         critic_normalizer: Applied to what the critic sees; the same object when both see the same.
         value_normalizer: Maps the critic's outputs to units of reward and back.
+        critic_source: The key of the extras that the critic sees; None if it sees what the actor sees.
     """
 
     def __init__(
@@ -31,6 +34,7 @@ class ActorCritic(nn.Module):
         observation_normalizer: RunningObservationNormalizer | None = None,
         critic_normalizer: RunningObservationNormalizer | None = None,
         value_normalizer: ValueNormalizer | None = None,
+        critic_source: CriticSource = None,
     ) -> None:
         super().__init__()
         self.actor = actor
@@ -38,6 +42,7 @@ class ActorCritic(nn.Module):
         self.observation_normalizer = observation_normalizer
         self.critic_normalizer = critic_normalizer
         self.value_normalizer = value_normalizer
+        self.critic_source: CriticSource = critic_source
 
     @property
     def is_recurrent(self) -> bool:
@@ -92,7 +97,7 @@ class ActorCritic(nn.Module):
 
     def value(self, obs: Tensor) -> Tensor:
         """V of observations ``[m, *obs]`` in units of reward ``[m, ...]``; for critics without memory."""
-        parts = [self.critic(self.critic_input(part)) for part in obs.split(VALUE_BATCH)]
+        parts = [self.critic(self.critic_input(part)) for part in torch.split(obs, VALUE_BATCH)]
         return self.to_rewards(parts[0] if len(parts) == 1 else torch.cat(parts))
 
     def value_step(self, obs: Tensor, memory: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:

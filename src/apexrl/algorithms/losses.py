@@ -69,7 +69,8 @@ def value_loss(
         return masked_mean(plain, mask)
     if old_value is None:
         raise ValueError(
-            f"value clipping with clip_range={clip_range} compares with the values of the rollout; pass old_value or set clip_range=None"
+            f"value clipping with clip_range={clip_range} compares with the values of the rollout; pass old_value, or "
+            "clip_range=None"
         )
     near = old_value + torch.clamp(value - old_value, -clip_range, clip_range)  # V_old + clip(V − V_old, ±ε)
     return masked_mean(

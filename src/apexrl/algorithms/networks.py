@@ -40,4 +40,5 @@ def build_actor_critic(
         observation_normalizer,
         critic_normalizer,
         ValueNormalizer() if cfg.normalize_values else None,
+        None if env.privileged_observation_space is None else "privileged_observation",
     )

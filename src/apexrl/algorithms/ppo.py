@@ -89,8 +89,8 @@ class PPO:
     def _check_sequences(self) -> None:
         if self.policy.is_recurrent and self.cfg.num_steps % self.cfg.sequence_length:
             raise ValueError(
-                f"num_steps={self.cfg.num_steps} is not a multiple of sequence_length={self.cfg.sequence_length}; a recurrent "
-                "policy learns from whole sequences, so choose one that divides the other"
+                f"num_steps={self.cfg.num_steps} is not a multiple of sequence_length={self.cfg.sequence_length}; a "
+                "recurrent policy learns from whole sequences, so choose one that divides the other"
             )
 
     def update(self, storage: RolloutStorage) -> dict[str, float]:
@@ -124,7 +124,7 @@ class PPO:
         }
 
     def _optimize(self, samples: Samples) -> tuple[list[Tensor], Tensor, Tensor, float, bool]:
-        """Gradient steps; returns losses per step, the last pass's KL and clip fraction, the mean norm, and why it ended."""
+        """Gradient steps: losses per step, the last pass's KL and clip fraction, mean norm, and if it ended early."""
         cfg, gradients = self.cfg, self._gradients(samples)
         losses: list[Tensor] = []
         norms: list[Tensor] = []

@@ -28,7 +28,7 @@ class PPOConfig:
     learning_rate: Positive = 3e-4
     """Adam's step size at the start. Raising it learns faster until it becomes unstable."""
     schedule: Literal["constant", "linear", "adaptive"] = "constant"
-    """How the learning rate moves: not at all, linearly to 0 at the end of training, or so that KL stays near `desired_kl`."""
+    """How the learning rate moves: not at all, linearly to 0 at the end, or so that KL stays near `desired_kl`."""
     desired_kl: Positive = 0.01
     """For the adaptive schedule: the KL divergence per update to aim at. Raising it allows larger policy changes."""
     learning_rate_range: tuple[Positive, Positive] = (1e-5, 1e-2)
@@ -40,29 +40,29 @@ class PPOConfig:
     clip_range: Positive = 0.2
     """ε of the policy's clipping. Raising it lets one update move the policy further."""
     clip_range_vf: Positive | None = None
-    """ε of the critic's clipping, in units of its output; None does not clip. Raising it lets values move further per update."""
+    """ε of the critic's clipping, in units of its output; None does not clip. Raising it lets values move further."""
     vf_coef: NonNegative = 0.5
-    """Weight of the critic's loss. It matters where actor and critic share parameters or the gradient's norm is clipped."""
+    """Weight of the critic's loss. Raising it gives the critic more of the clipped gradient's norm."""
     ent_coef: NonNegative = 0.0
     """Weight of the entropy bonus. Raising it keeps the policy more random."""
     max_grad_norm: Positive | None = 0.5
-    """The gradient is scaled down to this norm; None never scales. Raising it allows larger steps on surprising minibatches."""
+    """The gradient is scaled down to this norm; None never scales. Raising it allows larger steps after surprises."""
     target_kl: Positive | None = None
     """An update ends before the step whose minibatch shows a larger KL divergence; None never ends early."""
     huber_delta: Positive | None = None
     """Value errors beyond it count linearly; None squares all. Raising it makes the critic follow outliers more."""
     normalize_advantages: bool = True
-    """Scale a rollout's advantages to mean 0 and standard deviation 1, so that the step size does not depend on rewards."""
+    """Scale a rollout's advantages to mean 0 and deviation 1, so that steps do not depend on the rewards' scale."""
     normalize_observations: bool = False
     """Scale observations by their running mean and deviation, which move only between rollouts."""
     normalize_values: bool = False
     """Let the critic learn targets scaled by their running mean and deviation; for returns far from unit size."""
     sequence_length: Count = 16
-    """Recurrent policies: steps that gradients flow back through. Raising it learns longer memories, at more cost per step."""
+    """Recurrent policies: steps that gradients flow back through. Raising it learns longer memories, and costs more."""
     adam_epsilon: Positive = 1e-5
     """Adam's ε. Raising it damps steps along directions with tiny gradients."""
     replay_tolerance: Positive = 1e-4
-    """Largest difference between stored and recomputed log-probabilities before the first step of an update; more is an error."""
+    """Largest allowed difference of stored and recomputed log-probabilities before the first step; more is an error."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Seed of networks, environments, action sampling and minibatches."""
 

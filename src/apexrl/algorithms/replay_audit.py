@@ -46,9 +46,9 @@ def audit_replay(policy: ActorCritic, samples: Samples, tolerance: float) -> flo
     if not error <= tolerance:
         raise ReplayMismatchError(
             f"recomputed log-probabilities differ from the stored ones by up to {error:.3g}, more than "
-            f"replay_tolerance={tolerance:g}: the rollout does not fit the policy. Run apexrl.envs.checker.check_env on the "
-            "environment (aliased observations are the usual cause), and change networks and normalisers only between "
-            "iterations"
+            f"replay_tolerance={tolerance:g}: the rollout does not fit the policy. Run apexrl.envs.checker.check_env "
+            "on the environment (aliased observations are the usual cause), and change networks and normalisers only "
+            "between iterations"
         )
     if error > WARNING_FRACTION * tolerance:
         logger.warning(

@@ -5,7 +5,7 @@ same batch inline, in processes and on Ray.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -135,7 +135,9 @@ class ExecutorGroups:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _load(self, states: Sequence[dict[str, Any]], snapshot: PolicySnapshot) -> bool:
-        arguments = {index: (state, snapshot.policy, snapshot.version) for index, state in enumerate(states)}
+        arguments: dict[Hashable, tuple[Any, ...]] = {
+            index: (state, snapshot.policy, snapshot.version) for index, state in enumerate(states)
+        }
         exact = all(self._actors.map("load_state_dict", arguments).values())
         if not exact:
             logger.warning(
@@ -177,7 +179,7 @@ def collect_rollout(
 
 
 def consecutive_ranges(sizes: Sequence[int]) -> list[range]:
-    """Global env numbers of groups with these sizes: 0..a−1, a..a+b−1, …"""
+    """Global env numbers of groups with these sizes, one range after the other."""
     stops = [sum(sizes[: index + 1]) for index in range(len(sizes))]
     return [range(stop - size, stop) for stop, size in zip(stops, sizes, strict=True)]
 

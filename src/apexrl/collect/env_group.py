@@ -61,7 +61,6 @@ class EnvGroup:
         self.seed = seed
         self.generator: torch.Generator | None = None
         self._is_multi_agent = isinstance(env, MultiAgentVecEnv)
-        self._critic_key = "state" if self._is_multi_agent else "privileged_observation"
         self._episodes = EpisodeTracker(env.num_envs)
         self._buffers = StepBuffers(0)
         self._now: dict[str, Tensor] = {}
@@ -100,7 +99,8 @@ class EnvGroup:
         """Make what the environments returned the present."""
         device, dtype = policy.device, policy.dtype
         now = {"observations": obs.to(device, dtype) if obs.is_floating_point() else obs.to(device)}
-        if (seen := extras.get(self._critic_key)) is not None:
+        if policy.critic_source is not None:
+            seen = extras[policy.critic_source]
             now["critic_observations"] = seen.to(device, dtype) if seen.is_floating_point() else seen.to(device)
         if (mask := extras.get("action_mask")) is not None:
             now["action_masks"] = mask.to(device)
@@ -164,15 +164,13 @@ class EnvGroup:
 
     def _final_values(self, policy: ActorCritic, extras: Any, rows: Tensor) -> Tensor:  # noqa: ANN401
         """V of true final observations; for critics without memory only the observations, valued together later."""
-        key = "final_observation"
-        if "critic_observations" in self._now:
-            key = "final_state" if self._is_multi_agent else "final_privileged_observation"
+        key = "final_observation" if policy.critic_source is None else f"final_{policy.critic_source}"
         if key not in extras:
             raise MissingFinalObservationError(
-                f"{type(self.env).__name__} reported a time-out in rows {rows.tolist()} without extras[{key!r}]; the critic "
-                "bootstraps from what it would have seen at the end of the episode: return it whenever a row is done"
+                f"{type(self.env).__name__} reported a time-out in rows {rows.tolist()} without extras[{key!r}]; the "
+                "critic bootstraps from what it would have seen at the end of the episode: return it with every done"
             )
-        final = extras[key].to(policy.device)
+        final: Tensor = extras[key].to(policy.device)
         if final.is_floating_point():
             final = final.to(policy.dtype)
         if not policy.critic.is_recurrent:
@@ -228,7 +226,7 @@ class EnvGroup:
         together = torch.cat((seen.flatten(0, 1), now))  # one pass for all steps: T·n + n rows
         values = policy.value(together)
         steps, envs = seen.shape[:2]
-        fields["values"] = values[: steps * envs].unflatten(0, (steps, envs))
+        fields["values"] = values[: steps * envs].view(steps, envs, *values.shape[1:])
         return values[steps * envs :]
 
     def _borders_of(self, fields: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
@@ -250,8 +248,8 @@ class EnvGroup:
         cut = time_outs.flatten(2).any(-1) if time_outs.dim() > 2 else time_outs
         if counted < int(cut.sum()):
             raise MissingFinalObservationError(
-                f"{type(self.env).__name__} reported {int(cut.sum())} time-outs and {counted} final observations; put the true "
-                "last observation into extras['final_observation'] whenever a row is done"
+                f"{type(self.env).__name__} reported {int(cut.sum())} time-outs and {counted} final observations; put "
+                "the true last observation into extras['final_observation'] whenever a row is done"
             )
         if finals:
             known = torch.cat([final for _, _, final in finals])

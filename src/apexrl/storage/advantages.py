@@ -34,7 +34,7 @@ def gae(rewards: Tensor, values: Tensor, following: Tensor, dones: Tensor, gamma
         rewards: r_t [T, ...].
         values: V(s_t) [T, ...].
         following: V of what came after, from :func:`next_values` [T, ...].
-        dones: 1 where an episode ended at step t for whatever reason, so that no advantage flows over the border [T, ...].
+        dones: 1 where an episode ended at step t for whatever reason: no advantage flows over that border [T, ...].
         gamma: γ, the discount; raising it makes distant rewards count more.
         gae_lambda: λ; raising it trusts the critic less: less bias, more variance.
 
@@ -55,7 +55,7 @@ def discounted_returns(rewards: Tensor, following: Tensor, dones: Tensor, gamma:
 
     Args:
         rewards: r_t [T, ...].
-        following: The value to bootstrap with at borders: 0 where terminated, V where cut, and at the last step [T, ...].
+        following: What to bootstrap with at borders and the last step: 0 where terminated, V where cut [T, ...].
         dones: 1 where an episode ended at step t [T, ...].
         gamma: γ.
 

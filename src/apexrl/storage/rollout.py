@@ -84,7 +84,7 @@ class RolloutStorage:
         wrong = [env for env in fragment.env_ids if env in taken or env >= self.num_envs]
         if wrong:
             raise IncompleteRolloutError(
-                f"environments {wrong} are stored already or outside 0..{self.num_envs - 1}; hand in each environment once"
+                f"environments {wrong} are stored already or outside 0..{self.num_envs - 1}; hand in each of them once"
             )
 
     def _field(self, fields: dict[str, Tensor], name: str, values: Tensor) -> Tensor:
@@ -108,7 +108,7 @@ class RolloutStorage:
         if self.num_samples != self.num_steps * self.num_envs:
             raise IncompleteRolloutError(
                 f"the rollout holds {self.num_samples} of {self.num_steps} steps × {self.num_envs} envs "
-                f"= {self.num_steps * self.num_envs} samples; every env group must hand in its fragment before the update"
+                f"= {self.num_steps * self.num_envs} samples; every env group hands in its fragment before the update"
             )
         for fields, kind in ((self.steps, "steps"), (self.borders, "borders")):
             brought = [getattr(fragment, kind).keys() for fragment in self._fragments.values()]

@@ -1,0 +1,130 @@
+"""Multi-agent PPO: decentralised actors, a centralised critic, agents that come and go."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from apexrl.algorithms.actor_critic import ActorCritic
+from apexrl.algorithms.multi_agent_networks import (
+    CentralCritic,
+    LocalCritic,
+    SeparateActors,
+    SharedActor,
+    with_agent_ids,
+)
+from apexrl.algorithms.networks import default_actor_class
+from apexrl.algorithms.ppo import PPO
+from apexrl.algorithms.ppo_config import PPOConfig
+from apexrl.configuration import configuration
+from apexrl.envs.multi_agent import MultiAgentVecEnv
+from apexrl.models import MLPCritic
+from apexrl.models.base import Policy, ValueFunction
+from apexrl.models.normalizers import RunningObservationNormalizer, ValueNormalizer
+
+__all__ = ["MAPPO", "MAPPOConfig"]
+
+
+@configuration
+class MAPPOConfig(PPOConfig):
+    """Multi-agent PPO (Yu et al., 2022): PPO per agent, with values from the global state.
+
+    A sample is one step of one environment with all its agents; absent agents are masked out of every mean.
+    """
+
+    share_actor: bool = True
+    """One policy for all agents; False gives each agent its own, which learns from fewer samples and can specialise."""
+    add_agent_ids: bool = True
+    """Shared policy: append the agent's number to its observation, so that equal observations may differ in action."""
+    centralized_critic: bool = True
+    """Values from the global state; False values each agent's own observation, which is independent PPO."""
+    value_per_agent: bool = True
+    """Centralised critic: value each agent's own future; False gives one value for the team, for shared rewards."""
+    team_reward: bool = False
+    """Give every agent the mean reward of the agents present, so that they learn for the team."""
+
+
+class MAPPO(PPO):
+    """MAPPO with centralised training and decentralised execution.
+
+    Args:
+        env: Gives the spaces and the number of agents; it is not stepped here.
+        cfg: Hyperparameters; ``MAPPOConfig()`` without.
+        actor_class: Network of one agent's policy; the MLP for the action space without.
+        critic_class: The value network; an MLP without.
+        actor_cfg: Keyword arguments of the actor.
+        critic_cfg: Keyword arguments of the critic.
+        device: Where to learn; the environment's device without.
+    """
+
+    name = "mappo"
+    cfg: MAPPOConfig
+
+    def __init__(
+        self,
+        env: MultiAgentVecEnv,
+        cfg: MAPPOConfig | None = None,
+        actor_class: type[Policy] | None = None,
+        critic_class: type[ValueFunction] | None = None,
+        actor_cfg: Mapping[str, Any] | None = None,
+        critic_cfg: Mapping[str, Any] | None = None,
+        device: torch.device | str | None = None,
+    ) -> None:
+        super().__init__(env, cfg, actor_class, critic_class, actor_cfg, critic_cfg, device)  # type: ignore[arg-type]  # the base class passes env on to _build only
+
+    @staticmethod
+    def _default_config() -> MAPPOConfig:
+        return MAPPOConfig()
+
+    def _build(
+        self,
+        env: MultiAgentVecEnv,
+        actor_class: type[Policy] | None,
+        critic_class: type[ValueFunction] | None,
+        actor_cfg: Mapping[str, Any],
+        critic_cfg: Mapping[str, Any],
+    ) -> ActorCritic:
+        cfg = self.cfg
+        for network in (actor_class, critic_class):
+            if network is not None and network.is_recurrent:
+                raise TypeError(
+                    f"MAPPO takes feed-forward networks, got {network.__name__}; use its feed-forward version"
+                )
+        actor = self._actor(env, actor_class or default_actor_class(env), actor_cfg)
+        critic = self._critic(env, critic_class or MLPCritic, critic_cfg)
+        observation_normalizer = critic_normalizer = None
+        if cfg.normalize_observations:
+            observation_normalizer = critic_normalizer = RunningObservationNormalizer(env.observation_space.shape or ())
+            if cfg.centralized_critic:
+                critic_normalizer = RunningObservationNormalizer(env.state_space.shape or ())
+        value_normalizer = ValueNormalizer() if cfg.normalize_values else None
+        source = "state" if cfg.centralized_critic else None
+        return ActorCritic(actor, critic, observation_normalizer, critic_normalizer, value_normalizer, source)  # type: ignore[arg-type]  # mypy widens the literal
+
+    def _actor(self, env: MultiAgentVecEnv, network: Any, options: Mapping[str, Any]) -> SharedActor | SeparateActors:  # noqa: ANN401
+        if not self.cfg.share_actor:
+            return SeparateActors(
+                [network(env.observation_space, env.action_space, **options) for _ in range(env.num_agents)]
+            )
+        space = env.observation_space
+        if self.cfg.add_agent_ids:
+            space = with_agent_ids(space, env.num_agents)
+        return SharedActor(network(space, env.action_space, **options), env.observation_space, self.cfg.add_agent_ids)
+
+    def _critic(self, env: MultiAgentVecEnv, network: Any, options: Mapping[str, Any]) -> CentralCritic | LocalCritic:  # noqa: ANN401
+        if not self.cfg.centralized_critic:
+            inner = network(with_agent_ids(env.observation_space, env.num_agents), **options)
+            return LocalCritic(inner, env.observation_space)
+        space = env.state_space
+        if self.cfg.value_per_agent:
+            space = with_agent_ids(space, env.num_agents)
+        return CentralCritic(network(space, **options), env.state_space, env.num_agents, self.cfg.value_per_agent)
+
+    def _rewards(self, rewards: Tensor, valid: Tensor | None) -> Tensor:
+        """Each agent's own reward, or the mean over the agents present ``[T, N, A]``."""
+        if not self.cfg.team_reward:
+            return rewards
+        present = torch.ones_like(rewards) if valid is None else valid.to(rewards.dtype)
+        mean = (rewards * present).sum(-1, keepdim=True) / present.sum(-1, keepdim=True).clamp(min=1.0)
+        return mean.expand_as(rewards)
