@@ -2,6 +2,7 @@
 
 from apexrl.envs.gym_wrapper import GymVecEnv, GymVecEnvContinuous
 from apexrl.envs.multi_agent import MultiAgentExtras, MultiAgentVecEnv
+from apexrl.envs.pettingzoo_wrapper import PettingZooVecEnv
 from apexrl.envs.vec_env import Extras, StateDict, StateNotSupportedError, VecEnv
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "GymVecEnvContinuous",
     "MultiAgentExtras",
     "MultiAgentVecEnv",
+    "PettingZooVecEnv",
     "StateDict",
     "StateNotSupportedError",
     "VecEnv",

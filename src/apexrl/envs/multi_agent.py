@@ -30,7 +30,7 @@ class MultiAgentExtras(TypedDict, total=False):
     agent_truncated: Tensor
     """bool ``[N, A]``: the agent acted in this step and was cut off: bootstrap from its final observation."""
     final_observation: Tensor
-    """``[N, A, *obs]``: last observations; rows of envs with ``dones`` are meaningful."""
+    """``[N, A, *obs]``: last observations; rows with ``agent_terminated | agent_truncated`` are meaningful."""
     final_state: Tensor
     """``[N, *state]``: last global state; rows of envs with ``dones`` are meaningful."""
     final_agent_mask: Tensor

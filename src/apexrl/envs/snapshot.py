@@ -27,7 +27,6 @@ _STATIC = (
     types.ModuleType,
     types.FunctionType,
     types.BuiltinFunctionType,
-    types.MethodType,
     types.MappingProxyType,
     functools.partial,
     enum.Enum,
@@ -37,6 +36,9 @@ _STATIC = (
     EnvSpec,
 )
 """What does not change while an environment runs; the restored object keeps its own."""
+
+_DRAWING_LIBRARIES = ("pygame", "pyglet")
+"""Windows, surfaces and fonts only show a state; they do not hold it."""
 
 _SEQUENCES: dict[str, type] = {
     "list": list,
@@ -66,25 +68,25 @@ def restore(root: object, snapshot: dict[str, Any]) -> None:
     Raises:
         StateNotSupportedError: If the object differs in structure from the one that was captured.
     """
-    _Decoder().decode(snapshot, root, type(root).__name__)
+    _Decoder(root).decode(snapshot, root, type(root).__name__)
 
 
 class _Encoder:
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
-        self._alive: list[object] = []  # ids stay unique only while the objects live
+        self.visited: list[object] = []  # ids stay unique only while the objects live
         self._arrays: list[tuple[str, np.ndarray[Any, Any]]] = []
 
     def encode(self, value: Opaque, path: str) -> Opaque:
         if value is None or type(value) in (bool, int, float, str):
             return value
-        if isinstance(value, _STATIC):
+        if isinstance(value, _STATIC) or type(value).__module__.split(".")[0] in _DRAWING_LIBRARIES:
             return {"kind": "static"}
         if id(value) in self._seen:
             return {"kind": "ref", "ref": self._seen[id(value)]}
-        number = len(self._alive)
+        number = len(self.visited)
         self._seen[id(value)] = number
-        self._alive.append(value)
+        self.visited.append(value)
         return {"id": number, **self._encode_new(value, path)}
 
     def _encode_new(self, value: Opaque, path: str) -> dict[str, Any]:
@@ -97,6 +99,8 @@ class _Encoder:
             return {"kind": "tensor", "data": value.detach().clone()}
         if isinstance(value, np.random.Generator):
             return {"kind": "generator", "state": self.encode(value.bit_generator.state, path)}
+        if isinstance(value, types.MethodType):
+            return {"kind": "method", "self": self.encode(value.__self__, path), "name": value.__name__}
         if isinstance(value, np.random.RandomState):
             return {"kind": "random_state", "state": self.encode(value.get_state(legacy=False), path)}
         if isinstance(value, random.Random):
@@ -142,7 +146,12 @@ class _Encoder:
 
 
 class _Decoder:
-    def __init__(self) -> None:
+    def __init__(self, root: object) -> None:
+        encoder = _Encoder()
+        encoder.encode(root, type(root).__name__)
+        self._known = encoder.visited  # kept, so that ids stay unique
+        self._examples = {_type_name(value): value for value in reversed(self._known)}
+        self._claimed: set[int] = set()
         self._restored: dict[int, Any] = {}
 
     def decode(self, code: Opaque, target: Opaque, path: str) -> Opaque:
@@ -172,6 +181,9 @@ class _Decoder:
             return code["data"].clone()
         if kind in ("generator", "random_state", "random"):
             return _decode_random(kind, self.decode(code["state"], None, path))
+        if kind == "method":
+            owner = self.decode(code["self"], getattr(target, "__self__", None), path)
+            return getattr(owner, code["name"])
         if kind == "dict":
             keys = [self.decode(key, None, path) for key in code["keys"]]
             old = target if isinstance(target, dict) else {}
@@ -204,21 +216,33 @@ class _Decoder:
         return _SEQUENCES[kind](items)
 
     def _decode_object(self, code: dict[str, Any], target: Opaque, path: str) -> Opaque:
-        if target is None or _type_name(target) != code["type"]:
-            raise StateNotSupportedError(
-                f"The snapshot holds a {code['type']} at {path}, but there is "
-                f"{'nothing' if target is None else 'a ' + _type_name(target)} now. Restore onto an "
-                f"environment that "
-                "was built in the same way and has been reset."
-            )
+        pattern = target
+        if target is None or _type_name(target) != code["type"] or id(target) in self._claimed:
+            pattern = self._examples.get(code["type"])
+            target = _blank_like(pattern, code["type"], path)
+        self._claimed.add(id(target))
         self._restored[code["id"]] = target
         for name, item in code["attributes"].items():
-            value = self.decode(item, getattr(target, name, None), f"{path}.{name}")
+            value = self.decode(item, getattr(pattern, name, None), f"{path}.{name}")
             if getattr(target, name, self) is not value:
                 object.__setattr__(target, name, value)
         for name in set(_attribute_names(target)) - set(code["attributes"]):
             object.__delattr__(target, name)
         return target
+
+
+def _blank_like(pattern: Opaque, type_name: str, path: str) -> Opaque:
+    """An empty object of a class that the environment itself has instances of; its constructor does not run."""
+    if pattern is None:
+        raise StateNotSupportedError(
+            f"The snapshot holds a {type_name} at {path}, but the environment has none to take after. "
+            f"Restore onto "
+            "an environment that was built in the same way, or give it state_dict() and load_state_dict()."
+        )
+    try:
+        return object.__new__(type(pattern))
+    except TypeError as error:
+        raise StateNotSupportedError(f"The {type_name} at {path} cannot be made again: {error}.") from error
 
 
 def _spaces_within(space: Opaque) -> Iterator[Any]:

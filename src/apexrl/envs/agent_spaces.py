@@ -1,0 +1,171 @@
+"""One observation shape and one action space for agents that may differ."""
+
+from typing import Any, Protocol
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from torch import Tensor
+
+from apexrl.envs.vec_env import Opaque
+
+
+class ParallelEnv(Protocol):
+    """The part of PettingZoo's parallel API that is used: any object with these methods will do."""
+
+    agents: list[str]
+    possible_agents: list[str]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Observations and infos by agent."""
+        ...
+
+    def step(
+        self, actions: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        """Observations, rewards, terminations, truncations and infos by agent."""
+        ...
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """Space of an agent's observation."""
+        ...
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """Space of an agent's action."""
+        ...
+
+    def state(self) -> NDArray[Any]:
+        """Global state; used only if the environment has a ``state_space``."""
+        ...
+
+    def close(self) -> None:
+        """Release what the environment holds."""
+        ...
+
+
+def _inner(space: spaces.Space[Any]) -> spaces.Space[Any]:
+    """The observation part of ``Dict(observation=…, action_mask=…)``, otherwise the space itself."""
+    return space["observation"] if isinstance(space, spaces.Dict) and "observation" in space.spaces else space
+
+
+class AgentObservations:
+    """Agents' observations in one padded shape.
+
+    Agents with equal Box shapes keep them; otherwise, and with `agent_ids`, observations are flattened to
+    vectors and padded with zeros to the longest.
+
+    Args:
+        env: A parallel environment.
+        names: Agents along the agent axis.
+        agent_ids: Append a one-hot agent number.
+    """
+
+    def __init__(self, env: ParallelEnv, names: list[str], *, agent_ids: bool) -> None:
+        self._spaces = {name: _inner(env.observation_space(name)) for name in names}
+        self._ids = {name: i for i, name in enumerate(names)} if agent_ids else {}
+        shapes = {space.shape if isinstance(space, spaces.Box) else None for space in self._spaces.values()}
+        self._keeps_shape = len(shapes) == 1 and None not in shapes and not agent_ids
+        if self._keeps_shape:
+            self._shape = next(shape for shape in shapes if shape is not None)
+        else:
+            self._width = max(spaces.flatdim(space) for space in self._spaces.values())
+            self._shape = (self._width + len(self._ids),)
+        self.space = spaces.Box(-np.inf, np.inf, self._shape, np.float32)
+
+    def single(self, name: str, observation: Opaque) -> NDArray[np.float32]:
+        """One agent's observation in the common shape."""
+        if isinstance(observation, dict) and "observation" in observation:
+            observation = observation["observation"]
+        if self._keeps_shape:
+            return np.asarray(observation, np.float32)
+        flat = np.asarray(spaces.flatten(self._spaces[name], observation), np.float32)
+        row = np.zeros(self._shape, np.float32)
+        row[: flat.size] = flat
+        if self._ids:
+            row[self._width + self._ids[name]] = 1.0
+        return row
+
+
+class AgentActions:
+    """Agents' actions in one space: the largest Discrete, or the longest Box vector.
+
+    Attributes:
+        space: The common space.
+        needs_mask: Whether some agent has fewer actions than the common space.
+    """
+
+    space: spaces.Space[Any]
+
+    def __init__(self, env: ParallelEnv, names: list[str]) -> None:
+        self._spaces = {name: env.action_space(name) for name in names}
+        every = list(self._spaces.values())
+        self.needs_mask = False
+        if all(isinstance(space, spaces.Discrete) for space in every):
+            sizes = [int(space.n) for space in every if isinstance(space, spaces.Discrete)]
+            self._width = max(sizes)
+            self.needs_mask = min(sizes) < self._width
+            self.space = spaces.Discrete(self._width)
+            self._by_agent = np.arange(self._width)[None, :] < np.array(sizes)[:, None]
+            self._row_shape: tuple[int, ...] = ()
+        elif all(isinstance(space, spaces.Box) and len(space.shape) == 1 for space in every):
+            self._width = max(spaces.flatdim(space) for space in every)
+            self.space = self._common_box(every)
+            self._by_agent = np.ones((len(names), 0), np.bool_)
+            self._row_shape = (self._width,)
+        else:
+            raise TypeError(
+                f"Agents need Discrete action spaces, or one-dimensional Boxes, all of one kind; got "
+                f"{self._spaces}."
+            )
+
+    def _common_box(self, every: list[spaces.Space[Any]]) -> spaces.Box:
+        low, high = np.full(self._width, np.inf, np.float32), np.full(self._width, -np.inf, np.float32)
+        for space in every:
+            assert isinstance(space, spaces.Box)  # the constructor distinguishes
+            n = space.shape[0]
+            low[:n], high[:n] = np.minimum(low[:n], space.low), np.maximum(high[:n], space.high)
+        return spaces.Box(low, high, dtype=np.float32)
+
+    def full_mask(self, num_envs: int) -> NDArray[np.bool_]:
+        """What each agent may do by its space alone, ``[num_envs, num_agents, n]``; a fresh array."""
+        return np.repeat(self._by_agent[None], num_envs, axis=0)
+
+    def check(self, actions: Tensor, num_envs: int) -> NDArray[Any]:
+        """Actions as an array, if their shape and type fit.
+
+        Raises:
+            ValueError: If they do not.
+        """
+        array: NDArray[Any] = actions.numpy(force=True)
+        expected = (num_envs, len(self._spaces), *self._row_shape)
+        is_right_kind = (array.dtype.kind == "f") == bool(self._row_shape)
+        if array.shape != expected or not is_right_kind:
+            kind = "floats" if self._row_shape else "integers"
+            raise ValueError(
+                f"Expected {kind} of shape {list(expected)}, got {actions.dtype} of shape "
+                f"{list(actions.shape)}."
+            )
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError("Actions are NaN or infinite: the policy has diverged.")
+        return array
+
+    def single(self, name: str, row: Opaque) -> Opaque:
+        """One agent's action as its own space wants it; Box actions are clipped to their bounds."""
+        space = self._spaces[name]
+        if isinstance(space, spaces.Discrete):
+            return space.start + row
+        assert isinstance(space, spaces.Box)  # the constructor distinguishes
+        return row[: space.shape[0]].clip(space.low, space.high).astype(space.dtype)
+
+    def legal(self, name: str, observation: Opaque, info: dict[str, Any]) -> NDArray[np.bool_] | None:
+        """The agent's own action mask in the common width, or None if it gives none."""
+        given = info.get("action_mask")
+        if given is None and isinstance(observation, dict):
+            given = observation.get("action_mask")
+        if given is None or not isinstance(self.space, spaces.Discrete):
+            return None
+        legal = np.zeros(self._width, np.bool_)
+        legal[: len(given)] = np.asarray(given).astype(np.bool_)
+        return legal
