@@ -1,0 +1,186 @@
+"""A day's negotiations: who meets whom, in which order they run, and what happens when one ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from negmas.negotiators.common import NegotiatorEntry
+from scml.oneshot.common import NegotiationDetails
+
+from litaagent_std.market.world.contracts import ContractBook, Deal, annotation_of, write_contract
+from litaagent_std.market.world.events import ContractSigned, EventHub, NegotiationEnd, NegotiationRef
+from litaagent_std.market.world.negotiation import Negotiation, Side
+from litaagent_std.market.world.seats import Seat
+from litaagent_std.market.world.standins import make_negotiator
+from litaagent_std.market.world.topics import Topic
+
+Report = Callable[[Seat, str, Exception], None]
+
+
+class Bargaining:
+    """Opens and runs the negotiations of a day.
+
+    Args:
+        seats: All seats.
+        n_levels: Levels of the world.
+        hub: Who hears of negotiations.
+        book: Where contracts are entered.
+        report: Who hears of exceptions.
+    """
+
+    def __init__(self, seats: Sequence[Seat], n_levels: int, hub: EventHub, book: ContractBook, report: Report) -> None:
+        self._hub = hub
+        self._book = book
+        self._report = report
+        self._max_waits = len(seats)
+        self._levels = [[seat for seat in seats if seat.level == level] for level in range(n_levels)]
+        self._pairs = self._meetings()
+        self._today = 0
+
+    def _meetings(self) -> list[tuple[Seat, Seat, bool]]:
+        """Lists who meets whom as (caller, partner, caller buys).
+
+        Every other level, counted from the last, calls: each factory its suppliers, then its consumers.
+        """
+        pairs = []
+        last = len(self._levels) - 1
+        for level in range(last, -1, -2):
+            for caller in self._levels[level]:
+                if level > 0:
+                    pairs += [(caller, partner, True) for partner in self._levels[level - 1]]
+                if level < last:
+                    pairs += [(caller, partner, False) for partner in self._levels[level + 1]]
+        return pairs
+
+    def open(self, today: int, topics: Sequence[Topic]) -> list[Negotiation]:
+        """Opens today's negotiations between factories that are not bankrupt, in order of registration."""
+        self._today = today
+        negotiations: list[Negotiation] = []
+        tell = self._hub.negotiation_start
+        met: set[tuple[int, bool]] = set()
+        for caller, partner, buys in self._pairs:
+            if caller.bankrupt or partner.bankrupt:
+                continue
+            if (caller.index, buys) not in met:  # a caller's negotiators of one side are made together
+                met.add((caller.index, buys))
+                self._invite(caller, buys)
+            buyer, seller = (caller, partner) if buys else (partner, caller)
+            product = buyer.level
+            ref = NegotiationRef(today, len(negotiations), caller.id, partner.id, buyer.id, seller.id, product)
+            negotiator = caller.agent._negotiators[partner.id][0]
+            answering = make_negotiator(caller.id, partner.agent, partner.adapter)
+            partner.agent._negotiators[caller.id] = NegotiatorEntry(answering, None)
+            negotiation = Negotiation(
+                ref,
+                topics[product],
+                Side(caller, partner.id, negotiator),
+                Side(partner, caller.id, answering),
+                annotation_of(buyer.id, seller.id, caller.id, product, today),
+                self._max_waits,
+                self._hub,
+                self._report,
+            )
+            caller.n_active += 1
+            partner.n_active += 1
+            negotiations.append(negotiation)
+            if tell is not None:
+                tell(ref)
+            details = NegotiationDetails(buyer.id, seller.id, product, negotiation.nmi)
+            seller.awi.current_negotiation_details["sell"][buyer.id] = details
+            buyer.awi.current_negotiation_details["buy"][seller.id] = details
+        return negotiations
+
+    def _invite(self, caller: Seat, buys: bool) -> None:
+        partners = self._levels[caller.level - 1 if buys else caller.level + 1]
+        for partner in partners:
+            if not partner.bankrupt:
+                negotiator = make_negotiator(partner.id, caller.agent, caller.adapter)
+                caller.agent._negotiators[partner.id] = NegotiatorEntry(negotiator, None)
+
+    def run(self, negotiations: list[Negotiation]) -> None:
+        """Runs the negotiations to their ends, one pass of each at a time."""
+        running = negotiations
+        while running:
+            still = []
+            for negotiation in running:
+                try:
+                    goes_on = negotiation.step()
+                except Exception:  # noqa: BLE001 - agents raise anything; reported where it was raised
+                    negotiation.abort()
+                    goes_on = False
+                if goes_on:
+                    still.append(negotiation)
+                else:
+                    self.close(negotiation)
+            running = still
+
+    def close(self, negotiation: Negotiation) -> None:
+        """Tells everybody how a negotiation ended and enters the contract, if there is one."""
+        state, ref = negotiation.state, negotiation.ref
+        agreement = state.agreement
+        if self._hub.negotiation_end is not None:
+            status = "agreement" if agreement is not None else _failure(negotiation)
+            told = None if agreement is None else tuple(agreement)
+            self._hub.negotiation_end(NegotiationEnd(ref, state.step, status, told))
+        for side in negotiation.sides:
+            side.seat.end_negotiation(side, state)
+        if agreement is None:
+            self._fail(negotiation)
+        else:
+            self._conclude(negotiation, agreement)
+
+    def _fail(self, negotiation: Negotiation) -> None:
+        ref = negotiation.ref
+        for side in negotiation.sides:
+            seat = side.seat
+            if seat.id == ref.buyer:
+                seat.ufun._registered_supply_failures.add(ref.seller)
+                seat.ufun._invalidate_limit_cache()
+                seat.awi.current_negotiation_details["buy"].pop(ref.seller, None)
+            else:
+                seat.ufun._registered_sale_failures.add(ref.buyer)
+                seat.ufun._invalidate_limit_cache()
+                seat.awi.current_negotiation_details["sell"].pop(ref.buyer, None)
+            self._call(
+                seat,
+                "on_negotiation_failure",
+                [ref.caller, ref.partner],
+                negotiation.annotation,
+                negotiation.nmi,
+                negotiation.state,
+            )
+
+    def _conclude(self, negotiation: Negotiation, agreement: Sequence[Any]) -> None:
+        ref, today = negotiation.ref, self._today
+        quantity, day, unit_price = agreement
+        contract = write_contract(negotiation, (quantity, day, unit_price), today)
+        if self._hub.contract is not None:
+            self._hub.contract(ContractSigned(ref, quantity, day, unit_price))
+        buyer, seller = sorted((side.seat for side in negotiation.sides), key=lambda seat: seat.id != ref.buyer)
+        for side in negotiation.sides:
+            seat = side.seat
+            if seat is buyer:
+                seat.awi.register_supply(ref.seller, quantity, unit_price, day)
+                seat.ufun.register_supply(quantity, unit_price, day)
+                seat.awi.current_negotiation_details["buy"].pop(ref.seller, None)
+            else:
+                seat.awi.register_sale(ref.buyer, quantity, unit_price, day)
+                seat.ufun.register_sale(quantity, unit_price, day)
+                seat.awi.current_negotiation_details["sell"].pop(ref.buyer, None)
+            self._call(seat, "on_negotiation_success", contract, negotiation.nmi)
+        contract.signatures = {ref.caller: ref.caller, ref.partner: ref.partner}
+        contract.signed_at = today
+        self._book.add(Deal(buyer, seller, ref.product, int(quantity), int(day), int(unit_price), contract))
+
+    def _call(self, seat: Seat, method: str, *args: Any) -> None:  # noqa: ANN401 - any callback
+        try:
+            seat.agent_call(method, *args)
+        except Exception as error:  # noqa: BLE001 - agents raise anything
+            self._report(seat, method, error)
+
+
+def _failure(negotiation: Negotiation) -> str:
+    if negotiation.state.has_error:
+        return "error"
+    return "broken" if negotiation.state.broken else "timedout"

@@ -1,0 +1,39 @@
+"""One way to run a world, whatever the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from litaagent_std.market.world.engine import FastWorld
+from litaagent_std.market.world.events import WorldEnd
+from litaagent_std.market.world.settlement import Inventory
+from litaagent_std.market.world.setup import WorldSetup
+
+Engine = Literal["fast", "scml"]
+
+
+def run_world(
+    setup: WorldSetup,
+    engine: Engine = "fast",
+    observers: Iterable[object] = (),
+    inventory: Inventory = "as_shipped",
+) -> WorldEnd:
+    """Runs a world to its end.
+
+    Args:
+        setup: The world.
+        engine: ``fast``, or ``scml`` for scml's own world.
+        observers: Who hears the events; see `events.WorldObserver`.
+        inventory: Whether production consumes input stock (``depleting``) or not (``as_shipped``).
+
+    Returns:
+        Scores, errors and whether a wall-clock limit fired.
+    """
+    if engine == "fast":
+        return FastWorld(setup, observers, inventory=inventory).run()
+    if engine == "scml":
+        from litaagent_std.market.world.scml_engine import make_scml_world
+
+        return make_scml_world(setup, observers, inventory=inventory).run_to_end()
+    raise ValueError(f"engine={engine!r} is unknown; choose 'fast' or 'scml'")
