@@ -80,15 +80,24 @@ def ensure_folder(folder: StrPath) -> Path:
     """
     path = Path(folder)
     try:
+        missing = [parent for parent in (path, *path.parents) if not parent.exists()]
         path.mkdir(parents=True, exist_ok=True)
+        for created in missing:
+            sync_folder(created.parent)
     except OSError as error:
         raise write_failure(error, path) from error
     return path
 
 
 def sync_folder(folder: StrPath) -> None:
-    """Flush a folder's entries to the disk, so that a rename survives a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    """Flush a folder's entries to the disk, so that a rename survives a power cut.
+
+    A folder that may be written but not read cannot be flushed and is left to the operating system.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except PermissionError:
+        return
     try:
         os.fsync(descriptor)
     finally:

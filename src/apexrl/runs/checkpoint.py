@@ -305,9 +305,8 @@ class CheckpointStore:
 
     def best(self) -> Checkpoint | None:
         """Load the checkpoint with the best metric, or None if no sound one has the metric."""
-        sound = dict(self._sound())
-        ranked = self.retention.best({step: found.metrics for step, found in sound.items()})
-        return sound[ranked[0]] if ranked else None
+        ranked = self.retention.best({step: found.metrics for step, found in self._sound()})
+        return load_checkpoint(self.path(ranked[0]), self.schema) if ranked else None
 
     def rewind(self, step: int | None) -> list[Path]:
         """Set aside what lies after ``step``, so that a run that goes on from there is the newest.

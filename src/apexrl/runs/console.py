@@ -65,7 +65,7 @@ class ConsoleSink:
         """Nothing is held back but what the rate limit holds back on purpose."""
 
     def close(self) -> None:
-        """Show the last values and end the bar; a second call does nothing."""
+        """Show the last values and end the bar."""
         self._print_pending()
         if self._progress is not None:
             self._progress.stop()

@@ -51,7 +51,7 @@ class JsonlSink:
         self._timings.sync()
 
     def close(self) -> None:
-        """Flush and close; a second call does nothing."""
+        """Close both files."""
         self._metrics.close()
         self._timings.close()
 
@@ -85,7 +85,6 @@ class JsonlFile:
             self._descriptor = os.open(self._path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise write_failure(error, path) from error
-        self._closed = False
         self._length = 0 if after_step is None else _length_up_to(self._path, after_step)
         os.ftruncate(self._descriptor, self._length)
 
@@ -113,10 +112,8 @@ class JsonlFile:
             raise write_failure(error, self._path) from error
 
     def close(self) -> None:
-        """Flush and close; a second call does nothing."""
-        if not self._closed:
-            self._closed = True
-            os.close(self._descriptor)
+        """Close the file."""
+        os.close(self._descriptor)
 
 
 def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Protocol, Self, SupportsFloat
 
@@ -27,7 +28,7 @@ class MetricSink(Protocol):
         """Make what was taken so far survive the end of the process."""
 
     def close(self) -> None:
-        """Flush and let go of files; calls after the first do nothing."""
+        """Flush and let go of files. The logger calls it once."""
 
 
 class MetricLogger:
@@ -41,6 +42,7 @@ class MetricLogger:
     def __init__(self, sinks: Sequence[MetricSink], after_step: int | None = None) -> None:
         self._sinks = tuple(sinks)
         self._step = 0 if after_step is None else after_step
+        self._is_closed = False
 
     def log(self, step: int, metrics: Mapping[str, SupportsFloat]) -> None:
         """Log metrics of a step. NaN and infinities are allowed and shown as such.
@@ -52,7 +54,10 @@ class MetricLogger:
 
         Raises:
             MetricError: If the step goes back, or a name or a value is none.
+            ValueError: If the logger is closed.
         """
+        if self._is_closed:
+            raise ValueError(f"metrics of step {step} come after the logger was closed")
         if step < self._step:
             raise MetricError(
                 f"metrics of step {step} after step {self._step}",
@@ -65,14 +70,18 @@ class MetricLogger:
             sink.write(step, values)
 
     def flush(self) -> None:
-        """Make what was logged so far survive; call it before saving a checkpoint."""
-        for sink in self._sinks:
-            sink.flush()
+        """Make what was logged so far survive; call it before saving a checkpoint. Does nothing when closed."""
+        if not self._is_closed:
+            for sink in self._sinks:
+                sink.flush()
 
     def close(self) -> None:
-        """Flush and close every sink."""
-        for sink in self._sinks:
-            sink.close()
+        """Flush and close every sink, even if closing one of them fails; a second call does nothing."""
+        if not self._is_closed:
+            self._is_closed = True
+            with ExitStack() as closing:
+                for sink in self._sinks:
+                    closing.callback(sink.close)
 
     def __enter__(self) -> Self:
         return self

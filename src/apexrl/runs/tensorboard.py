@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
-from apexrl.runs.atomic import StrPath, ensure_folder
+from apexrl.runs.atomic import StrPath, ensure_folder, write_failure
 
 
 class TensorBoardSink:
@@ -22,18 +23,30 @@ class TensorBoardSink:
         from torch.utils.tensorboard import SummaryWriter
 
         ensure_folder(folder)
+        self._folder = folder
         purge_step = 0 if after_step is None else after_step + 1
-        self._writer = SummaryWriter(os.fspath(folder), purge_step=purge_step)
+        with self._explained():
+            self._writer = SummaryWriter(os.fspath(folder), purge_step=purge_step)
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
         """Add one scalar per metric."""
-        for name, value in metrics.items():
-            self._writer.add_scalar(name, value, step)
+        with self._explained():
+            for name, value in metrics.items():
+                self._writer.add_scalar(name, value, step)
 
     def flush(self) -> None:
         """Hand everything to the operating system."""
-        self._writer.flush()
+        with self._explained():
+            self._writer.flush()
 
     def close(self) -> None:
-        """Flush and close; a second call does nothing."""
-        self._writer.close()
+        """Flush and close the event file."""
+        with self._explained():
+            self._writer.close()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise write_failure(error, self._folder) from error

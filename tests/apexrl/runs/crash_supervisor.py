@@ -67,8 +67,11 @@ def write_forever(folder: Path, report: int) -> None:
         step += 1
 
 
-def kill_once(folder: Path, delay: float, done_before: int) -> tuple[int, int]:
-    """Let a writer run for ``delay`` seconds, kill it, and return the last step begun and done."""
+def kill_once(folder: Path, moments: random.Random, typical: float, done_before: int) -> tuple[int, int]:
+    """Let a writer finish a few saves, kill it somewhere in the next, return the last step begun and done.
+
+    Moments are measured in saves and not in seconds, so that a slow machine sees the same kinds of moments.
+    """
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -76,8 +79,8 @@ def kill_once(folder: Path, delay: float, done_before: int) -> tuple[int, int]:
         write_forever(folder, writer)
     os.close(writer)
     with os.fdopen(reader) as reports:
-        lines = [reports.readline()]
-        time.sleep(delay)
+        lines = [reports.readline() for _ in range(1 + 2 * moments.randrange(3))]
+        time.sleep(moments.uniform(0, 1.5 * typical))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         lines += reports.readlines()
@@ -87,11 +90,20 @@ def kill_once(folder: Path, delay: float, done_before: int) -> tuple[int, int]:
     return max(begun), max(done, default=done_before)
 
 
+def seconds_per_save(folder: Path) -> float:
+    store, start = open_store(folder), time.perf_counter()
+    for step in range(5):
+        store.save(step, state_of(step))
+    return (time.perf_counter() - start) / 5
+
+
 def kill_at_random(folder: Path, kills: int, seed: int) -> dict[str, int]:
     moments = random.Random(seed)
     newest, counts = -1, {"kills": 0, "during_a_save": 0, "left_a_partial_file": 0, "saved": 0}
-    for _ in range(kills):
-        begun, done = kill_once(folder, moments.uniform(0, 0.02), newest)
+    for number in range(kills):
+        if number % 20 == 0:  # again and again: other work on the machine comes and goes
+            typical = seconds_per_save(folder / "timing")
+        begun, done = kill_once(folder, moments, typical, newest)
         newest = check(open_store(folder).latest(), done, begun)
         counts["kills"] += 1
         counts["during_a_save"] += begun > done

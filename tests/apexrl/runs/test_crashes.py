@@ -27,7 +27,7 @@ def test_two_hundred_kills_at_random_moments_lose_no_finished_checkpoint(tmp_pat
     # Without these the kills would have missed what they are meant to hit.
     assert counts["during_a_save"] >= 50
     assert counts["left_a_partial_file"] >= 20
-    assert counts["saved"] >= 50
+    assert counts["saved"] >= 150  # 0, 1 or 2 awaited per kill, drawn from the seed
 
 
 def test_death_before_any_line_of_a_save_leaves_the_old_or_the_new_checkpoint(tmp_path):

@@ -1,3 +1,4 @@
+import errno
 import io
 import json
 import math
@@ -39,6 +40,24 @@ def test_the_logger_feeds_every_sink_with_floats_and_closes_them():
     for sink in sinks:
         assert sink.records == [(1, {"a": 1.0, "b": 2.5, "c": 0.5, "d": 1.0}), (1, {"e": -math.inf})]
         assert sink.closed == 1
+    metrics.close()
+    metrics.flush()
+    assert sinks[0].closed == 1
+    with pytest.raises(ValueError, match="closed"):
+        metrics.log(2, {"a": 1})
+
+
+def test_a_sink_that_cannot_be_closed_does_not_keep_the_others_open():
+    class Failing(ListSink):
+        def close(self) -> None:
+            raise RuntimeError("cannot")
+
+    sinks = [ListSink(), Failing(), ListSink()]
+    metrics = MetricLogger(sinks)
+    with pytest.raises(RuntimeError, match="cannot"):
+        metrics.close()
+
+    assert (sinks[0].closed, sinks[2].closed) == (1, 1)
 
 
 @pytest.mark.parametrize("name", ["", "step", "time", "two\nlines"])
@@ -64,7 +83,6 @@ def test_lines_are_strict_json_and_come_back_with_their_values(tmp_path):
     sink.write(1, {"loss": 0.1, "time/fps": 100.0})
     sink.write(2, {"nan": math.nan, "up": math.inf, "down": -math.inf})
     sink.write(3, {"time/fps": 50.0})
-    sink.close()
     sink.close()
 
     def refuse(name: str) -> None:
@@ -159,7 +177,6 @@ def test_plain_lines_when_not_a_terminal():
         now[0] = float(step)
         sink.write(step, {"loss": 1 / step, "[red]name[/red] that is long": 3.0})
     sink.close()
-    sink.close()
 
     lines = output.getvalue().splitlines()
     assert lines == [
@@ -192,6 +209,21 @@ def test_a_progress_bar_on_a_terminal():
     assert "4/10" in shown
     assert "loss 0.25" in shown
     assert "\x1b[" in shown
+
+
+def test_tensorboard_on_a_full_disk_is_one_clear_error(tmp_path, monkeypatch):
+    from apexrl.runs.tensorboard import TensorBoardSink
+
+    sink = TensorBoardSink(tmp_path / "events")
+
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("torch.utils.tensorboard.SummaryWriter.add_scalar", full)
+        with pytest.raises(DiskFullError, match="events"):
+            sink.write(1, {"a": 1.0})
+    sink.close()
 
 
 def test_tensorboard_shows_a_resumed_run_like_an_uninterrupted_one(tmp_path):

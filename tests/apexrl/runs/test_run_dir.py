@@ -1,6 +1,7 @@
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from apexrl.runs.digest import digest_config
 from apexrl.runs.errors import ConfigMismatchError, RunDirError, RunLockedError, UnwritableError
 from apexrl.runs.jsonl import read_jsonl
 from apexrl.runs.run_dir import RunDir, RunRecord
+from apexrl.runs.signals import stop_on_signals
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,7 @@ class Killed(BaseException):
 
 def train(folder, config: Config, die_at: tuple[int, str] | None = None) -> torch.Tensor:
     """A small run with every kind of state: weights, Adam's moments, global and own random streams."""
-    with RunDir.start(folder, config=config, seed=3, free=["steps"]) as run:
+    with RunDir.start(folder, config=config, seed=3, free=["steps"]) as run, stop_on_signals() as stop:
         torch.manual_seed(run.record.seed)
         noise = np.random.default_rng(run.record.seed)
         network = torch.nn.Linear(2, 1)
@@ -210,11 +212,15 @@ def train(folder, config: Config, die_at: tuple[int, str] | None = None) -> torc
             metrics.log(step, {"loss": loss.item(), "time/now": float(os.getpid())})
             if die_at == (step, "before saving"):
                 raise Killed
-            if step % 3 == 0:
+            if die_at == (step, "politely"):
+                os.kill(os.getpid(), signal.SIGTERM)
+            if step % 3 == 0 or stop.requested:
                 state = {"network": network.state_dict(), "optimiser": optimiser.state_dict()}
                 store.save(step, state, generators={"noise": noise})
             if die_at == (step, "after saving"):
                 raise Killed
+            if stop.requested:
+                break
         return torch.cat([parameter.detach().flatten() for parameter in network.parameters()])
 
 
@@ -236,6 +242,17 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_by_bit(tmp_path_factory, 
     assert torch.equal(result, expected)
     assert (folder / "killed/metrics.jsonl").read_bytes() == (folder / "whole/metrics.jsonl").read_bytes()
     assert os.listdir(folder / "killed/checkpoints") == os.listdir(folder / "whole/checkpoints")
+
+
+@pytest.mark.usefixtures("global_rng")
+def test_a_run_that_was_asked_to_stop_has_saved_and_goes_on_exactly(tmp_path):
+    expected = train(tmp_path / "whole", Config())
+    train(tmp_path / "stopped", Config(), die_at=(7, "politely"))
+
+    assert (tmp_path / "stopped/checkpoints/checkpoint_7.pt").exists()
+    assert len(read_jsonl(tmp_path / "stopped/metrics.jsonl")) == 7
+    assert torch.equal(train(tmp_path / "stopped", Config()), expected)
+    assert (tmp_path / "stopped/metrics.jsonl").read_bytes() == (tmp_path / "whole/metrics.jsonl").read_bytes()
 
 
 @pytest.mark.usefixtures("global_rng")
