@@ -4,14 +4,12 @@ import logging
 
 from torch import Tensor
 
+from apexrl.algorithms.replay_audit import ReplayMismatchError
+
 logger = logging.getLogger(__name__)
 
 WARN_ABOVE = 1e-5
 FAIL_ABOVE = 1e-4
-
-
-class ReplayError(RuntimeError):
-    """What was stored is not what the policy that is about to be updated would say."""
 
 
 def audit_replay(level: str, stored: Tensor, recomputed: Tensor, mask: Tensor | None = None) -> float:
@@ -24,14 +22,14 @@ def audit_replay(level: str, stored: Tensor, recomputed: Tensor, mask: Tensor | 
         mask: 1 where the sample counts.
 
     Raises:
-        ReplayError: The difference is above 1e-4: a buffer was overwritten, inputs differ, or the policy changed.
+        ReplayMismatchError: The difference is above 1e-4: buffers were overwritten, or inputs or policy changed.
     """
     difference = (stored - recomputed).detach().abs()
     if mask is not None:
         difference = difference * mask
     largest = float(difference.max())
     if not largest <= FAIL_ABOVE:  # also true for NaN
-        raise ReplayError(
+        raise ReplayMismatchError(
             f"{level}: stored and recomputed log-probabilities differ by up to {largest:.3g}, allowed: {FAIL_ABOVE:g}; "
             "the batch is not on-policy: collect it again, and check what changed its inputs or the policy in between"
         )

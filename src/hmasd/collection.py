@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from apexrl.envs import MultiAgentVecEnv
+from apexrl.runs.errors import ConfigurationError
 from hmasd.learner import Learner
 from hmasd.rollout import team_reward
 
@@ -83,6 +84,11 @@ class Collector:
 
     def _restart(self, seed: int) -> None:
         self._observations, extras = self.env.reset(seed=seed)
+        if "action_mask" in extras:
+            raise ConfigurationError(
+                "the task forbids actions by a mask, which the learners here do not read; "
+                "choose a task without action masks, or let illegal actions do nothing"
+            )
         self._state, self._present = extras["state"], extras["agent_mask"]
         self._starts = torch.ones(self.env.num_envs, dtype=torch.bool)
         self._returns = torch.zeros(self.env.num_envs)

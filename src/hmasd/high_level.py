@@ -8,12 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from apexrl.algorithms.losses import approximate_kl, ppo_surrogate, standardize, value_loss
+from apexrl.models.normalizers import ValueNormalizer
 from hmasd.audit import audit_replay
 from hmasd.config import HMASDConfig
 from hmasd.coordinator import SkillChoice, SkillCoordinator
+from hmasd.networks import VALUE_DECAY, VALUE_VARIANCE_FLOOR
 from hmasd.rollout import Rollout, as_bools
 from hmasd.skill_clock import Floats, Intervals, cut_intervals, interval_advantages
-from hmasd.value_norm import ValueNorm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +41,7 @@ class HighLevel:
     def __init__(self, config: HMASDConfig, coordinator: SkillCoordinator) -> None:
         self._config = config
         self.coordinator = coordinator
-        self.value_norm = ValueNorm()
+        self.value_norm = ValueNormalizer(decay=VALUE_DECAY, epsilon=VALUE_VARIANCE_FLOOR)
         self.optimizer = torch.optim.Adam(coordinator.parameters(), lr=config.lr, eps=1e-5, fused=True)
 
     def choose(

@@ -11,13 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from apexrl.algorithms.losses import approximate_kl, ppo_surrogate, standardize, value_loss
+from apexrl.models.normalizers import ValueNormalizer
 from apexrl.storage.advantages import gae
 from hmasd.audit import audit_replay
 from hmasd.config import HMASDConfig
 from hmasd.discoverer import SkillDiscoverer, joined
+from hmasd.networks import VALUE_DECAY, VALUE_VARIANCE_FLOOR
 from hmasd.rollout import Rollout, as_bools
 from hmasd.skill_clock import Chunks, cut_chunks
-from hmasd.value_norm import ValueNorm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +65,7 @@ class LowLevel:
     def __init__(self, config: HMASDConfig, networks: SkillDiscoverer, num_envs: int, n_agents: int) -> None:
         self._config = config
         self.networks = networks
-        self.value_norm = ValueNorm()
+        self.value_norm = ValueNormalizer(decay=VALUE_DECAY, epsilon=VALUE_VARIANCE_FLOOR)
         self.actor_optimizer = torch.optim.Adam(networks.actor_parameters(), lr=config.lr, eps=1e-5, fused=True)
         self.critic_optimizer = torch.optim.Adam(networks.critic_parameters(), lr=config.lr, eps=1e-5, fused=True)
         self.actor_memory = torch.zeros(num_envs, n_agents, networks.width)

@@ -13,6 +13,10 @@ from apexrl.models.mlp import make_mlp, orthogonal_linear
 
 HEAD_GAIN = 0.01
 """Small heads make the first policy nearly uniform."""
+VALUE_DECAY = 0.99999
+"""β of the value normalisers' averages, as in MAPPO."""
+VALUE_VARIANCE_FLOOR = 1e-4
+"""Smallest variance that values are normalised by, while a sparse reward has not been seen."""
 
 
 class RecurrentTrunk(nn.Module):

@@ -8,12 +8,13 @@ from torch import Tensor, nn
 from apexrl.algorithms.losses import approximate_kl, ppo_surrogate, standardize, value_loss
 from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv
 from apexrl.models.base import flat_dim
+from apexrl.models.normalizers import ValueNormalizer
 from apexrl.storage.advantages import gae
 from hmasd.audit import audit_replay
 from hmasd.baselines.joint_transformer import JointTransformer
 from hmasd.config import HMASDConfig
+from hmasd.networks import VALUE_DECAY, VALUE_VARIANCE_FLOOR
 from hmasd.rollout import Rollout
-from hmasd.value_norm import ValueNorm
 
 
 class MATAgent:
@@ -45,7 +46,7 @@ class MATAgent:
             n_blocks=config.transformer_blocks,
         )
         self.optimizer = torch.optim.Adam(self.networks.parameters(), lr=config.lr, eps=1e-5, fused=True)
-        self.value_norm = ValueNorm()
+        self.value_norm = ValueNormalizer(decay=VALUE_DECAY, epsilon=VALUE_VARIANCE_FLOOR)
         self.generator = torch.Generator().manual_seed(config.seed)
         self._values = torch.zeros(config.rollout_steps, env.num_envs, env.num_agents)
 

@@ -1,0 +1,152 @@
+"""What the commands do: ``train_sync_enhanced.py`` and ``lita hmasd train`` both end here."""
+
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import yaml
+
+from apexrl.configuration import configuration, from_mapping
+from apexrl.runs.atomic import ensure_folder
+from apexrl.runs.checkpoint import CheckpointStore, load_checkpoint
+from apexrl.runs.errors import ConfigurationError
+from apexrl.runs.jsonl import JsonlSink
+from apexrl.runs.lock import exclusive
+from apexrl.runs.logs import log_to_file
+from apexrl.runs.metrics import MetricLogger, MetricSink
+from apexrl.runs.signals import stop_on_signals
+from apexrl.runs.tensorboard import TensorBoardSink
+from hmasd.config import HMASDConfig
+from hmasd.config_file import ALIASES, load_config
+from hmasd.evaluation import evaluate
+from hmasd.presets import preset
+from hmasd.trainer import PATTERN, SCHEMA, Trainer
+
+logger = logging.getLogger(__name__)
+
+
+@configuration
+class TrainCommand:
+    """Train HMASD or a baseline; checkpoints go to models/, TensorBoard events to tf-logs/, logs to logs/.
+
+    Settings come from --preset or --settings, then from --set. With --model-path a run goes on exactly where the
+    checkpoint was made; with --eval-only it is evaluated instead.
+    """
+
+    preset: str | None = None
+    """Start from a preset: paper (Alice_and_Bob), uav_coverage or uav_relay."""
+    settings: Path | None = None
+    """Start from a file instead: YAML, or Python assignments such as config_1.py, which are read and not executed."""
+    set: tuple[str, ...] = ()
+    """Change single settings, for instance `--set seed=3 total_steps=100000`."""
+    model_path: Path | None = None
+    """Go on from this checkpoint; its configuration is taken over unless settings are given too."""
+    eval_only: bool = False
+    """Evaluate the checkpoint of --model-path and leave."""
+    folder: Path = Path(".")
+    """Where models/, tf-logs/ and logs/ are."""
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    """How much is logged, to the console and to logs/train.log."""
+    threads: int = 1
+    """Threads of torch; the networks are small, so more than one seldom helps."""
+
+
+def run(command: TrainCommand) -> int:
+    """Train or evaluate; the exit status."""
+    torch.set_num_threads(command.threads)
+    if command.eval_only:
+        return _evaluate(command)
+    logs = command.folder / "logs"
+    ensure_folder(logs)
+    level = logging.getLevelNamesMapping()[command.log_level]
+    with _log_to_console(level), log_to_file(logs / "train.log", level), exclusive(logs):
+        return _train(command)
+
+
+def _train(command: TrainCommand) -> int:
+    models = command.folder / "models"
+    trainer = _trainer(command, models)
+    after = trainer.env_steps or None
+    sinks: list[MetricSink] = [
+        JsonlSink(command.folder / "logs" / "metrics.jsonl", after),
+        TensorBoardSink(command.folder / "tf-logs", after),
+    ]
+    with MetricLogger(sinks, after) as metrics, stop_on_signals() as stop:
+        trainer.run(metrics, stop)
+    if trainer.last_evaluation is not None:
+        print(json.dumps(trainer.last_evaluation.metrics(trainer.config.task)))
+    return stop.exit_code
+
+
+def _trainer(command: TrainCommand, models: Path) -> Trainer:
+    config = settings_of(command)
+    store = CheckpointStore(models, SCHEMA, pattern=PATTERN)
+    if command.model_path is None:
+        store.rewind(None)  # an earlier run's checkpoints are kept aside, never mixed with this one's
+        return Trainer(config or HMASDConfig(), models)
+    trainer = Trainer.resume(command.model_path, config, models)
+    store.rewind(load_checkpoint(command.model_path, SCHEMA).step)
+    logger.info(
+        "从检查点继续: %s, 步数: %d, 策略版本: %d", command.model_path, trainer.env_steps, trainer.learner.version
+    )
+    return trainer
+
+
+def _evaluate(command: TrainCommand) -> int:
+    if command.model_path is None:
+        raise ConfigurationError("--eval-only needs a checkpoint to evaluate; name it by --model-path")
+    trainer = Trainer.resume(command.model_path, settings_of(command))
+    result = evaluate(trainer.learner, trainer.config, trainer.env_steps)
+    print(json.dumps(result.metrics(trainer.config.task)))
+    return 0
+
+
+def settings_of(command: TrainCommand) -> HMASDConfig | None:
+    """The settings that the command names, or None if it names none.
+
+    With ``--model-path`` and ``--set`` only, the changes apply to the checkpoint's configuration.
+
+    Raises:
+        ConfigurationError: Both a preset and a file are given, or a change is not of the form name=value.
+    """
+    changes = dict(_change(word) for word in command.set)
+    if command.preset is not None and command.settings is not None:
+        raise ConfigurationError(
+            f"--preset {command.preset} and --settings {command.settings} both name a start; give one of them"
+        )
+    if command.preset is not None:
+        return preset(command.preset, **changes)
+    if command.settings is not None:
+        return load_config(command.settings, changes)
+    if not changes:
+        return None
+    if command.model_path is not None:
+        stored = load_checkpoint(command.model_path, SCHEMA).config
+        return from_mapping(HMASDConfig, stored | changes, "the command line")
+    return from_mapping(HMASDConfig, changes, "the command line")
+
+
+def _change(word: str) -> tuple[str, Any]:
+    name, found, value = word.partition("=")
+    if not found:
+        raise ConfigurationError(f"--set {word}: changes are of the form name=value, for instance --set seed=3")
+    return ALIASES.get(name, name), yaml.safe_load(value)
+
+
+@contextmanager
+def _log_to_console(level: int) -> Iterator[None]:
+    """Show log lines on standard output while the block runs."""
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setLevel(level)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)

@@ -1,0 +1,30 @@
+"""``lita hmasd eval``: evaluate a checkpoint of ``lita hmasd train``."""
+
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional
+
+from apexrl.configuration import configuration
+
+
+@configuration
+class Config:
+    """Play whole episodes with a checkpoint's policy and print the means as JSON."""
+
+    model_path: Annotated[Path, Positional]
+    """The checkpoint, for instance models/hmasd_sync_enhanced_final.pth."""
+    episodes: int | None = None
+    """Number of episodes; as many as in training if not given, which then gives the same result as training did."""
+    deterministic: bool = False
+    """Take the most probable skills and actions instead of drawing them."""
+
+
+def run(config: Config) -> int:
+    """Evaluate and print."""
+    from hmasd import command
+
+    changes = [] if config.episodes is None else [f"eval_episodes={config.episodes}"]
+    if config.deterministic:
+        changes.append("eval_deterministic=true")
+    return command.run(command.TrainCommand(model_path=config.model_path, eval_only=True, set=tuple(changes)))
