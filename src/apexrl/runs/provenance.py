@@ -1,4 +1,4 @@
-"""What a run was made with: package versions, platform, git commit."""
+"""What a run was made with: package versions and git commit."""
 
 from __future__ import annotations
 
