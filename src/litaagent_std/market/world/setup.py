@@ -244,7 +244,13 @@ def official_setup(
         n_days: Days, or a range to draw from.
         n_levels: Production levels, or a range to draw from.
         n_competitors: Competitors' seats; 2 to 4 are drawn when None, as in the tournament.
+
+    Raises:
+        ValueError: If there are too few days for a product to pass all levels, or no competitors for their seats.
     """
+    fewest, most = min(_range(n_days)), max(_range(n_levels))
+    if fewest <= most:
+        raise ValueError(f"{fewest} days are too few for {most} levels; scml's generator needs at least {most + 1}")
     stream = Stream.from_key(seed, "setup")
     previous = switch(stream)
     try:
@@ -265,6 +271,10 @@ def official_setup(
     finally:
         switch(previous)
     return _from_scml(seed, deserialize(config["world_params"]["__exact_params"]), agents)
+
+
+def _range(value: int | tuple[int, int]) -> tuple[int, ...]:
+    return (value,) if isinstance(value, int) else tuple(value)
 
 
 def _as_competitor(agent: AgentSpec | type | str) -> AgentSpec:

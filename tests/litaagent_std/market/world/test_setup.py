@@ -39,7 +39,7 @@ def test_official_worlds_are_inside_the_official_ranges(seed):
     assert all(contract.seller == -1 or contract.buyer == -1 for contract in setup.exogenous)
 
 
-@given(seed=st.integers(0, 10**9), days=st.integers(5, 60))
+@given(seed=st.integers(0, 10**9), days=st.integers(6, 60))
 @settings(max_examples=10, deadline=None)
 def test_a_setup_survives_json(seed, days):
     setup = official_setup(seed, [GREEDY], n_days=days)
@@ -133,3 +133,8 @@ def test_class_paths():
     assert AgentSpec(GREEDY).load() is GreedyStdAgent
     with pytest.raises(ValueError, match="top level of a module"):
         class_path(Inner)
+
+
+def test_too_few_days_for_the_levels_are_refused():
+    with pytest.raises(ValueError, match="3 days are too few for 4 levels"):
+        official_setup(4, n_days=3)
