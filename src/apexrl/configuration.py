@@ -21,17 +21,13 @@ import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from apexrl.runs.errors import UserFacingError
+from apexrl.runs.errors import ConfigurationError
 
 T = TypeVar("T")
 
 _WAY_OUT = "See the known names with --help, and correct the entry or remove it"
 
 _STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
-
-
-class ConfigurationError(UserFacingError, ValueError):
-    """A configuration file, key or value is not acceptable."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)

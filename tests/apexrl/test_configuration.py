@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from apexrl.configuration import ConfigurationError, configuration, from_command_line, from_mapping, to_mapping
+from apexrl.configuration import configuration, from_command_line, from_mapping, to_mapping
+from apexrl.runs.errors import ConfigurationError
 
 
 @configuration
