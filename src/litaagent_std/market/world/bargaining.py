@@ -106,7 +106,7 @@ class Bargaining:
             for negotiation in running:
                 try:
                     goes_on = negotiation.step()
-                except Exception:  # noqa: BLE001 - agents raise anything; reported where it was raised
+                except Exception:  # agents raise anything; reported where it was raised
                     negotiation.abort()
                     goes_on = False
                 if goes_on:
@@ -176,7 +176,7 @@ class Bargaining:
     def _call(self, seat: Seat, method: str, *args: Any) -> None:  # noqa: ANN401 - any callback
         try:
             seat.agent_call(method, *args)
-        except Exception as error:  # noqa: BLE001 - agents raise anything
+        except Exception as error:  # agents raise anything
             self._report(seat, method, error)
 
 

@@ -179,7 +179,7 @@ class Negotiation(MechanismView):
             seat = side.seat
             try:
                 response, offer = seat.turn(side, state)
-            except Exception as error:  # noqa: BLE001 - an agent may raise anything
+            except Exception as error:  # an agent may raise anything
                 response, offer = self._repeat(side, state, error)
             if response is _REJECT:
                 # the common case: a legal counter-offer
@@ -275,7 +275,7 @@ class Negotiation(MechanismView):
                 state.broken = True
                 return True
             state.n_acceptances += 1
-            if state.n_acceptances == 2:  # noqa: PLR2004 - both sides
+            if state.n_acceptances == 2:  # both sides
                 state.agreement = state.current_offer
                 return True
             return False

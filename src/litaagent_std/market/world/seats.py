@@ -166,7 +166,7 @@ class Seat:
         """Calls an optional callback of negotiations; as in negmas, an exception only marks the state."""
         try:
             self.agent_call(callback, **told)
-        except Exception as error:  # noqa: BLE001 - an agent may raise anything
+        except Exception as error:  # an agent may raise anything
             live.has_error = True
             live.error_details = str(error)
             live.erred_negotiator = told.get("negotiator_id", "")

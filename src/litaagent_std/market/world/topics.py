@@ -60,7 +60,7 @@ class Topic:
 
         False is no verdict: values of other types need negmas' own check.
         """
-        if len(offer) != 3:  # noqa: PLR2004 - quantity, day, unit price
+        if len(offer) != 3:  # quantity, day, unit price
             return False
         quantity, day, price = offer
         if type(quantity) is not int or type(day) is not int or type(price) is not int:

@@ -151,7 +151,7 @@ def repeat_turn(side: Side, state: LeanState, error: Exception) -> Turn:
     view = snapshot(state)
     try:
         return _Calls(side, error, response).counter(view, side.dest())
-    except Exception:  # noqa: BLE001 - an agent may raise anything; the second failure is passed on
+    except Exception:  # an agent may raise anything; the second failure is passed on
         return _Calls(side, None, None).counter(view, None)
 
 
