@@ -116,8 +116,7 @@ class AgentActions:
             self._row_shape = (self._width,)
         else:
             raise TypeError(
-                f"Agents need Discrete action spaces, or one-dimensional Boxes, all of one kind; got "
-                f"{self._spaces}."
+                f"Agents need Discrete action spaces, or one-dimensional Boxes, all of one kind; got {self._spaces}."
             )
 
     def _common_box(self, every: list[spaces.Space[Any]]) -> spaces.Box:
@@ -144,8 +143,7 @@ class AgentActions:
         if array.shape != expected or not is_right_kind:
             kind = "floats" if self._row_shape else "integers"
             raise ValueError(
-                f"Expected {kind} of shape {list(expected)}, got {actions.dtype} of shape "
-                f"{list(actions.shape)}."
+                f"Expected {kind} of shape {list(expected)}, got {actions.dtype} of shape {list(actions.shape)}."
             )
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ValueError("Actions are NaN or infinite: the policy has diverged.")

@@ -39,8 +39,7 @@ class ObservationConverter:
         flat = single_space if isinstance(single_space, spaces.Box) else spaces.flatten_space(single_space)
         if not isinstance(flat, spaces.Box):
             raise TypeError(
-                f"Observations of {single_space} have no fixed size. Wrap the env so that it gives Box "
-                f"observations."
+                f"Observations of {single_space} have no fixed size. Wrap the env so that it gives Box observations."
             )
         is_image = self.is_box and flat.dtype == np.uint8
         self.dtype: type[np.generic] = np.uint8 if is_image else np.float32
@@ -80,8 +79,7 @@ class DiscreteActions:
             self.space = spaces.MultiBinary(int(np.prod(space.shape)))
         else:
             raise TypeError(
-                f"GymVecEnv is for discrete actions, got {space}. Use GymVecEnvContinuous for Box action "
-                f"spaces."
+                f"GymVecEnv is for discrete actions, got {space}. Use GymVecEnvContinuous for Box action spaces."
             )
         if self._start is not None and not np.any(self._start):
             self._start = None
@@ -121,8 +119,7 @@ class ContinuousActions:
     def __init__(self, space: spaces.Space[Any], mode: ActionMode) -> None:
         if not isinstance(space, spaces.Box) or not np.issubdtype(space.dtype, np.floating):
             raise TypeError(
-                f"GymVecEnvContinuous is for Box actions of floats, got {space}. Use GymVecEnv for discrete "
-                f"actions."
+                f"GymVecEnvContinuous is for Box actions of floats, got {space}. Use GymVecEnv for discrete actions."
             )
         if mode not in ("clip", "scale"):
             raise ValueError(f"action_mode must be 'clip' or 'scale', got {mode!r}.")

@@ -121,15 +121,12 @@ class _Encoder:
             return {"kind": "space", "rngs": [self.encode(rng, f"{path}.np_random") for rng in rngs]}
         if callable(getattr(value, "state_dict", None)) and callable(getattr(value, "load_state_dict", None)):
             return {"kind": "hook", "state": value.state_dict()}
-        names = list(_attribute_names(value))
-        if not hasattr(value, "__dict__") and not names:
+        if not _is_plain_python(type(value)):
             raise StateNotSupportedError(
-                f"The state of {path} ({type(value).__module__}.{type(value).__name__}) cannot be read. "
-                f"Give its owner "
-                "state_dict() and load_state_dict() methods to resume exactly; otherwise a resumed run "
-                "starts fresh "
-                "episodes."
+                f"The state of {path} ({_type_name(value)}) cannot be read. Give its owner state_dict() and "
+                "load_state_dict() to resume exactly; otherwise a resumed run starts fresh episodes."
             )
+        names = _attribute_names(value)
         attributes = {name: self.encode(getattr(value, name), f"{path}.{name}") for name in names}
         return {"kind": "object", "type": _type_name(value), "attributes": attributes}
 
@@ -250,6 +247,16 @@ def _spaces_within(space: Opaque) -> Iterator[Any]:
     children = getattr(space, "spaces", ())
     for child in children.values() if isinstance(children, dict) else children:
         yield from _spaces_within(child)
+
+
+@functools.cache
+def _is_plain_python(cls: type) -> bool:
+    """Whether instances hold nothing but attributes: no list, exception or C++ engine underneath."""
+    try:
+        blank = object.__new__(cls)
+    except TypeError:
+        return False  # a base class in C has a memory layout of its own
+    return hasattr(blank, "__dict__") or any("__slots__" in base.__dict__ for base in cls.__mro__)
 
 
 def _attribute_names(value: object) -> Iterator[str]:
