@@ -24,14 +24,16 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
+from apexrl.execution import RunOptions, Task, make_executor
 from apexrl.runs.atomic import write_json
 
 JsonValue = None | bool | int | float | str | list[Any] | dict[str, Any]
@@ -107,11 +109,15 @@ class Benchmark:
     argv: Sequence[str] | None = None
     add_options: Callable[[argparse.ArgumentParser], None] | None = None
     options: argparse.Namespace = field(init=False)
+    _made: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         parser = argparse.ArgumentParser(prog=f"make bench-{self.name.replace('_', '-')}", description=self.description)
         parser.add_argument("--quick", action="store_true", help="a small version, within three minutes")
         parser.add_argument("--fresh", action="store_true", help="compute every unit again")
+        parser.add_argument(
+            "--workers", type=int, default=2, help="processes for units that can run at once (default 2)"
+        )
         if self.add_options:
             self.add_options(parser)
         self.options = parser.parse_args(self.argv)
@@ -139,19 +145,37 @@ class Benchmark:
         if kept is not None:
             return kept
         result = work(**arguments)
-        record = {"commit": current_commit(), "arguments": arguments, "result": result}
-        path = self._unit_path(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, record)
+        self._keep(key, arguments, result)
         return result
+
+    def units(self, work: Callable[..., dict[str, Any]], keys: Mapping[str, dict[str, JsonValue]]) -> dict[str, Any]:
+        """Compute many units in ``--workers`` processes, with progress; the finished ones are read.
+
+        Args:
+            work: A module-level function that computes a unit from its arguments.
+            keys: The arguments of each unit by its key.
+
+        Returns:
+            The results by key.
+        """
+        missing = [key for key, arguments in keys.items() if self.finished(key, **arguments) is None]
+        with (
+            Progress(disable=not missing) as progress,
+            make_executor("processes", workers=self.options.workers) as pool,
+        ):
+            bar = progress.add_task(f"bench-{self.label}", total=len(keys), completed=len(keys) - len(missing))
+            tasks = [Task(work, kwargs=keys[key], label=key) for key in missing]
+            for done in pool.run(tasks, RunOptions(ordered=False, retries=1)):
+                key = missing[done.index]
+                self._keep(key, keys[key], done.unwrap())
+                progress.advance(bar)
+        results = {key: self._read(key) for key in keys}
+        return {key: record["result"] for key, record in results.items() if record is not None}
 
     def finished(self, key: str, **arguments: JsonValue) -> dict[str, Any] | None:
         """The stored result of a unit, or ``None`` when it has to be computed."""
-        path = self._unit_path(key)
-        if self.options.fresh or not path.exists():
-            return None
-        record: dict[str, Any] = json.loads(path.read_text())
-        if record["arguments"] != json.loads(json.dumps(arguments)):
+        record = None if self.options.fresh and key not in self._made else self._read(key)
+        if record is None or record["arguments"] != json.loads(json.dumps(arguments)):
             return None
         result: dict[str, Any] = record["result"]
         return result
@@ -165,6 +189,17 @@ class Benchmark:
             names = ", ".join(figure.name for figure in missed)
             print(f"{len(missed)} of {len(figures)} figures miss their goal: {names}", file=sys.stderr)
         return 1 if missed else 0
+
+    def _keep(self, key: str, arguments: dict[str, JsonValue], result: dict[str, Any]) -> None:
+        path = self._unit_path(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, {"commit": current_commit(), "arguments": arguments, "result": result})
+        self._made.add(key)
+
+    def _read(self, key: str) -> dict[str, Any] | None:
+        path = self._unit_path(key)
+        record: dict[str, Any] | None = json.loads(path.read_text()) if path.exists() else None
+        return record
 
     def _unit_path(self, key: str) -> Path:
         return RESULTS / "units" / self.label / f"{key}.json"

@@ -1,0 +1,226 @@
+"""What ``apexrl`` learns beside Stable-Baselines3 on the same budget, and MAPPO beside independent PPO.
+
+Ten seeds each, the same hyperparameters on both sides, evaluated on seeded environments of their own with the most
+probable actions. Returns are summed up as interquartile means with 95 % bootstrap intervals over seeds. The curves go
+to ``docs/images/bench_learning.png``.
+"""
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.stats import trim_mean
+
+from apexrl.agent.multi_agent_runner import MultiAgentRunner
+from apexrl.agent.on_policy_runner import OnPolicyRunner
+from apexrl.algorithms.mappo import MAPPOConfig
+from apexrl.algorithms.ppo import PPOConfig
+from apexrl.envs.gym_wrapper import GymVecEnv, GymVecEnvContinuous
+from apexrl.envs.pettingzoo_wrapper import PettingZooVecEnv
+from benchmarks.harness import Benchmark, Figure
+
+PICTURE = Path(__file__).parents[1] / "docs" / "images" / "bench_learning.png"
+EVALUATIONS = 10
+EPISODES = 20
+NUM_ENVS = 8
+
+GYM: dict[str, dict[str, Any]] = {
+    "CartPole-v1": {"steps": 100_352, "num_steps": 32, "minibatch_size": 256, "num_epochs": 20, "learning_rate": 1e-3}
+    | {"gamma": 0.98, "gae_lambda": 0.8},
+    "Acrobot-v1": {"steps": 204_800, "num_steps": 256, "minibatch_size": 64, "num_epochs": 4, "learning_rate": 3e-4}
+    | {"gamma": 0.99, "gae_lambda": 0.94},
+    "Pendulum-v1": {"steps": 102_400, "num_steps": 256, "minibatch_size": 64, "num_epochs": 10, "learning_rate": 1e-3}
+    | {"gamma": 0.9, "gae_lambda": 0.95},
+}
+"""Budget and hyperparameters of each task, for both sides."""
+MPE = {"simple_spread_v3": 204_800, "simple_speaker_listener_v4": 204_800}
+"""Budget of each multi-agent task, in env steps."""
+SIDES = {"gym": ("apexrl", "sb3"), "mpe": ("mappo", "ippo")}
+
+
+def evaluation_points(steps: int, rollout: int) -> list[int]:
+    """Iterations after which to evaluate, the last one included."""
+    last = -(-steps // rollout)
+    return sorted({max(1, round(last * part / EVALUATIONS)) for part in range(1, EVALUATIONS + 1)})
+
+
+def train_with_runner(runner: OnPolicyRunner, points: list[int], seed: int) -> dict[str, list[float]]:
+    """Train up to each point and evaluate there."""
+    curve: dict[str, list[float]] = {"steps": [], "returns": []}
+    for point in points:
+        runner.learn(num_iterations=point - runner.iteration)
+        curve["steps"].append(runner.total_timesteps)
+        curve["returns"].append(runner.eval(EPISODES, seed=10_000 + seed)["eval/mean_reward"])
+    runner.close()
+    return curve
+
+
+def train_apexrl(task: str, steps: int, seed: int) -> dict[str, list[float]]:
+    """The learning curve of apexrl's PPO."""
+    setting = {key: value for key, value in GYM[task].items() if key != "steps"}
+    wrap = GymVecEnvContinuous if task.startswith("Pendulum") else GymVecEnv
+    cfg = PPOConfig(seed=seed, **setting)
+    env = wrap([partial(gymnasium.make, task)] * NUM_ENVS)
+    network = {"hidden_dims": [64, 64], "activation": "tanh"}
+    options = {"save_interval": 0, "log_interval": 0, "show_progress": False}
+    runner = OnPolicyRunner(env=env, cfg=cfg, actor_cfg=network, critic_cfg=network, **options)
+    return train_with_runner(runner, evaluation_points(steps, cfg.num_steps * NUM_ENVS), seed)
+
+
+def train_sb3(task: str, steps: int, seed: int) -> dict[str, list[float]]:
+    """The learning curve of Stable-Baselines3's PPO."""
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.evaluation import evaluate_policy
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
+
+    setting = GYM[task]
+    model = PPO(
+        "MlpPolicy",
+        DummyVecEnv([partial(gymnasium.make, task)] * NUM_ENVS),
+        n_steps=setting["num_steps"],
+        batch_size=setting["minibatch_size"],
+        n_epochs=setting["num_epochs"],
+        learning_rate=setting["learning_rate"],
+        gamma=setting["gamma"],
+        gae_lambda=setting["gae_lambda"],
+        policy_kwargs={"net_arch": [64, 64]},
+        seed=seed,
+        device="cpu",
+    )
+    test = VecMonitor(DummyVecEnv([partial(gymnasium.make, task)] * NUM_ENVS))
+    curve: dict[str, list[float]] = {"steps": [], "returns": []}
+    rollout = setting["num_steps"] * NUM_ENVS
+    for point in evaluation_points(steps, rollout):
+        model.learn(total_timesteps=point * rollout - model.num_timesteps, reset_num_timesteps=False)
+        test.seed(10_000 + seed)
+        curve["steps"].append(model.num_timesteps)
+        curve["returns"].append(float(evaluate_policy(model, test, n_eval_episodes=EPISODES)[0]))
+    return curve
+
+
+def make_mpe(task: str) -> Any:  # noqa: ANN401 - PettingZoo brings no types
+    """One of mpe2's parallel environments with 25 steps per episode."""
+    import importlib
+
+    return importlib.import_module(f"mpe2.{task}").parallel_env(max_cycles=25)
+
+
+def train_mpe(task: str, side: str, steps: int, seed: int) -> dict[str, list[float]]:
+    """The learning curve of MAPPO or of independent PPO."""
+    central = side == "mappo"
+    cfg = MAPPOConfig(
+        seed=seed,
+        num_steps=128,
+        num_epochs=10,
+        minibatch_size=512,
+        learning_rate=7e-4,
+        ent_coef=0.01,
+        normalize_values=True,
+        share_actor=central,
+        centralized_critic=central,
+    )
+    env = PettingZooVecEnv([partial(make_mpe, task)] * NUM_ENVS)
+    network = {"hidden_dims": [64, 64], "activation": "tanh"}
+    options = {"save_interval": 0, "log_interval": 0, "show_progress": False}
+    runner = MultiAgentRunner(env=env, cfg=cfg, actor_cfg=network, critic_cfg=network, **options)
+    return train_with_runner(runner, evaluation_points(steps, cfg.num_steps * NUM_ENVS), seed)
+
+
+def train(task: str, side: str, steps: int, seed: int) -> dict[str, list[float]]:
+    """One learning curve: steps and mean evaluation returns."""
+    torch.set_num_threads(1)
+    if task in MPE:
+        return train_mpe(task, side, steps, seed)
+    return train_apexrl(task, steps, seed) if side == "apexrl" else train_sb3(task, steps, seed)
+
+
+def interquartile_mean(values: NDArray[np.float64]) -> float:
+    """The mean of the middle half."""
+    return float(trim_mean(values, 0.25))
+
+
+def bootstrap(values: NDArray[np.float64], resamples: int = 2_000) -> NDArray[np.float64]:
+    """Interquartile means of resamples over seeds."""
+    rng = np.random.default_rng(0)
+    return np.array([interquartile_mean(rng.choice(values, len(values))) for _ in range(resamples)])
+
+
+def compare(task: str, ours: NDArray[np.float64], peer: NDArray[np.float64], names: tuple[str, str]) -> list[Figure]:
+    """Figures of the last evaluation of each seed, ``[seeds]``, on one task."""
+    figures = []
+    for name, values in zip(names, (ours, peer), strict=True):
+        low, high = np.quantile(bootstrap(values), (0.025, 0.975))
+        note = f"95 % interval {low:.1f} to {high:.1f}, {len(values)} seeds"
+        figures.append(
+            Figure(name=f"{task}: {name}, interquartile mean return", value=interquartile_mean(values), note=note)
+        )
+    base, scale = interquartile_mean(peer), abs(interquartile_mean(peer))
+    lead = (interquartile_mean(ours) - base) / scale
+    low, high = np.quantile((bootstrap(ours) - bootstrap(peer)[::-1]) / scale, (0.025, 0.975))
+    note = f"95 % interval {low:+.3f} to {high:+.3f}"
+    goal, op = (0.0, ">") if names == SIDES["mpe"] else (-0.1, ">=")
+    return [*figures, Figure(name=f"{task}: lead over {names[1]}, relative", value=lead, op=op, goal=goal, note=note)]
+
+
+def draw(curves: dict[tuple[str, str], NDArray[np.float64]], steps: dict[str, list[float]]) -> None:
+    """Save the picture of all curves: interquartile mean and the range of the middle half of seeds."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    tasks = list(steps)
+    figure, axes = plt.subplots(1, len(tasks), figsize=(4 * len(tasks), 3.4), squeeze=False)
+    for axis, task in zip(axes[0], tasks, strict=True):
+        for (name, side), values in curves.items():
+            if name == task:
+                middle = [interquartile_mean(column) for column in values.T]
+                (line,) = axis.plot(steps[task], middle, label=side)
+                axis.fill_between(
+                    steps[task], *np.quantile(values, (0.25, 0.75), axis=0), alpha=0.2, color=line.get_color()
+                )
+        axis.set(title=task, xlabel="env steps", ylabel="mean return" if task == tasks[0] else "")
+        axis.legend()
+    figure.tight_layout()
+    PICTURE.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(PICTURE, dpi=110)
+
+
+def main() -> int:
+    """Train every side on every task and seed, compare, draw."""
+    bench = Benchmark("learning", __doc__ or "", seeds=range(10))
+    seeds, shrink = (range(1), 10) if bench.quick else (range(10), 1)
+    budgets = {**{task: setting["steps"] for task, setting in GYM.items()}, **MPE}
+    keys = {
+        f"{task}-{side}-{seed}": {"task": task, "side": side, "steps": budgets[task] // shrink, "seed": seed}
+        for seed in seeds
+        for task in budgets
+        for side in SIDES["mpe" if task in MPE else "gym"]
+    }
+    results = bench.units(train, keys)
+    curves: dict[tuple[str, str], NDArray[np.float64]] = {}
+    figures: list[Figure] = []
+    for task in budgets:
+        names = SIDES["mpe" if task in MPE else "gym"]
+        for side in names:
+            curves[task, side] = np.array([results[f"{task}-{side}-{seed}"]["returns"] for seed in seeds])
+        figures += compare(task, curves[task, names[0]][:, -1], curves[task, names[1]][:, -1], names)
+    reached = float(curves["CartPole-v1", "apexrl"].max(axis=1).min())
+    figures.append(Figure(name="CartPole-v1: best evaluation of the worst seed", value=reached, goal=475.0))
+    if bench.quick:  # a tenth of the budget says nothing about goals
+        figures = [Figure(name=figure.name, value=figure.value, note=figure.note) for figure in figures]
+    else:
+        draw(
+            curves,
+            {task: results[f"{task}-{SIDES['mpe' if task in MPE else 'gym'][0]}-0"]["steps"] for task in budgets},
+        )
+    return bench.finish(figures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
