@@ -366,7 +366,8 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
 
     def _world_end(self) -> WorldEnd:
         scores = {agent: float(score) for agent, score in self.scores().items()}
-        return WorldEnd(scores, self.current_step, dict(self.n_errors), self.limit_fired)
+        errors = {seat.id: self.n_errors[seat.id] for seat in self.seats if seat.id in self.n_errors}
+        return WorldEnd(scores, self.current_step, errors, self.limit_fired)
 
 
 class DepletingScmlWorld(ScmlWorld):

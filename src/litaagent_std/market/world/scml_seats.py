@@ -77,10 +77,11 @@ class SeatMechanism(VirtualTimeMechanism):
 
     def _tell_turn(self, agent: str, table: Any, response: Any, round_: int) -> None:  # noqa: ANN401  # negmas's types
         hub = self.world.hub
-        if table is not None and hub.response is not None:
-            hub.response(self.ref, round_, agent, response.response.value)
-        rejected = response.response == ResponseType.REJECT_OFFER
-        if rejected and response.outcome is not None and hub.offer is not None:
+        # Agents may answer anything; negmas compares the answer with each response, and 1 or True equal one.
+        code = next((known.value for known in ResponseType if known == response.response), None)
+        if table is not None and code is not None and hub.response is not None:
+            hub.response(self.ref, round_, agent, code)
+        if code == ResponseType.REJECT_OFFER and response.outcome is not None and hub.offer is not None:
             hub.offer(self.ref, round_, agent, tuple(response.outcome))
 
     def _call(self, negotiator: Any, callback: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # negmas's types

@@ -22,15 +22,21 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from apexrl.configuration import configuration, from_command_line
 from litaagent_std.market.world.hashing import restart_with_fixed_hashing
 from litaagent_std.market.world.trace import Trace, Window, first_difference
 
+if TYPE_CHECKING:
+    from litaagent_std.market.world.interface import Engine
+    from litaagent_std.market.world.settlement import Inventory
+    from litaagent_std.market.world.setup import Fill
+
 __all__ = ["Comparison", "Plan", "VerifyConfig", "compare", "main", "plan"]
 
 ENOUGH_SEATS: Final = 5
+_ENGINES: Final[tuple[Engine, Engine]] = ("scml", "fast")
 
 
 @configuration
@@ -73,8 +79,8 @@ class Plan:
 
     seed: int
     competitors: tuple[str, ...]
-    fill: str
-    inventory: str
+    fill: Fill
+    inventory: Inventory
     days: int | None
 
 
@@ -120,7 +126,8 @@ def plan(config: VerifyConfig) -> list[Plan]:
         n_seats = 12 if only else 2 + index % 3
         seated = tuple(chosen[(turn + k) % len(chosen)] for k in range(min(n_seats, len(chosen))))
         turn += len(seated)
-        fill, inventory = "competitors" if only else "defaults", "depleting" if index % 5 == 4 else "as_shipped"
+        fill: Fill = "competitors" if only else "defaults"
+        inventory: Inventory = "depleting" if index % 5 == 4 else "as_shipped"
         plans.append(Plan(config.seed + index, seated, fill, inventory, 12 if config.quick else config.days))
     return plans
 
@@ -133,12 +140,12 @@ def compare(one: Plan) -> Comparison:
     setup = official_setup(
         one.seed,
         one.competitors,
-        fill=one.fill,  # type: ignore[arg-type]  # a literal that went through JSON
+        fill=one.fill,
         n_days=OFFICIAL_DAYS if one.days is None else one.days,
         n_competitors=min(4, len(one.competitors)),
     )
     traces, seconds = {}, {}
-    for engine in ("scml", "fast"):
+    for engine in _ENGINES:
         traces[engine] = Trace()
         started = time.process_time()
         with _silence():
@@ -147,7 +154,7 @@ def compare(one: Plan) -> Comparison:
     position = first_difference(traces["scml"], traces["fast"])
     difference = ""
     if position is not None:
-        windows = {engine: Window(position) for engine in ("scml", "fast")}
+        windows = {engine: Window(position) for engine in _ENGINES}
         for engine, window in windows.items():
             with _silence():
                 run_world(setup, engine=engine, observers=[window], inventory=one.inventory)
@@ -246,7 +253,7 @@ def _report(results: Sequence[Comparison], config: VerifyConfig) -> int:
     )
     print(f"identical: {len(judged) - len(different)}, different: {len(different)}")
     print(f"CPU seconds, every event observed: scml {scml:.0f}, fast {fast:.0f}")
-    if few:
+    if few and not config.quick:
         print(f"seated fewer than {ENOUGH_SEATS} times: {', '.join(path.rpartition('.')[2] for path in few)}")
     for one in different[:10]:
         print(f"\n{one.difference}")
