@@ -249,11 +249,10 @@ def _spaces_within(space: Opaque) -> Iterator[Any]:
         yield from _spaces_within(child)
 
 
-@functools.cache
 def _is_plain_python(cls: type) -> bool:
     """Whether instances hold nothing but attributes: no list, exception or C++ engine underneath."""
     try:
-        blank = object.__new__(cls)
+        blank: object = object.__new__(cls)
     except TypeError:
         return False  # a base class in C has a memory layout of its own
     return hasattr(blank, "__dict__") or any("__slots__" in base.__dict__ for base in cls.__mro__)
