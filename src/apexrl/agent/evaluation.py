@@ -9,7 +9,7 @@ import torch
 from scipy.special import stdtrit
 from torch import Tensor
 
-from apexrl.algorithms.actor_critic import ActorCritic
+from apexrl.algorithms.actor_critic import ActingPolicy
 from apexrl.collect.collector import AnyVecEnv
 from apexrl.envs.multi_agent import MultiAgentVecEnv
 
@@ -44,7 +44,7 @@ def quotas(num_episodes: int, num_envs: int) -> np.ndarray:
 
 
 def evaluate(
-    policy: ActorCritic,
+    policy: ActingPolicy,
     env: AnyVecEnv,
     num_episodes: int,
     seed: int,
@@ -94,7 +94,7 @@ def evaluate(
 class _Player:
     """Steps the environments with the policy, keeping its memory."""
 
-    def __init__(self, policy: ActorCritic, env: AnyVecEnv, seed: int, deterministic: bool) -> None:
+    def __init__(self, policy: ActingPolicy, env: AnyVecEnv, seed: int, deterministic: bool) -> None:
         self._policy, self._env, self._deterministic = policy, env, deterministic
         self._generator = torch.Generator(policy.device).manual_seed(seed)
         self._memory = policy.initial_memory(env.num_envs)

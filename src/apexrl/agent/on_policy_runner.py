@@ -13,16 +13,13 @@ from typing import Any, ClassVar
 
 import torch
 
-from apexrl.agent.callbacks import Callback, Callbacks
-from apexrl.agent.checkpointing import Checkpointing
 from apexrl.agent.episode_window import EpisodeWindow
-from apexrl.agent.evaluation import evaluate, separate_env
-from apexrl.agent.session import LearnResult, Session, make_goal
+from apexrl.agent.runner import Runner
+from apexrl.agent.session import LearnResult, make_goal
 from apexrl.agent.statistics import rollout_stats
 from apexrl.algorithms.ppo import PPO
 from apexrl.algorithms.ppo_config import PPOConfig
 from apexrl.collect.collector import AnyVecEnv, EnvFactory, ExecutorGroups, Groups, InlineGroups, collect_rollout
-from apexrl.collect.env_group import derived_seed
 from apexrl.collect.snapshot import PolicySnapshot
 from apexrl.execution.executor import Executor
 from apexrl.models.base import Policy, ValueFunction
@@ -31,7 +28,7 @@ from apexrl.storage.rollout import RolloutStorage
 logger = logging.getLogger(__name__)
 
 
-class OnPolicyRunner:
+class OnPolicyRunner(Runner):
     """Trains PPO on a vectorised environment.
 
     Args:
@@ -95,27 +92,26 @@ class OnPolicyRunner:
             agent = algorithm_class(template, cfg, actor_class, critic_class, actor_cfg, critic_cfg, device)  # type: ignore[arg-type]  # each runner's algorithms take its kind of env
         elif cfg is not None and cfg != agent.cfg:
             raise ValueError(f"cfg={cfg} differs from agent.cfg={agent.cfg}; give one of them, or the same to both")
-        self.agent = agent
-        self.iteration = 0
-        self.total_timesteps = 0
-        self.log_dir = None if log_dir is None else Path(log_dir)
-        self.log_interval, self.save_interval = (
-            _interval("log_interval", log_interval),
-            _interval("save_interval", save_interval),
-        )
-        self.eval_interval, self.eval_episodes = _interval("eval_interval", eval_interval), eval_episodes
-        self.log_reward_components = log_reward_components
-        self.show_progress = show_progress
-        self._groups = _make_groups(env, template, executor, agent.cfg.seed)
         # A list of factories leaves the template unused by training, so evaluation may have it.
-        self._eval_env = eval_env or (template if isinstance(env, Sequence) else None)
-        self._train_env = template
+        spare = template if isinstance(env, Sequence) else None
+        super().__init__(
+            agent,
+            log_dir=log_dir,
+            save_dir=save_dir,
+            log_interval=log_interval,
+            save_interval=save_interval,
+            train_env=template,
+            eval_env=eval_env or spare,
+            eval_interval=eval_interval,
+            eval_episodes=eval_episodes,
+            keep_last=keep_last,
+            show_progress=show_progress,
+        )
+        self.agent = agent
+        self.log_reward_components = log_reward_components
+        self._groups = _make_groups(env, template, executor, agent.cfg.seed)
         self.storage = RolloutStorage(agent.cfg.num_steps, self._groups.num_envs, agent.device)
-        self._callbacks = Callbacks()
         self._episodes = EpisodeWindow()
-        self._latest_eval: dict[str, float] = {}
-        folder = Path(save_dir) if save_dir is not None else (self.log_dir / "checkpoints" if self.log_dir else None)
-        self._checkpoints = Checkpointing(folder, f"apexrl.{agent.name}", agent.cfg, keep_last)
 
     def _algorithm_class(self, name: str) -> type[PPO]:
         if name not in self.algorithms:
@@ -138,7 +134,7 @@ class OnPolicyRunner:
         goal = make_goal(
             self.total_timesteps, self.agent.cfg.num_steps * self._groups.num_envs, total_timesteps, num_iterations
         )
-        with Session(goal, self._emit, self.log_dir, max_seconds, self.show_progress) as session:
+        with self._session(goal, max_seconds) as session:
             while not session.is_over(self.total_timesteps):
                 session.emit("pre_iteration")
                 if session.is_over(self.total_timesteps):
@@ -160,18 +156,10 @@ class OnPolicyRunner:
                 stats |= session.throughput(self.storage.num_samples)
                 last = session.is_over(self.total_timesteps)
                 session.report(self.total_timesteps, stats, log=self._due(self.log_interval, also=last))
-                if self._due(self.save_interval):
-                    session.flush()
-                    self._checkpoints.save_periodic(self.iteration, self.state_dict(), self._latest_eval)
+                self._save_if_due(session)
                 session.emit("post_iteration", stats)
-            if session.interrupted:
-                session.flush()
-                self._checkpoints.save_interrupted(self.iteration, self.state_dict(), self._latest_eval)
+            self._save_if_interrupted(session)
             return session.result(self.total_timesteps, self.iteration)
-
-    def _due(self, interval: int, also: bool = False) -> bool:
-        """Whether something that happens every ``interval`` iterations happens now; 0 is never."""
-        return interval > 0 and (self.iteration % interval == 0 or also)
 
     def collect_rollout(self) -> dict[str, float]:
         """Collect one rollout under the present policy and return what it showed."""
@@ -180,40 +168,9 @@ class OnPolicyRunner:
         self._episodes.add(self.storage.episodes())
         return rollout_stats(self.storage) | self._episodes.stats(self.log_reward_components)
 
-    def _emit(self, event: str, stats: Mapping[str, float] | None) -> str | None:
-        return self._callbacks.emit(event, self, stats)
-
-    def add_callback(self, event: str, callback: Callback) -> None:
-        """Call ``callback`` at an event of every iteration; see :mod:`apexrl.agent.callbacks`.
-
-        Args:
-            event: ``pre_`` or ``post_`` with ``iteration``, ``rollout`` or ``update``.
-            callback: Takes the runner, or at ``post_`` events the runner and the statistics. Returning False, or
-                raising ``StopTraining``, ends training; other exceptions are raised.
-        """
-        self._callbacks.add(event, callback)
-
-    def eval(self, num_episodes: int = 100, deterministic: bool = True, seed: int | None = None) -> dict[str, float]:
-        """Play whole episodes on environments of their own; training and its statistics are not touched.
-
-        Args:
-            num_episodes: Exactly so many count, a fixed number per environment.
-            deterministic: Take the most probable action.
-            seed: Of the episodes; derived from the run's seed without, so every evaluation plays the same ones.
-        """
-        if self._eval_env is None:
-            self._eval_env = separate_env(self._train_env)
-        if seed is None:
-            seed = derived_seed(self.agent.cfg.seed, 3)
-        self._latest_eval = evaluate(self.agent.policy, self._eval_env, num_episodes, seed, deterministic)
-        return dict(self._latest_eval)
-
     def state_dict(self) -> dict[str, Any]:
         """Everything that the run needs to go on as if it had not stopped."""
-        return {
-            "agent": self.agent.state_dict(),
-            "iteration": self.iteration,
-            "total_timesteps": self.total_timesteps,
+        return super().state_dict() | {
             "num_envs": self._groups.num_envs,
             "groups": self._groups.state_dicts(),
             "episodes": self._episodes.state_dict(),
@@ -221,9 +178,7 @@ class OnPolicyRunner:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state that :meth:`state_dict` gave."""
-        self.agent.load_state_dict(state["agent"])
-        self.iteration = state["iteration"]
-        self.total_timesteps = state["total_timesteps"]
+        super().load_state_dict(state)
         self._episodes.load_state_dict(state["episodes"])
         if state["num_envs"] != self._groups.num_envs:
             logger.warning(
@@ -238,42 +193,10 @@ class OnPolicyRunner:
                 "the environments cannot restore their state: the run goes on with fresh episodes, not bit by bit"
             )
 
-    def save_checkpoint(self, name: str | Path) -> Path:
-        """Save everything under a name; relative names are resolved under ``save_dir``.
-
-        Returns:
-            Where it was written.
-        """
-        return self._checkpoints.save_named(name, self.iteration, self.state_dict(), self._latest_eval)
-
-    def load_checkpoint(self, name: str | Path) -> None:
-        """Load what ``save_checkpoint`` or a periodic save wrote, and go on from there.
-
-        Args:
-            name: Relative names are resolved under ``save_dir``.
-
-        Raises:
-            CheckpointMissingError: There is no such file.
-            CheckpointDamagedError: The file is damaged.
-            SchemaMismatchError: It belongs to another algorithm.
-        """
-        self._checkpoints.load_named(name, self.load_state_dict)
-
-    def resume(self) -> bool:
-        """Load the newest sound checkpoint of ``save_dir``, if there is one; returns whether there was."""
-        return self._checkpoints.load_latest(self.load_state_dict)
-
     def close(self) -> None:
         """Close the training and evaluation environments."""
         self._groups.close()
-        if self._eval_env is not None:
-            self._eval_env.close()
-
-
-def _interval(name: str, value: int) -> int:
-    if value < 0:
-        raise ValueError(f"{name}={value} must be 0 (never) or a positive number of iterations")
-    return value
+        super().close()
 
 
 def _make_groups(

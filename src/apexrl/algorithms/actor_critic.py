@@ -1,6 +1,6 @@
-"""Actor, critic and their normalisers as one module: what decides, what values, and what a snapshot carries."""
+"""Actor, critic and their normalisers as modules: what decides, what values, and what a snapshot carries."""
 
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +15,63 @@ VALUE_BATCH = 16_384
 CriticSource: TypeAlias = Literal["privileged_observation", "state"] | None
 
 
-class ActorCritic(nn.Module):
-    """The networks of an on-policy algorithm.
+class ActingPolicy(nn.Module):
+    """What it takes to act: the actor and the normaliser of what it sees.
+
+    Args:
+        actor: The policy.
+        observation_normalizer: Applied to what the actor sees; None leaves it as it is.
+    """
+
+    def __init__(
+        self,
+        actor: Actor | RecurrentActor,
+        observation_normalizer: RunningObservationNormalizer | None = None,
+    ) -> None:
+        super().__init__()
+        self.actor = actor
+        self.observation_normalizer = observation_normalizer
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision that the networks compute in."""
+        return next(self.actor.parameters()).dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where the networks live."""
+        return next(self.actor.parameters()).device
+
+    def actor_input(self, obs: Tensor) -> Tensor:
+        """What the actor is given for an observation."""
+        return obs if self.observation_normalizer is None else self.observation_normalizer(obs)
+
+    def initial_memory(self, num_envs: int) -> dict[str, Tensor]:
+        """Memories at the start of an episode, by network; empty for feed-forward networks."""
+        return {"actor": self.actor.initial_state(num_envs)} if isinstance(self.actor, RecurrentActor) else {}
+
+    def act(self, obs: Tensor, memory: dict[str, Tensor], starts: Tensor | None) -> Tensor:
+        """The head's inputs for one step ``[n, k]``; the actor's memory in ``memory`` moves on.
+
+        Args:
+            obs: ``[n, *obs]``.
+            memory: As from :meth:`initial_memory`.
+            starts: The observation is the first of an episode ``[n]``; needed by recurrent actors only.
+        """
+        if not isinstance(self.actor, RecurrentActor):
+            outputs: Tensor = self.actor(self.actor_input(obs))
+            return outputs
+        assert starts is not None  # a group keeps them whenever the policy is recurrent
+        sequence, memory["actor"] = self.actor(self.actor_input(obs)[None], memory["actor"], starts[None])
+        return sequence[0]  # type: ignore[no-any-return]  # nn.Module.__call__ is untyped
+
+    def distribution(self, outputs: Tensor, action_mask: Tensor | None = None) -> Distribution:
+        """The distribution over actions that the actor's outputs describe."""
+        return self.actor.head.distribution(outputs, action_mask)
+
+
+class ActorCritic(ActingPolicy):
+    """The networks of an actor-critic algorithm.
 
     Args:
         actor: The policy.
@@ -36,10 +91,8 @@ class ActorCritic(nn.Module):
         value_normalizer: ValueNormalizer | None = None,
         critic_source: CriticSource = None,
     ) -> None:
-        super().__init__()
-        self.actor = actor
+        super().__init__(actor, observation_normalizer)
         self.critic = critic
-        self.observation_normalizer = observation_normalizer
         self.critic_normalizer = critic_normalizer
         self.value_normalizer = value_normalizer
         self.critic_source: CriticSource = critic_source
@@ -48,20 +101,6 @@ class ActorCritic(nn.Module):
     def is_recurrent(self) -> bool:
         """Whether the actor or the critic has memory."""
         return bool(self.actor.is_recurrent or self.critic.is_recurrent)
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The precision that the networks compute in."""
-        return next(self.actor.parameters()).dtype
-
-    @property
-    def device(self) -> torch.device:
-        """Where the networks live."""
-        return next(self.actor.parameters()).device
-
-    def actor_input(self, obs: Tensor) -> Tensor:
-        """What the actor is given for an observation."""
-        return obs if self.observation_normalizer is None else self.observation_normalizer(obs)
 
     def critic_input(self, obs: Tensor) -> Tensor:
         """What the critic is given for an observation."""
@@ -77,23 +116,10 @@ class ActorCritic(nn.Module):
 
     def initial_memory(self, num_envs: int) -> dict[str, Tensor]:
         """Memories at the start of an episode, by network; empty for feed-forward networks."""
-        networks: dict[str, Any] = {"actor": self.actor, "critic": self.critic}
-        return {name: net.initial_state(num_envs) for name, net in networks.items() if net.is_recurrent}
-
-    def act(self, obs: Tensor, memory: dict[str, Tensor], starts: Tensor | None) -> Tensor:
-        """The head's inputs for one step ``[n, k]``; the actor's memory in ``memory`` moves on.
-
-        Args:
-            obs: ``[n, *obs]``.
-            memory: As from :meth:`initial_memory`.
-            starts: The observation is the first of an episode ``[n]``; needed by recurrent actors only.
-        """
-        if not isinstance(self.actor, RecurrentActor):
-            outputs: Tensor = self.actor(self.actor_input(obs))
-            return outputs
-        assert starts is not None  # a group keeps them whenever the policy is recurrent
-        sequence, memory["actor"] = self.actor(self.actor_input(obs)[None], memory["actor"], starts[None])
-        return sequence[0]  # type: ignore[no-any-return]  # nn.Module.__call__ is untyped
+        memory = super().initial_memory(num_envs)
+        if isinstance(self.critic, RecurrentCritic):
+            memory["critic"] = self.critic.initial_state(num_envs)
+        return memory
 
     def value(self, obs: Tensor) -> Tensor:
         """V of observations ``[m, *obs]`` in units of reward ``[m, ...]``; for critics without memory."""
@@ -104,7 +130,3 @@ class ActorCritic(nn.Module):
         """V of one step ``[n]`` in units of reward and the critic's memory after it; for critics with memory."""
         outputs, after = self.critic(self.critic_input(obs)[None], memory, starts[None])
         return self.to_rewards(outputs[0]), after
-
-    def distribution(self, outputs: Tensor, action_mask: Tensor | None = None) -> Distribution:
-        """The distribution over actions that the actor's outputs describe."""
-        return self.actor.head.distribution(outputs, action_mask)

@@ -1,10 +1,11 @@
 """One minibatch's losses and gradients, by autograd: works for every network."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
 from apexrl.algorithms.actor_critic import ActorCritic
+from apexrl.algorithms.flat_parameters import FlatParameters
 from apexrl.algorithms.losses import masked_mean, ppo_surrogate, value_loss
 from apexrl.algorithms.ppo_config import PPOConfig
 from apexrl.models.base import RecurrentActor, RecurrentCritic
@@ -43,18 +44,26 @@ def evaluate_critic(policy: ActorCritic, samples: Samples) -> Tensor:
     return values  # type: ignore[no-any-return]  # nn.Module.__call__ is untyped
 
 
+class Gradients(Protocol):
+    """Computes losses and fills ``parameter.grad``."""
+
+    def __call__(self, samples: Samples) -> MinibatchResult:
+        """Compute losses and gradients of one minibatch."""
+
+
 class AutogradGradients:
     """Fills ``parameter.grad`` with the gradient of PPO's loss.
 
     Args:
         policy: The networks.
         cfg: Clip ranges and weights of the losses.
+        parameters: The policy's, attached.
     """
 
-    def __init__(self, policy: ActorCritic, cfg: PPOConfig) -> None:
+    def __init__(self, policy: ActorCritic, cfg: PPOConfig, parameters: FlatParameters) -> None:
         self._policy = policy
         self._cfg = cfg
-        self._parameters = list(policy.parameters())
+        self._gradient = parameters.gradient
 
     def __call__(self, samples: Samples) -> MinibatchResult:
         """Compute losses and gradients of one minibatch; old gradients are dropped."""
@@ -72,7 +81,6 @@ class AutogradGradients:
         )
         entropy = masked_mean(distribution.entropy(), samples.valid)
         loss = policy_loss + cfg.vf_coef * critic_loss - cfg.ent_coef * entropy  # L = L_π + c_v·L_V − c_e·H
-        for parameter in self._parameters:
-            parameter.grad = None
+        self._gradient.zero_()
         loss.backward()  # type: ignore[no-untyped-call]  # torch's own annotation is missing
         return MinibatchResult(policy_loss.detach(), critic_loss.detach(), entropy.detach(), log_probs.detach())

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from apexrl.algorithms import schedules
 from apexrl.algorithms.actor_critic import ActorCritic
+from apexrl.algorithms.analytic_gradients import AnalyticGradients, applies_to
 from apexrl.algorithms.devices import resolve_device
-from apexrl.algorithms.gradients import AutogradGradients, MinibatchResult
+from apexrl.algorithms.flat_parameters import FlatParameters
+from apexrl.algorithms.gradients import AutogradGradients, Gradients, MinibatchResult
 from apexrl.algorithms.losses import approximate_kl, clip_fraction, explained_variance, standardize
 from apexrl.algorithms.networks import build_actor_critic
 from apexrl.algorithms.ppo_config import PPOConfig
@@ -67,9 +69,10 @@ class PPO:
         self.version = 0
         self.generator = torch.Generator().manual_seed(self.cfg.seed)
         fused = self.device.type in ("cpu", "cuda")
-        parameters = [parameter for parameter in self.policy.parameters() if parameter.requires_grad]
-        self.optimizer = torch.optim.Adam(parameters, lr=self.learning_rate, eps=self.cfg.adam_epsilon, fused=fused)
-        self._parameters = parameters
+        self._parameters = FlatParameters(self.policy)
+        self.optimizer = torch.optim.Adam(
+            [self._parameters.flat], lr=self.learning_rate, eps=self.cfg.adam_epsilon, fused=fused
+        )
         self._last_kl: float | None = None
 
     @staticmethod
@@ -102,6 +105,7 @@ class PPO:
         Raises:
             ReplayMismatchError: The rollout was not made by the present policy.
         """
+        self._parameters.attach()
         samples, value_quality = self._prepare(storage)
         replay = audit_replay(self.policy, samples, self.cfg.replay_tolerance)
         results, kls, clipped, norms, stopped = self._optimize(samples)
@@ -126,6 +130,7 @@ class PPO:
     def _optimize(self, samples: Samples) -> tuple[list[Tensor], Tensor, Tensor, float, bool]:
         """Gradient steps: losses per step, the last pass's KL and clip fraction, mean norm, and if it ended early."""
         cfg, gradients = self.cfg, self._gradients(samples)
+        limit = float("inf") if cfg.max_grad_norm is None else cfg.max_grad_norm
         losses: list[Tensor] = []
         norms: list[Tensor] = []
         kl = clipped = torch.zeros(())
@@ -139,21 +144,19 @@ class PPO:
                 stopped = cfg.target_kl is not None and self._kl_of([seen[-1]])[0].item() > cfg.target_kl
                 if stopped:
                     break
-                norms.append(self._step())
+                norms.append(self._parameters.clip(limit))
+                self.optimizer.step()
             kl, clipped = self._kl_of(seen)
             if stopped:
                 break
         mean_norm = float(torch.stack(norms).mean()) if norms else 0.0
         return losses, kl, clipped, mean_norm, stopped
 
-    def _gradients(self, samples: Samples) -> AutogradGradients:
-        return AutogradGradients(self.policy, self.cfg)
-
-    def _step(self) -> Tensor:
-        limit = float("inf") if self.cfg.max_grad_norm is None else self.cfg.max_grad_norm
-        norm = nn.utils.clip_grad_norm_(self._parameters, limit, foreach=True)
-        self.optimizer.step()
-        return norm
+    def _gradients(self, samples: Samples) -> Gradients:
+        """By hand for plain MLPs, by autograd for everything else."""
+        if applies_to(self.policy, samples, self.cfg.minibatch_size):
+            return AnalyticGradients(self.policy, self.cfg, self._parameters)
+        return AutogradGradients(self.policy, self.cfg, self._parameters)
 
     def _kl_of(self, seen: list[tuple[MinibatchResult, Samples]]) -> tuple[Tensor, Tensor]:
         """KL and clip fraction over minibatches, in one go."""
