@@ -1,0 +1,1 @@
+"""The hierarchical agent: its shell for the league, its training and its online learning."""

@@ -1,0 +1,166 @@
+"""L2: the day's goals, a quantity and a reservation price for every delivery day.
+
+The heuristic version is a function of the observation; a learned version gives one quantity and one price per
+delivery bucket and side, which `expand` spreads over the leads. Buckets come from the league's horizon.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil
+from typing import Protocol
+
+from .l1_safety import Bounds, Regime
+from .memory import Memory
+from .observation import Agenda, Calendar, Observation
+from .parameters import Parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Goals:
+    """What the day is for, by lead (days until delivery).
+
+    Attributes:
+        q_buy: Units to buy.
+        p_buy: The most to pay per unit.
+        q_sell: Units to sell.
+        p_sell: The least to ask per unit.
+        unit_value: What one more unit of input is worth today, beyond which no price is paid.
+    """
+
+    q_buy: tuple[int, ...]
+    p_buy: tuple[float, ...]
+    q_sell: tuple[int, ...]
+    p_sell: tuple[float, ...]
+    unit_value: float
+
+
+class GoalLayer(Protocol):
+    """Any version of L2."""
+
+    def goals(self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory) -> Goals:
+        """Sets the goals from the morning's observation and the commitments of this moment."""
+
+
+def buckets(horizon: int) -> tuple[range, ...]:
+    """Returns the leads of each delivery bucket: today, then three parts of the horizon that grow."""
+    cuts = sorted({0, 1, 1 + ceil(horizon * 0.2), 1 + ceil(horizon * 0.5), horizon + 1})
+    return tuple(range(low, high) for low, high in pairwise(cuts))
+
+
+def band_price(agenda: Agenda, position: float) -> float:
+    """Returns the price at a position of the legal band, 0 for the lowest and 1 for the highest."""
+    return agenda.price_min + min(1.0, max(0.0, position)) * (agenda.price_max - agenda.price_min)
+
+
+class HeuristicGoals:
+    """Goals from rules: sell all that is covered, hold enough stock, keep to prices by lead, fill and drift.
+
+    Args:
+        parameters: The level's parameters.
+    """
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters = parameters
+
+    def goals(self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory) -> Goals:
+        """Sets the goals; see `GoalLayer`."""
+        q_sell, p_sell = self._selling(obs, calendar, limits, memory)
+        q_buy, p_buy, value = self._buying(obs, calendar, limits, memory)
+        return Goals(q_buy, p_buy, q_sell, p_sell, value)
+
+    def _selling(
+        self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory
+    ) -> tuple[tuple[int, ...], tuple[float, ...]]:
+        leads = range(len(calendar.sold))
+        if obs.sell_agenda is None:
+            return (0,) * len(leads), (0.0,) * len(leads)
+        p = self.parameters
+        quantities = self._sellable(obs, calendar, limits, memory)
+        fill = sum(calendar.sold) / (obs.n_lines * len(leads))
+        shift = p.fill_weight * (fill - p.fill_target) + p.drift_weight * memory.drift(obs)
+        floor = obs.production_cost - obs.storage_cost * obs.price_in
+        prices = []
+        for lead in leads:
+            position = p.sell_end_today + (p.sell_end_far - p.sell_end_today) * lead / max(1, len(leads) - 1)
+            prices.append(max(floor, band_price(obs.sell_agenda, position + shift)))
+        if floor >= obs.sell_agenda.price_max:
+            quantities = (0,) * len(leads)
+        return quantities, tuple(prices)
+
+    def _sellable(self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory) -> tuple[int, ...]:
+        """Returns the units to sell by lead: what is covered, and with a risk budget what is sure to come.
+
+        While the stock of a factory whose stock persists is below its target, what comes in is kept: a unit
+        kept now can be sold on every later day.
+        """
+        p = self.parameters
+        leads = range(len(calendar.sold))
+        if p.risk_budget <= 0.0 or memory.regime is not Regime.PERSISTENT:
+            return tuple(min(limits.lines[lead], limits.covered[lead]) for lead in leads)
+        build = obs.days_left > p.stock_days
+        target = round(p.stock_target * obs.n_lines)
+        later = p.input_trust * memory.mean_exogenous_in if obs.first_level else 0.0
+        sellable, stock = [], float(obs.stock_in)
+        for lead in leads:
+            incoming = calendar.bought[lead] + (obs.exogenous_in if lead == 0 else later)
+            if lead > 1 and build and not obs.first_level:
+                stock = max(stock, p.input_trust * target)
+            outgoing = calendar.sold[lead] + (obs.exogenous_out if lead == 0 else 0)
+            usable = stock + incoming
+            keep = build and obs.first_level and usable < min(target, obs.n_lines)
+            room = 0 if keep else int(usable) - outgoing
+            sellable.append(max(0, min(limits.lines[lead], room)))
+            stock += max(0.0, incoming - outgoing)
+        return tuple(sellable)
+
+    def _buying(
+        self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory
+    ) -> tuple[tuple[int, ...], tuple[float, ...], float]:
+        leads = len(calendar.sold)
+        if obs.buy_agenda is None:
+            return (0,) * leads, (0.0,) * leads, 0.0
+        p = self.parameters
+        need = self._need(obs, calendar, memory)
+        quantities = (max(0, min(need, limits.buy)),) + (0,) * (leads - 1)
+        margin = obs.price_out - obs.production_cost
+        value = margin * max(1.0, obs.days_left / max(1.0, p.stock_days))
+        return quantities, (min(value, band_price(obs.buy_agenda, p.buy_end)),) * leads, value
+
+    def _need(self, obs: Observation, calendar: Calendar, memory: Memory) -> int:
+        """Returns the units of input to buy today."""
+        p = self.parameters
+        usable = obs.stock_in + obs.exogenous_in + calendar.bought[0]
+        committed = min(obs.n_lines, calendar.sold[0] + obs.exogenous_out)
+        shortage = committed - usable
+        if obs.days_left <= p.stock_days:
+            return shortage
+        if memory.regime is Regime.PERSISTENT:
+            # Stock grows only by what a day receives beyond what it produces, so today's output is bought too.
+            missing = round(p.stock_target * obs.n_lines) - obs.stock_in
+            return (
+                max(shortage, missing + committed - obs.exogenous_in - calendar.bought[0]) if missing > 0 else shortage
+            )
+        wanted = ceil(min(p.cover_days, obs.days_left) * memory.output_rate(obs))
+        incoming, outgoing = sum(calendar.bought[1:]), sum(calendar.sold) + obs.exogenous_out
+        return max(shortage, wanted + outgoing - usable - incoming)
+
+
+def expand(obs: Observation, values: tuple[tuple[float, float, float, float], ...]) -> Goals:
+    """Spreads one (Q_buy, P_buy, Q_sell, P_sell) per bucket over the leads, quantities in equal whole parts."""
+    leads = obs.horizon + 1
+    columns: list[list[float]] = [[0.0] * leads for _ in range(4)]
+    for bucket, (q_buy, p_buy, q_sell, p_sell) in zip(buckets(obs.horizon), values, strict=True):
+        for index, lead in enumerate(bucket):
+            columns[0][lead] = (round(q_buy) + len(bucket) - 1 - index) // len(bucket)
+            columns[1][lead] = p_buy
+            columns[2][lead] = (round(q_sell) + len(bucket) - 1 - index) // len(bucket)
+            columns[3][lead] = p_sell
+    return Goals(
+        tuple(int(q) for q in columns[0]),
+        tuple(columns[1]),
+        tuple(int(q) for q in columns[2]),
+        tuple(columns[3]),
+        obs.price_out - obs.production_cost,
+    )

@@ -1,0 +1,84 @@
+"""What the agent remembers across the days of a world, built from its observations alone."""
+
+from __future__ import annotations
+
+from .l1_safety import Regime, RegimeDetector
+from .l3_decisions import AcceptanceModel
+from .observation import Calendar, Observation, Partner
+
+DRIFT_DAYS = 10
+"""Days over which the drift of a trading price is measured."""
+
+
+class Memory:
+    """Running facts of a world: regime, exogenous means, output rate, price drift, bankruptcy forecasts.
+
+    `models` holds the acceptance model of each (selling, partner).
+
+    Args:
+        assume_persistent: Whether to assume, until a day tells, that production leaves the stock alone.
+    """
+
+    def __init__(self, *, assume_persistent: bool) -> None:
+        self._detector = RegimeDetector(Regime.PERSISTENT if assume_persistent else Regime.DEPLETING)
+        self._days = 0
+        self._exogenous_in = 0
+        self._produced = 0.0
+        self._previous: Observation | None = None
+        self._final: Calendar | None = None
+        self.models: dict[tuple[bool, str], AcceptanceModel] = {}
+
+    @property
+    def regime(self) -> Regime:
+        """The inventory regime as far as it is known."""
+        return self._detector.regime
+
+    @property
+    def regime_known(self) -> bool:
+        """Whether a day has told the regime."""
+        return self._detector.known
+
+    @property
+    def mean_exogenous_in(self) -> float:
+        """Mean forced input per day so far."""
+        return self._exogenous_in / max(1, self._days)
+
+    def start_day(self, obs: Observation) -> None:
+        """Takes a new day in, and learns from how the last one was settled."""
+        previous, final = self._previous, self._final
+        if previous is not None and final is not None:
+            bought = final.bought[0] + previous.exogenous_in
+            sold = final.sold[0] + previous.exogenous_out
+            produced = min(previous.stock_in + bought, previous.n_lines, sold)
+            self._detector.update(previous.stock_in, bought, produced, obs.stock_in)
+            self._produced += 0.2 * (produced - self._produced)
+        self._days += 1
+        self._exogenous_in += obs.exogenous_in
+        self._previous, self._final = obs, obs.calendar
+
+    def note_calendar(self, calendar: Calendar) -> None:
+        """Remembers the latest commitments of the day, from which its settlement follows."""
+        self._final = calendar
+
+    def output_rate(self, obs: Observation) -> float:
+        """Returns the units produced per day that may be expected."""
+        return max(self._produced, 0.5 * obs.n_lines if self._days < 5 else 1.0)
+
+    def drift(self, obs: Observation) -> float:
+        """Returns the drift of the output's trading price in per cent a day over the last days."""
+        history = obs.price_history[-DRIFT_DAYS - 1 :]
+        if len(history) < 3:
+            return 0.0
+        before, now = history[0][obs.level + 1], history[-1][obs.level + 1]
+        return 100.0 * ((now / before) ** (1.0 / (len(history) - 1)) - 1.0) if before > 0 < now else 0.0
+
+
+def forecast_bankruptcy(partner: Partner) -> float:
+    """Returns the day on which a partner's cash would reach 0 if its latest trend went on (inf if never)."""
+    if partner.bankrupt:
+        return float("-inf")
+    days, cash = partner.report_days[-3:], partner.report_cash[-3:]
+    if len(days) < 2 or cash[-1] >= cash[0]:
+        return float("inf")
+    slope = (cash[-1] - cash[0]) / (days[-1] - days[0])
+    return days[-1] + cash[-1] / -slope

@@ -1,0 +1,106 @@
+"""Every number that the heuristic layers can be tuned by, in one frozen dataclass.
+
+A price *position* is a place inside the day's legal price band as the seller sees it: 0 is the lowest legal
+price, 1 the highest. Times are relative: 0 is the first round of a negotiation, 1 the end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Final, Literal, Self
+
+Level = Literal["first", "middle", "last"]
+LEVELS: Final[tuple[Level, ...]] = ("first", "middle", "last")
+
+
+def _tuned(default: float, low: float, high: float, meaning: str) -> float:
+    value: float = field(default=default, metadata={"range": (low, high), "meaning": meaning})
+    return value
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parameters:
+    """The tunable numbers; `overrides` replaces some of them at one level of the chain.
+
+    Each tunable field carries its range and meaning as metadata (`tunable`).
+    """
+
+    sell_start: float = _tuned(1.0, 0.5, 1.0, "position asked in the first round")
+    sell_end_today: float = _tuned(0.0, 0.0, 1.0, "position asked at the end for delivery today")
+    sell_end_far: float = _tuned(0.3, 0.0, 1.0, "position asked at the end for the farthest delivery")
+    sell_curve: float = _tuned(1.0, 0.2, 6.0, "exponent of the concession over the rounds; above 1 concedes late")
+    fill_weight: float = _tuned(0.3, 0.0, 2.0, "how far a full calendar raises the final position")
+    fill_target: float = _tuned(0.6, 0.2, 1.0, "share of the calendar that counts as full enough")
+    drift_weight: float = _tuned(0.0, -2.0, 2.0, "how far a rising price (per cent a day) raises the final position")
+    today_first: float = _tuned(0.0, -1.0, 1.0, "preference for near deliveries when days are equally filled")
+    learn_rate: float = _tuned(0.15, 0.0, 1.0, "step of the online update of a partner's acceptance model")
+    model_weight: float = _tuned(1.0, 0.0, 1.0, "weight of the acceptance model in the last round (0: baseline)")
+    model_curve: float = _tuned(2.0, 0.5, 6.0, "exponent by which that weight grows over the rounds")
+    hold_today: float = _tuned(0.0, 0.0, 1.0, "share of the top price a unit of today's capacity is worth unsold")
+    hold_far: float = _tuned(0.5, 0.0, 1.0, "the same for the farthest delivery day")
+    buy_start: float = _tuned(0.0, 0.0, 1.0, "position bid in the first round of a purchase")
+    buy_end: float = _tuned(1.0, 0.0, 1.0, "position bid at the end of a purchase")
+    buy_curve: float = _tuned(0.5, 0.1, 4.0, "exponent of the bid's concession; below 1 concedes early")
+    buy_urgency: float = _tuned(0.7, 0.0, 1.0, "weight of the acceptance model in the first round of a purchase")
+    stock_target: float = _tuned(1.0, 0.3, 1.5, "stock to hold, in days of full production")
+    stock_days: float = _tuned(4.0, 0.0, 30.0, "days that a unit of stock must still serve to be worth buying")
+    cover_days: float = _tuned(3.0, 1.0, 8.0, "days of sales to cover with input when production consumes stock")
+    bankruptcy_days: float = _tuned(3.0, 0.0, 20.0, "days before a partner's forecast bankruptcy to stop selling")
+    input_trust: float = _tuned(0.7, 0.0, 1.0, "share of input still to come that later days may count on")
+    risk_budget: float = _tuned(0.05, 0.0, 1.0, "expected penalty allowed per delivery day, in units of full output")
+    assume_persistent: bool = True
+    overrides: Mapping[Level, Mapping[str, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        ranges = tunable()
+        for name, (low, high) in ranges.items():
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise ValueError(f"{name}={value} is outside [{low}, {high}]; choose a value inside the range")
+        for level, changes in self.overrides.items():
+            if level not in LEVELS:
+                raise ValueError(f"unknown level {level!r} in overrides; choose from {LEVELS}")
+            unknown = set(changes) - set(ranges)
+            if unknown:
+                raise ValueError(f"overrides of level {level!r} name unknown parameters {sorted(unknown)}")
+
+    def at(self, level: Level) -> Parameters:
+        """Returns the parameters of one level, its overrides applied."""
+        changes: dict[str, Any] = dict(self.overrides.get(level, {}))
+        return replace(self, overrides={}, **changes)
+
+    def to_json(self) -> str:
+        """Returns the parameters as JSON."""
+        return json.dumps(asdict(self), indent=2, sort_keys=True)
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> Self:
+        """Builds parameters from plain data.
+
+        Raises:
+            ValueError: If a name is unknown, so that a typing error is never silent.
+        """
+        known = {entry.name for entry in fields(cls)}
+        unknown = set(values) - known
+        if unknown:
+            raise ValueError(f"unknown parameters {sorted(unknown)}; known are {sorted(known)}")
+        return cls(**values)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Reads what `to_json` wrote."""
+        return cls.from_mapping(json.loads(text))
+
+
+def tunable() -> dict[str, tuple[float, float]]:
+    """Returns the range of every tunable parameter by its name."""
+    return {entry.name: entry.metadata["range"] for entry in fields(Parameters) if "range" in entry.metadata}
+
+
+def level_name(level: int, n_levels: int) -> Level:
+    """Returns the name of a level; in a chain of one level the factory counts as the last."""
+    if level == n_levels - 1:
+        return "last"
+    return "first" if level == 0 else "middle"

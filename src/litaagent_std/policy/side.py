@@ -1,0 +1,256 @@
+"""One side of a factory's day, buying or selling: which offers to accept and what to propose.
+
+Buying and selling follow the same steps with opposite signs; the differences (what a unit is worth, what one
+unit too many costs, who is worth dealing with) are in the small methods at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import l1_baseline as baseline
+from .l1_safety import Bounds
+from .l2_goals import Goals
+from .l3_decisions import BUY_PRIOR, SELL_PRIOR, AcceptanceModel, BoolArray, FloatArray, OfferGrid, offer_features
+from .l4_coordination import Spreader, best_subset
+from .memory import Memory, forecast_bankruptcy
+from .observation import Observation, Offer, ThreadObservation
+from .parameters import Parameters
+
+if TYPE_CHECKING:
+    from .brain import Layers
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Partners whose offers are accepted, and the proposals for the others."""
+
+    accept: frozenset[str]
+    offers: dict[str, Offer | None]
+
+
+class Side:
+    """The buying or the selling side of one day.
+
+    Args:
+        obs: The morning's observation.
+        parameters: The level's parameters.
+        layers: Which version of each layer plays.
+        memory: What is remembered across days; holds the acceptance models.
+        selling: Which side this is.
+    """
+
+    def __init__(
+        self, obs: Observation, parameters: Parameters, layers: Layers, memory: Memory, *, selling: bool
+    ) -> None:
+        self.selling = selling
+        self.agenda = obs.sell_agenda if selling else obs.buy_agenda
+        self._obs, self._parameters, self._layers, self._memory = obs, parameters, layers, memory
+        leads = obs.horizon + 1
+        self._outstanding: dict[str, tuple[Offer, float]] = {}
+        self._grid = (
+            None
+            if self.agenda is None or layers.l3 == "baseline"
+            else OfferGrid.of(self.agenda, obs.day, leads, obs.n_lines, selling=selling)
+        )
+        scale = obs.n_lines * (obs.price_out if selling else obs.price_in)
+        self._budgets = [parameters.risk_budget * scale] * leads
+        partners = obs.consumers if selling else obs.suppliers
+        self._bankrupt_on = {partner.name: forecast_bankruptcy(partner) for partner in partners}
+
+    def answered(self, threads: list[ThreadObservation]) -> None:
+        """Learns that partners who made a counter-offer have rejected what we proposed to them."""
+        for thread in threads:
+            pending = self._outstanding.pop(thread.partner, None)
+            if pending is not None:
+                self._learn(thread.partner, *pending, accepted=False)
+
+    def agreed(self, partner: str, offer: Offer) -> None:
+        """Learns from an agreement; only our own proposals tell what the partner accepts."""
+        pending = self._outstanding.pop(partner, None)
+        if pending is not None and pending[0] == offer:
+            self._learn(partner, *pending, accepted=True)
+
+    def failed(self, partner: str) -> None:
+        """Learns from a thread that ended without agreement."""
+        pending = self._outstanding.pop(partner, None)
+        if pending is not None:
+            self._learn(partner, *pending, accepted=False)
+
+    def commit(self, threads: list[ThreadObservation], offers: dict[str, Offer | None]) -> None:
+        """Remembers what is now on each partner's table."""
+        for thread in threads:
+            offer = offers[thread.partner]
+            if offer is not None and offer != thread.offer:
+                self._outstanding[thread.partner] = (offer, baseline.progress(thread, proposing=True))
+
+    def plan(self, threads: list[ThreadObservation], limits: Bounds, goals: Goals) -> Plan:
+        """Decides which offers to accept and what to propose to the others."""
+        room = self._room(goals)
+        for offer, _ in self._outstanding.values():
+            room[offer.time - self._obs.day] -= offer.quantity
+        accept = self._accept(threads, room, limits, goals)
+        for thread in threads:
+            if thread.partner in accept and thread.offer is not None:
+                room[thread.offer.time - self._obs.day] -= thread.offer.quantity
+        rest = [thread for thread in threads if thread.partner not in accept]
+        if self._grid is None:
+            return Plan(accept, self._baseline_offers(rest, room, goals))
+        return Plan(accept, self._spread(rest, room, accept, threads, limits, goals))
+
+    def _room(self, goals: Goals) -> list[int]:
+        return list(goals.q_sell if self.selling else goals.q_buy)
+
+    def _accept(
+        self, threads: list[ThreadObservation], room: list[int], limits: Bounds, goals: Goals
+    ) -> frozenset[str]:
+        by_lead: dict[int, list[tuple[ThreadObservation, Offer]]] = {}
+        for thread in threads:
+            if thread.offer is not None and self.agenda is not None and self.agenda.legal(thread.offer):
+                by_lead.setdefault(thread.offer.time - self._obs.day, []).append((thread, thread.offer))
+        accepted: set[str] = set()
+        for lead, offered in by_lead.items():
+            quantities = [offer.quantity for _, offer in offered]
+            values = [self._surplus(thread, offer, goals) for thread, offer in offered]
+            free = min(room[lead], limits.lines[lead]) if self.selling else min(room[lead], limits.buy)
+            if self._layers.l4 == "joint":
+                chosen = best_subset(quantities, values, max(0, free))
+            else:
+                chosen = greedy_subset(quantities, values, max(0, free))
+            accepted |= {offered[index][0].partner for index in chosen}
+        return frozenset(accepted)
+
+    def _surplus(self, thread: ThreadObservation, offer: Offer, goals: Goals) -> float:
+        """Returns what an offer is worth beyond our limit at this time, positive when acceptable."""
+        limit = self.reservation(thread, offer, goals)
+        surplus = offer.price - limit if self.selling else limit - offer.price
+        if surplus < 0.0 or not self._solvent(thread.partner, offer.time):
+            return -1.0
+        return offer.quantity * (surplus + 0.01)
+
+    def reservation(self, thread: ThreadObservation, offer: Offer, goals: Goals) -> float:
+        """Returns our limit price for an offer's delivery day at this time."""
+        assert self.agenda is not None
+        time = baseline.progress(thread, proposing=False)
+        lead = offer.time - self._obs.day
+        limit = baseline.sell_reservation if self.selling else baseline.buy_reservation
+        return limit(goals, self.agenda, lead, time, self._parameters)
+
+    def _baseline_offers(
+        self, threads: list[ThreadObservation], room: list[int], goals: Goals
+    ) -> dict[str, Offer | None]:
+        assert self.agenda is not None
+        make = baseline.sell_offers if self.selling else baseline.buy_offers
+        return make(threads, self.agenda, room, goals, self._parameters)
+
+    def _spread(
+        self,
+        rest: list[ThreadObservation],
+        room: list[int],
+        accept: frozenset[str],
+        threads: list[ThreadObservation],
+        limits: Bounds,
+        goals: Goals,
+    ) -> dict[str, Offer | None]:
+        grid = self._grid
+        assert grid is not None
+        assert self.agenda is not None
+        taken = [0] * len(room)
+        for thread in threads:
+            if thread.partner in accept and thread.offer is not None:
+                taken[thread.offer.time - self._obs.day] += thread.offer.quantity
+        lines = limits.lines if self.selling else (limits.buy,) * len(room)
+        hard = [max(0, units - taken[lead]) for lead, units in enumerate(lines)]
+        gain, cost = self._gain(grid, goals), self._excess_cost(grid)
+        budgets = self._budgets if self._layers.l4 == "joint" else [0.0] * len(room)
+        spreader = Spreader(grid, room, hard, gain, cost, budgets)
+        offers: dict[str, Offer | None] = {}
+        for thread in rest:
+            time = baseline.progress(thread, proposing=True)
+            acceptance = grid.probabilities(self._model(thread.partner), time)
+            index = spreader.choose(acceptance, self._weight(time), self._allowed(grid, thread, goals, time))
+            offers[thread.partner] = None if index is None else grid.offer(index, self._obs.day)
+        return offers
+
+    def _allowed(self, grid: OfferGrid, thread: ThreadObservation, goals: Goals, time: float) -> BoolArray:
+        """Returns the offers that a thread may be made: our limit price, and the partner's solvency."""
+        assert self.agenda is not None
+        p = self._parameters
+        if self.selling:
+            floors = [baseline.sell_reservation(goals, self.agenda, lead, time, p) for lead in range(len(goals.p_sell))]
+            last = self._bankrupt_on.get(thread.partner, np.inf) - p.bankruptcy_days
+            solvent = (grid.lead == 0) | (grid.lead + self._obs.day <= last)
+            return np.asarray((grid.price >= np.asarray(floors)[grid.lead] - 1e-9) & solvent)
+        ceilings = [baseline.buy_reservation(goals, self.agenda, lead, 1.0, p) for lead in range(len(goals.p_buy))]
+        return np.asarray(grid.price <= np.asarray(ceilings)[grid.lead] + 1e-9)
+
+    def _weight(self, time: float) -> float:
+        p = self._parameters
+        start = 0.0 if self.selling else p.buy_urgency
+        return p.model_weight * (start + (1.0 - start) * float(time**p.model_curve))
+
+    def _gain(self, grid: OfferGrid, goals: Goals) -> FloatArray:
+        """Returns the gain per unit of each offer over what the unit, or the capacity, is worth without it."""
+        assert self.agenda is not None
+        if not self.selling:
+            return np.asarray(goals.unit_value - grid.price, dtype=np.float64)
+        p = self._parameters
+        far = grid.lead / max(1, self._obs.horizon)
+        hold = (p.hold_today + (p.hold_far - p.hold_today) * far) * self.agenda.price_max
+        return np.asarray(grid.price - hold, dtype=np.float64)
+
+    def _excess_cost(self, grid: OfferGrid) -> FloatArray:
+        """Returns what one unit too many costs: a sale's penalty, or a purchase without use."""
+        price = grid.price.astype(np.float64)
+        if self.selling:
+            return np.full_like(price, self._obs.shortfall_penalty_mean * self._obs.price_out)
+        days = min(10, self._obs.days_left)
+        return np.asarray(price + self._obs.storage_cost_mean * self._obs.price_in * days)
+
+    def _solvent(self, partner: str, time: int) -> bool:
+        """Whether a partner is likely to live until a delivery; a supplier's goods always come."""
+        if not self.selling or time == self._obs.day:
+            return True
+        return time <= self._bankrupt_on.get(partner, np.inf) - self._parameters.bankruptcy_days
+
+    def _model(self, partner: str) -> AcceptanceModel:
+        models = self._memory.models
+        key = (self.selling, partner)
+        if key not in models:
+            models[key] = AcceptanceModel(SELL_PRIOR if self.selling else BUY_PRIOR, self._parameters.learn_rate)
+        return models[key]
+
+    def _learn(self, partner: str, offer: Offer, time: float, *, accepted: bool) -> None:
+        self._model(partner).update(self._features(offer, time), accepted=accepted)
+
+    def _features(self, offer: Offer, time: float) -> tuple[float, ...]:
+        assert self.agenda is not None
+        return offer_features(offer, self.agenda, self._obs.day, self._obs.n_lines, time, selling=self.selling)
+
+    def acceptance(self, thread: ThreadObservation, offer: Offer) -> float:
+        """Returns the probability that a partner takes an offer."""
+        time = baseline.progress(thread, proposing=True)
+        return self._model(thread.partner).probability(self._features(offer, time))
+
+    def alternatives(self, thread: ThreadObservation, count: int) -> tuple[tuple[Offer, float], ...]:
+        """Returns the offers of the greatest expected revenue (or the cheapest) and their probabilities."""
+        if self._grid is None:
+            return ()
+        grid = self._grid
+        acceptance = grid.probabilities(self._model(thread.partner), baseline.progress(thread, proposing=True))
+        worth = grid.price if self.selling else -grid.price + 2 * int(grid.price.max())
+        order = np.argsort(-(acceptance * grid.quantity * worth), kind="stable")[:count]
+        return tuple((grid.offer(int(index), self._obs.day), float(acceptance[index])) for index in order)
+
+
+def greedy_subset(quantities: list[int], values: list[float], room: int) -> frozenset[int]:
+    """Returns offers taken in order of value per unit as long as they fit."""
+    chosen: set[int] = set()
+    for index in sorted(range(len(values)), key=lambda i: -values[i] / quantities[i]):
+        if values[index] > 0.0 and quantities[index] <= room:
+            chosen.add(index)
+            room -= quantities[index]
+    return frozenset(chosen)
