@@ -95,8 +95,9 @@ class DiscreteActions:
                 f"Discrete actions must be integers of shape [num_envs, *{list(self._row)}], got "
                 f"{actions.dtype} of shape {list(actions.shape)}. Use an actor such as MLPDiscreteActor."
             )
-        if len(self._shape) > 1:
-            array = array.reshape(len(array), *self._shape)
+        if self._row:
+            # Rows of their own: an env may keep its action, and the policy's tensor must not follow.
+            array = array.reshape(len(array), *self._shape).copy()
         if self._start is not None:
             array = array + self._start
         return array if array.dtype == self._dtype else array.astype(self._dtype)

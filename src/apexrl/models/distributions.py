@@ -191,6 +191,8 @@ class Categorical(Distribution):
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         """Draw actions int64 ``[*batch]`` by the exponential race: argmax of softmax(logits) / Exp(1)."""
         race = torch.empty_like(self.logits).exponential_(generator=generator)
+        # An exact 0 (once in 2²⁴ draws) would win every race, even for a masked action.
+        race.clamp_(min=torch.finfo(race.dtype).tiny)
         return (self.logits - race.log_()).argmax(-1)
 
     def mode(self) -> Tensor:

@@ -129,6 +129,15 @@ def test_masked_actions_are_never_drawn_and_nothing_becomes_nan(data):
     assert (logits.grad[~mask] == 0).all()
 
 
+def test_a_draw_of_exactly_zero_does_not_let_a_masked_action_win(monkeypatch):
+    def zero_for_the_masked(tensor, generator=None):
+        return tensor.copy_(torch.tensor([1.0, 0.0, 1.0]))
+
+    monkeypatch.setattr(torch.Tensor, "exponential_", zero_for_the_masked)
+    mask = torch.tensor([[True, False, False]])
+    assert Categorical(torch.tensor([[0.0, 50.0, 50.0]]), mask).sample().tolist() == [0]
+
+
 def test_masked_entropy_is_that_of_the_legal_actions():
     mask = torch.tensor([[True, False, True]])
     dist = Categorical(torch.tensor([[0.0, 5.0, 0.0]]), mask)
