@@ -70,7 +70,8 @@ class HMASDAgent:
         rollout.assigned[step] = torch.from_numpy(due)
         if due.any():
             envs = torch.from_numpy(due).nonzero().squeeze(1)
-            choice = self.high.choose(state[envs], observations[envs], self.generator, uniform=self._uniform)
+            seen = rollout.states[step, envs], rollout.observations[step, envs]
+            choice = self.high.choose(*seen, self.generator, uniform=self._uniform)
             self.skills[envs] = choice.skills
             rollout.skill_log_probs[step, envs] = choice.log_probs
             rollout.skill_values[step, envs] = choice.values

@@ -82,8 +82,10 @@ class Rollout:
         self.next_observations[step] = observations
         self.next_states[step] = extras["state"]
         if bool(dones.any()):
-            self.next_observations[step, dones] = extras["final_observation"][dones]
-            self.next_states[step, dones] = extras["final_state"][dones]
+            over = dones.view(-1, 1)
+            final = extras["final_observation"], extras["final_state"]
+            self.next_observations[step] = torch.where(over.unsqueeze(-1), final[0], observations)
+            self.next_states[step] = torch.where(over, final[1], extras["state"])
         self.rewards[step] = rewards
         self.terminated[step] = extras["terminated"]
         self.truncated[step] = extras["truncated"] & ~extras["terminated"]

@@ -54,7 +54,8 @@ class MATAgent:
         """Draw joint actions ``[E, n, ...]``."""
         rollout, step = self.rollout, self.rollout.filled
         rollout.put_before(observations, state, present, episode_starts)
-        actions, log_probs, values = self.networks.act(with_state(observations, state), self.generator)
+        seen = with_state(rollout.observations[step], rollout.states[step])
+        actions, log_probs, values = self.networks.act(seen, self.generator)
         rollout.actions[step] = actions
         rollout.log_probs[step] = log_probs
         self._values[step] = values

@@ -1,0 +1,38 @@
+import pytest
+import torch
+from gymnasium.spaces import Box, Discrete
+
+from hmasd.baselines.joint_transformer import JointTransformer
+
+
+@pytest.mark.parametrize("space", [Discrete(5), Box(-1.0, 1.0, (3,))], ids=["discrete", "continuous"])
+def test_the_joint_transformer_scores_what_it_drew(float64, space):
+    torch.manual_seed(0)
+    networks = JointTransformer(n_inputs=6, n_agents=4, action_space=space, width=16, n_blocks=2)
+    for parameter in networks.parameters():
+        parameter.data += 0.3 * torch.randn_like(parameter)
+    inputs = torch.randn(9, 4, 6)
+    actions, log_probs, values = networks.act(inputs, torch.Generator().manual_seed(0))
+    scores = networks.evaluate(inputs, actions)
+    assert (scores.log_probs - log_probs).abs().max() <= 1e-10
+    assert (scores.values - values).abs().max() <= 1e-10
+
+
+@pytest.mark.parametrize("algorithm", ["mappo", "mat"])
+def test_the_audit_holds_for_baselines(float64, collected, algorithm):
+    assert collected(algorithm=algorithm).update(92)["Sync/ReplayLogProbError"] <= 1e-10
+
+
+@pytest.mark.parametrize("algorithm", ["mappo", "mat"])
+def test_baselines_learn_a_bandit(collected, algorithm):
+    """Whoever plays action 2 is paid at once: after some updates on fresh batches it is played most of the time."""
+    from hmasd.collection import Collector
+    from hmasd.tasks import make_env
+
+    learner = collected(algorithm=algorithm, gamma=0.0, ppo_epochs=8, batch_size=4 * 50, entropy_low=0.0)
+    collector = Collector(make_env(learner.config, 4, 0), 0)
+    for _ in range(12):
+        learner.rollout.rewards[:] = (learner.rollout.actions == 2).sum(-1).float()
+        learner.update(0)
+        collector.collect(learner, 50)
+    assert (learner.rollout.actions == 2).double().mean() > 0.7

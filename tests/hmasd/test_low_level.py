@@ -1,0 +1,75 @@
+import pytest
+import torch
+
+from hmasd.discoverer import joined
+from hmasd.low_level import LowLevelTask
+
+
+def task_of(agent, rewards=None):
+    rollout = agent.rollout
+    return LowLevelTask(
+        actor_codes=agent.codes.actor(rollout.skills),
+        critic_codes=agent.codes.critic(rollout.skills),
+        rewards=torch.zeros_like(rollout.log_probs) if rewards is None else rewards,
+        ends=rollout.interval_ends(),
+    )
+
+
+def test_one_pass_of_the_critic_equals_going_step_by_step(float64, collected):
+    agent = collected()
+    rollout, low = agent.rollout, agent.low
+    inputs = joined(rollout.states, task_of(agent).critic_codes)
+    memory = torch.randn(4, 16)
+    rollout.episode_starts[0] = torch.tensor([False, True, False, True])
+    low.critic_memory = memory.clone()
+    with torch.no_grad():
+        values, before, after = low._run_critic(rollout, inputs)
+        for step in range(rollout.n_steps):
+            memory = torch.where(rollout.episode_starts[step].unsqueeze(-1), 0.0, memory)
+            assert (before[step] - memory).abs().max() < 1e-12
+            value, memories = low.networks.values(inputs[step].unsqueeze(0), memory)
+            memory = memories[0]
+            assert (values[step] - value[0]).abs().max() < 1e-12
+            assert (after[step] - memory).abs().max() < 1e-12
+
+
+def test_values_after_a_step_are_zero_at_termination_and_bootstrapped_elsewhere(float64, collected):
+    agent = collected()
+    rollout, low = agent.rollout, agent.low
+    rollout.truncated[8, 0], rollout.terminated[8, 0] = False, True
+    task = task_of(agent)
+    inputs = joined(rollout.states, task.critic_codes)
+    with torch.no_grad():
+        values, _, after = low._run_critic(rollout, inputs)
+        following = low._following(rollout, task, values, after)
+        assert following[8, 0].item() == 0.0
+        # inside a skill: the next value; at a skill's end: the next state under the old skill, whatever follows
+        assert following[0, 0] == pytest.approx(values[1, 0].item(), abs=1e-12)
+        for step, env in ((3, 0), (8, 1), (22, 2)):
+            seen = joined(rollout.next_states[step, env], task.critic_codes[step, env])
+            expected, _ = low.networks.values(seen.view(1, 1, -1), after[step, env].unsqueeze(0))
+            assert following[step, env] == pytest.approx(expected.item(), abs=1e-12)
+
+
+def test_minibatches_keep_agents_with_their_environment(collected):
+    agent = collected(num_minibatches=3)
+    assert agent.update(92)["Sync/ReplayLogProbError"] <= 1e-5
+
+
+def test_the_update_raises_what_pays(collected):
+    """Actions that are paid become more probable, those that cost less probable."""
+    agent = collected(entropy_low=0.0, ppo_epochs=10, gamma=0.0, batch_size=4 * 100)
+    rollout = agent.rollout
+    rewards = (rollout.actions == 2).double().float()
+    batch = agent.low._prepare(rollout, task_of(agent, rewards))
+
+    def probability():
+        with torch.no_grad():
+            distribution, _ = agent.low.networks.policy(batch.actor_inputs, batch.actor_memory)
+            return torch.softmax(distribution.logits, -1).mean(dim=(0, 1))
+
+    before = probability()
+    agent.low.update(rollout, task_of(agent, rewards), agent.generator)
+    after = probability()
+    assert after[2] > before[2] + 0.05
+    assert (after[[0, 1, 3, 4]] < before[[0, 1, 3, 4]]).all()

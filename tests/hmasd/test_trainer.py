@@ -1,0 +1,162 @@
+import json
+import logging
+
+import pytest
+import torch
+
+from apexrl.configuration import from_mapping, to_mapping
+from apexrl.runs.errors import ConfigMismatchError, ConfigurationError
+from apexrl.runs.jsonl import JsonlSink, read_jsonl
+from apexrl.runs.metrics import MetricLogger
+from apexrl.runs.signals import StopRequest
+from hmasd.config import HMASDConfig
+from hmasd.evaluation import evaluate
+from hmasd.trainer import FINAL_NAME, Trainer, train
+
+PROMISED = {
+    "Sync/PolicyVersion",
+    "Losses/Coordinator/Total",
+    "Losses/Discoverer/Total",
+    "Losses/Discriminator/Team",
+    "Losses/Discriminator/Individual",
+    "Rewards/HighLevel/K_Step_Accumulated_Mean",
+    "Rewards/LowLevel/Extrinsic_Mean",
+    "Rewards/LowLevel/TeamDiscriminator_Mean",
+    "Rewards/LowLevel/IndividualDiscriminator_Mean",
+    "Buffer/SamplesCollected",
+    "Skills/Usage/Team_0",
+    "Skills/TeamDiscriminatorAccuracy",
+    "Skills/IndividualDiscriminatorAccuracy",
+    "Sync/ReplayLogProbError",
+    "Eval/ReturnMean",
+    "Eval/SuccessRate",
+}
+
+
+def flat(state, prefix=""):
+    """All tensors of a nested state, by path."""
+    if isinstance(state, dict):
+        return {k: v for name, item in state.items() for k, v in flat(item, f"{prefix}/{name}").items()}
+    if isinstance(state, list | tuple):
+        return {k: v for i, item in enumerate(state) for k, v in flat(item, f"{prefix}/{i}").items()}
+    return {prefix: state}
+
+
+def assert_same(ours, theirs):
+    ours, theirs = flat(ours), flat(theirs)
+    assert ours.keys() == theirs.keys()
+    for name, value in ours.items():
+        same = torch.equal(value, theirs[name]) if isinstance(value, torch.Tensor) else value == theirs[name]
+        assert same, name
+
+
+def test_every_promised_metric_is_written(small, tmp_path):
+    train(small(), sinks=(JsonlSink(tmp_path / "metrics.jsonl"),))
+    rows = read_jsonl(tmp_path / "metrics.jsonl")
+    written = {name for row in rows for name in row}
+    assert written >= PROMISED
+    versions = [row["Sync/PolicyVersion"] for row in rows if "Sync/PolicyVersion" in row]
+    assert versions == [1.0, 2.0, 3.0, 4.0]
+    assert {row["Buffer/SamplesCollected"] for row in rows if "Buffer/SamplesCollected" in row} == {92.0}
+    timings = (tmp_path / "timings.jsonl").read_text()
+    assert "time/steps_per_second" in timings
+    assert "time/memory_mb" in timings
+
+
+def test_the_log_lines_of_document_004(small, caplog):
+    config = small(
+        num_envs=32,
+        batch_size=1024,
+        total_steps=2048,
+        eval_interval=4096,
+        max_episode_steps=30,
+        checkpoint_interval=4096,
+    )
+    with caplog.at_level(logging.INFO, logger="hmasd.trainer"):
+        train(config)
+    assert [record.getMessage() for record in caplog.records] == [
+        "同步更新开始 - 收集了 1024 个样本，策略版本: 0",
+        "同步更新完成 - 策略版本更新到: 1, 已重置样本计数",
+        "训练进度: 1024/2048 (50.0%), 更新次数: 1, Episodes: 32",
+        "同步更新开始 - 收集了 1024 个样本，策略版本: 1",
+        "同步更新完成 - 策略版本更新到: 2, 已重置样本计数",
+        "训练进度: 2048/2048 (100.0%), 更新次数: 2, Episodes: 64",
+    ]
+
+
+@pytest.mark.parametrize("algorithm", ["hmasd", "mappo", "mat"])
+def test_a_run_that_stopped_and_went_on_equals_one_that_did_not(small, tmp_path, algorithm):
+    config = small(algorithm=algorithm, num_minibatches=2)
+    whole = Trainer(config, tmp_path / "whole")
+    with MetricLogger([JsonlSink(tmp_path / "whole.jsonl")]) as metrics:
+        whole.run(metrics)
+    first = Trainer(config, tmp_path / "parts")
+    with MetricLogger([JsonlSink(tmp_path / "parts.jsonl")]) as metrics:
+        stop = _stop_after(first, 2)
+        first.run(metrics, stop)
+    assert first.env_steps == 184
+    second = Trainer.resume(tmp_path / "parts" / "hmasd_sync_enhanced_184.pth", models=tmp_path / "parts")
+    with MetricLogger([JsonlSink(tmp_path / "parts.jsonl", 184)], 184) as metrics:
+        second.run(metrics)
+    assert_same(whole.state_dict(), second.state_dict())
+    assert (tmp_path / "whole.jsonl").read_bytes() == (tmp_path / "parts.jsonl").read_bytes()
+
+
+def _stop_after(trainer, updates):
+    class Stop(StopRequest):
+        @property
+        def requested(self):
+            return trainer.learner.version >= updates
+
+    return Stop()
+
+
+def test_checkpoints_are_named_by_the_marks_they_pass(small, tmp_path):
+    train(small(checkpoint_interval=100), models=tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "hmasd_sync_enhanced_100.pth",
+        "hmasd_sync_enhanced_200.pth",
+        "hmasd_sync_enhanced_300.pth",
+        FINAL_NAME,
+    ]
+    assert Trainer.resume(tmp_path / "hmasd_sync_enhanced_100.pth").env_steps == 184
+
+
+def test_evaluation_is_repeatable_and_leaves_training_alone(small, tmp_path):
+    config = small()
+    trainer = train(config, models=tmp_path)
+    before = flat(trainer.state_dict())
+    again = evaluate(trainer.learner, config, trainer.env_steps)
+    assert again.metrics(config.task) == trainer.last_evaluation.metrics(config.task)
+    assert_same(before, flat(trainer.state_dict()))
+    other = Trainer.resume(tmp_path / FINAL_NAME)
+    result = evaluate(other.learner, other.config, other.env_steps)
+    assert result.metrics(config.task) == again.metrics(config.task)
+    assert len(again.returns) == config.eval_episodes
+    assert set(again.lengths.tolist()) == {9}
+
+
+def test_a_run_goes_on_only_under_its_own_configuration(small, tmp_path):
+    config = small()
+    train(config, models=tmp_path)
+    final = tmp_path / FINAL_NAME
+    longer = Trainer.resume(final, small(total_steps=10_000))
+    assert longer.config.total_steps == 10_000
+    with pytest.raises(ConfigMismatchError, match=r"gamma: 0.99 → 0.5"):
+        Trainer.resume(final, small(gamma=0.5))
+
+
+def test_a_batch_that_environments_cannot_share_is_refused():
+    message = "batch_size=1000 is not a multiple of num_envs=32.*use batch_size=992 or 1024"
+    with pytest.raises(ConfigurationError, match=message):
+        from_mapping(HMASDConfig, {"batch_size": 1000, "num_envs": 32})
+
+
+def test_an_ablation_of_a_baseline_is_refused():
+    with pytest.raises(ConfigurationError, match="leaves out a part of HMASD"):
+        from_mapping(HMASDConfig, {"algorithm": "mappo", "ablation": "no_team"})
+
+
+def test_a_configuration_survives_json(small):
+    config = small(n_agents=None)
+    assert HMASDConfig(**json.loads(json.dumps(to_mapping(config)))) == config
