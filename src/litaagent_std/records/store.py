@@ -1,0 +1,161 @@
+"""Where a tournament's records are kept while they grow.
+
+::
+
+    records/
+      manifest.json            the complete shards; see `manifest`
+      segments/000017.segment  finished worlds whose shard is not complete yet
+      turns/00000.parquet      a shard's file, one folder per table
+
+Every finished world is a segment first. When all worlds of a shard have an outcome, they are written in the
+order of their numbers, the manifest is replaced, and the segments go. A kill at any moment leaves a folder from
+which `RecordStore` goes on: what was finished stays finished, and the shards come out the same, byte by byte,
+in whatever order worlds finished.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from apexrl.runs.atomic import atomic_path, ensure_folder, remove_leftovers, write_bytes
+from apexrl.runs.digest import digest_file, to_plain
+from litaagent_std.records.manifest import MANIFEST_NAME, FileEntry, Manifest, NoRecordsError, Shard
+from litaagent_std.records.schema import TABLES, arrow_schema
+from litaagent_std.records.segment import Segment, read_segment
+
+__all__ = ["SHARD_SIZE", "RecordStore", "segment_path", "segments_in"]
+
+SHARD_SIZE: Final = 100
+"""Worlds per shard: many enough for few files, few enough to appear in time."""
+
+_ZSTD_LEVEL: Final = 6
+_SEGMENTS: Final = "segments"
+_NAME: Final = re.compile(r"^(\d{6,})\.segment$")
+
+
+def segment_path(folder: Path, world: int) -> Path:
+    """Where a world's segment is kept in a folder of records."""
+    return folder / _SEGMENTS / f"{world:06}.segment"
+
+
+def segments_in(folder: Path) -> dict[int, Path]:
+    """The segments in a folder of records, by world."""
+    try:
+        names = sorted(path for path in (folder / _SEGMENTS).iterdir())
+    except FileNotFoundError:
+        return {}
+    return {int(match[1]): path for path in names if (match := _NAME.match(path.name))}
+
+
+class RecordStore:
+    """The writer of a folder of records; one at a time.
+
+    Args:
+        folder: The folder, created if missing.
+        source: What the worlds are made from, in plain values; goes into the manifest.
+        n_worlds: Worlds of the plan.
+        shard_size: Worlds per shard.
+
+    Raises:
+        NoRecordsError: If the folder holds the records of something else.
+    """
+
+    def __init__(self, folder: Path, source: Mapping[str, Any], n_worlds: int, *, shard_size: int = SHARD_SIZE) -> None:
+        self.folder = ensure_folder(folder)
+        plain = to_plain(dict(source))
+        assert isinstance(plain, dict)
+        wanted = Manifest(plain, n_worlds, shard_size)
+        if (folder / MANIFEST_NAME).exists():
+            self.manifest = Manifest.read(folder)
+            if Manifest(self.manifest.source, self.manifest.n_worlds, self.manifest.shard_size) != wanted:
+                raise NoRecordsError(
+                    f"{str(folder)!r} holds the records of another tournament",
+                    "a folder of records belongs to one plan",
+                    "choose another folder",
+                )
+        else:
+            self.manifest = wanted
+            wanted.write(folder)
+        self._clean_up()
+        self._outcomes = set(segments_in(folder))
+        for shard in self.manifest.shards:
+            self._outcomes.update(range(shard.first, shard.stop))
+        for number in range(self.manifest.n_shards):
+            self._complete(number)
+
+    @property
+    def outcomes(self) -> frozenset[int]:
+        """Worlds that are finished or failed for good."""
+        return frozenset(self._outcomes)
+
+    def add(self, world: int, packed: bytes) -> None:
+        """Keep a world's outcome, as `segment.pack_world` or `segment.pack_failure` packed it.
+
+        Raises:
+            ValueError: If the world is not of the plan, or has an outcome.
+            WriteFailedError: If the disk does not take it; what was kept before is untouched.
+        """
+        if not 0 <= world < self.manifest.n_worlds:
+            raise ValueError(f"world {world} is not of the plan, which has {self.manifest.n_worlds} worlds")
+        if world in self._outcomes:
+            raise ValueError(f"world {world} has an outcome; no world is recorded twice")
+        write_bytes(segment_path(self.folder, world), packed)
+        self._outcomes.add(world)
+        self._complete(world // self.manifest.shard_size)
+
+    def _clean_up(self) -> None:
+        """Remove what killed writers left: temporary files, and segments of shards that are complete."""
+        for folder in (self.folder, self.folder / _SEGMENTS, *(self.folder / name for name in TABLES)):
+            remove_leftovers(folder)
+        for shard in self.manifest.shards:
+            self._remove_segments(shard.first, shard.stop)
+
+    def _complete(self, number: int) -> None:
+        """Gather a shard if all its worlds have an outcome and it is not there yet."""
+        first, stop = self.manifest.bounds(number)
+        done = any(shard.number == number for shard in self.manifest.shards)
+        if done or any(world not in self._outcomes for world in range(first, stop)):
+            return
+        worlds = [read_segment(segment_path(self.folder, world)) for world in range(first, stop)]
+        failed = {one.world: one.failure for one in worlds if one.failure is not None}
+        files = {name: self._write_shard(name, number, worlds) for name in TABLES}
+        self.manifest = self.manifest.with_shard(Shard(number, first, stop, files, failed))
+        self.manifest.write(self.folder)
+        self._remove_segments(first, stop)
+
+    def _write_shard(self, name: str, number: int, worlds: list[Segment]) -> FileEntry:
+        schema = arrow_schema(name)
+        tables = [one.tables[name] for one in worlds if one.tables is not None]
+        relative = f"{name}/{number:05}.parquet"
+        target = self.folder / relative
+        # Repeated values are text and small whole numbers; measured values hardly repeat.
+        repeated = [f.name for f in schema if f.name != "turn" and not pa.types.is_floating(f.type)]
+        with (
+            atomic_path(target) as temporary,
+            pq.ParquetWriter(
+                temporary,
+                schema,
+                compression="zstd",
+                compression_level=_ZSTD_LEVEL,
+                version="2.6",
+                data_page_version="2.0",
+                use_dictionary=[*repeated, "relative_time"] if name == "turns" else repeated,
+            ) as writer,
+        ):
+            for group in tables if TABLES[name].grouped else [pa.concat_tables([schema.empty_table(), *tables])]:
+                writer.write_table(group.combine_chunks(), row_group_size=max(1, group.num_rows))
+        rows = sum(table.num_rows for table in tables)
+        return FileEntry(relative, rows, target.stat().st_size, digest_file(target))
+
+    def _remove_segments(self, first: int, stop: int) -> None:
+        for world in range(first, stop):
+            segment_path(self.folder, world).unlink(missing_ok=True)
+        folder = self.folder / _SEGMENTS
+        if self.manifest.complete and folder.exists() and not any(folder.iterdir()):
+            folder.rmdir()
