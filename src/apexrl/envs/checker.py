@@ -269,13 +269,17 @@ def _endings(env: AnyEnv, trace: Trace, seed: int) -> Iterator[Problem]:
 
 
 def _observations_move(env: AnyEnv, trace: Trace, seed: int) -> Iterator[Problem]:
-    stacked = torch.stack(trace.obs)
-    still = (stacked == stacked[0]).reshape(len(stacked), env.num_envs, -1).all(-1).all(0)
-    if bool(still.all()):
-        yield _error("constant_observations", f"no observation changed in {len(trace.dones)} steps.")
-    elif bool(still.any()):
-        rows = torch.nonzero(still).flatten().tolist()
-        yield _error("constant_observations", f"the observations of environments {rows} never changed.")
+    yield from _moves(env, "observation", trace.obs)
+    if isinstance(env, MultiAgentVecEnv):
+        yield from _moves(env, "state", [extras["state"] for extras in trace.extras])
+
+
+def _moves(env: AnyEnv, name: str, seen: list[Tensor]) -> Iterator[Problem]:
+    stacked = torch.stack(seen).reshape(len(seen), env.num_envs, -1)
+    still = (stacked == stacked[0]).all(-1).all(0)
+    if bool(still.any()):
+        rows = "any environment" if bool(still.all()) else f"environments {torch.nonzero(still).flatten().tolist()}"
+        yield _error(f"constant_{name}s", f"the {name} of {rows} never changed in {len(seen) - 1} steps.")
 
 
 def _seeding(env: AnyEnv, trace: Trace, seed: int) -> Iterator[Problem]:

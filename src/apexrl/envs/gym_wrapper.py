@@ -12,6 +12,7 @@ and ``reward_components`` (a dict of floats) become the extras of the same name,
 floats) is averaged over the environments that gave it.
 """
 
+import copy
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, Self, cast
@@ -219,6 +220,16 @@ class _GymVectorAdapter(VecEnv):
                 "env_fns "
                 "with backend='async' instead of from_vector_env."
             ) from error
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        if isinstance(self.vector_env, AsyncVectorEnv):
+            # A half-made copy would close the original's pipes.
+            raise TypeError("environments in worker processes cannot be copied; make a second one")
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        for name, value in vars(self).items():
+            setattr(twin, name, copy.deepcopy(value, memo))
+        return twin
 
     def close(self) -> None:
         """Close all environments and worker processes."""

@@ -20,7 +20,7 @@ from math import prod
 from typing import Any, ClassVar, Unpack
 
 import torch
-from gymnasium.spaces import Space
+from gymnasium.spaces import Box, Space
 from torch import Tensor, nn
 
 from apexrl.models.distributions import Distribution
@@ -45,14 +45,28 @@ class Policy(nn.Module):
         observation_space: Space of one observation.
         action_space: Space of one action.
         **head_options: Keyword arguments of `apexrl.models.heads.GaussianHead` for Box actions.
+
+    Raises:
+        TypeError: If the class is for the other kind of actions.
     """
 
     is_recurrent: ClassVar[bool]
+    wants_discrete: ClassVar[bool | None] = None
+    """Which actions the class is for: discrete (True), Box (False), or both."""
+    counterpart: ClassVar[str] = ""
+    """The class for the other kind of actions, named in the error."""
 
     def __init__(
         self, observation_space: Space[Any], action_space: Space[Any], **head_options: Unpack[GaussianOptions]
     ) -> None:
         super().__init__()
+        is_discrete = not isinstance(action_space, Box)
+        if self.wants_discrete is not None and self.wants_discrete != is_discrete:
+            raise TypeError(
+                f"{type(self).__name__} is for {'discrete' if self.wants_discrete else 'continuous (Box)'} "
+                f"actions, "
+                f"got {action_space}. Use {self.counterpart}."
+            )
         self.observation_space = observation_space
         self.action_space = action_space
         self.obs_dim = flat_dim(observation_space)

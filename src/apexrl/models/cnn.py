@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Unpack
 
-from gymnasium.spaces import Box, Space
+from gymnasium.spaces import Space
 from torch import Tensor, nn
 
 from apexrl.models.base import Actor, Critic
@@ -122,28 +122,8 @@ class CNNActor(_CNNPolicy):
         TypeError: If the action space is discrete.
     """
 
-    def __init__(
-        self,
-        observation_space: Space[Any],
-        action_space: Space[Any],
-        *,
-        conv_layers: Sequence[ConvLayer] = NATURE_CNN,
-        hidden_dims: Sequence[int] = (512,),
-        activation: str | type[nn.Module] = "relu",
-        channels_last: bool | None = None,
-        **head_options: Unpack[GaussianOptions],
-    ) -> None:
-        if not isinstance(action_space, Box):
-            raise TypeError(f"CNNActor is for Box actions, got {action_space}. Use CNNDiscreteActor.")
-        super().__init__(
-            observation_space,
-            action_space,
-            conv_layers=conv_layers,
-            hidden_dims=hidden_dims,
-            activation=activation,
-            channels_last=channels_last,
-            **head_options,
-        )
+    wants_discrete = False
+    counterpart = "CNNDiscreteActor"
 
 
 class CNNDiscreteActor(_CNNPolicy):
@@ -153,26 +133,8 @@ class CNNDiscreteActor(_CNNPolicy):
         TypeError: If the action space is continuous.
     """
 
-    def __init__(
-        self,
-        observation_space: Space[Any],
-        action_space: Space[Any],
-        *,
-        conv_layers: Sequence[ConvLayer] = NATURE_CNN,
-        hidden_dims: Sequence[int] = (512,),
-        activation: str | type[nn.Module] = "relu",
-        channels_last: bool | None = None,
-    ) -> None:
-        if isinstance(action_space, Box):
-            raise TypeError(f"CNNDiscreteActor is for discrete actions, got {action_space}. Use CNNActor.")
-        super().__init__(
-            observation_space,
-            action_space,
-            conv_layers=conv_layers,
-            hidden_dims=hidden_dims,
-            activation=activation,
-            channels_last=channels_last,
-        )
+    wants_discrete = True
+    counterpart = "CNNActor"
 
 
 class CNNCritic(Critic):

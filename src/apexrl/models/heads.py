@@ -180,7 +180,11 @@ def make_action_head(action_space: Space[Any], **gaussian_options: Unpack[Gaussi
     if isinstance(action_space, Box):
         return GaussianHead(action_space, **gaussian_options)
     if gaussian_options:
-        raise TypeError(f"{sorted(gaussian_options)} apply to Box action spaces only, got {action_space}.")
+        raise TypeError(
+            f"Unexpected options {sorted(gaussian_options)} for {action_space}: those of a Gaussian apply "
+            f"to Box "
+            "action spaces only, and there are no others."
+        )
     if isinstance(action_space, Discrete | MultiDiscrete) and np.any(action_space.start != 0):
         raise ValueError(
             f"Actors number actions from 0, but {action_space} starts elsewhere. GymVecEnv shifts actions "

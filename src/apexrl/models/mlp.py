@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Unpack
 
-from gymnasium.spaces import Box, Space
+from gymnasium.spaces import Space
 from torch import Tensor, nn
 
 from apexrl.models.base import Actor, Critic, flatten_batch
@@ -122,40 +122,15 @@ class MLPActor(_MLPPolicy):
         hidden_dims: Width of each hidden layer.
         activation: Name or class.
         layer_norm: Normalise hidden layers.
-        log_std_init: Initial log σ.
-        state_dependent_std: Let the network give σ.
-        squash: Keep actions inside the bounds by tanh.
+        **head_options: `log_std_init`, `state_dependent_std`, `squash`, `log_std_range`; see
+            `apexrl.models.heads.GaussianHead`.
 
     Raises:
         TypeError: If the action space is discrete.
     """
 
-    def __init__(
-        self,
-        observation_space: Space[Any],
-        action_space: Space[Any],
-        *,
-        hidden_dims: Sequence[int] = (64, 64),
-        activation: str | type[nn.Module] = "tanh",
-        layer_norm: bool = False,
-        log_std_init: float = 0.0,
-        state_dependent_std: bool = False,
-        squash: bool = False,
-    ) -> None:
-        if not isinstance(action_space, Box):
-            raise TypeError(
-                f"MLPActor is for continuous (Box) actions, got {action_space}. Use MLPDiscreteActor for discrete ones."
-            )
-        super().__init__(
-            observation_space,
-            action_space,
-            hidden_dims=hidden_dims,
-            activation=activation,
-            layer_norm=layer_norm,
-            log_std_init=log_std_init,
-            state_dependent_std=state_dependent_std,
-            squash=squash,
-        )
+    wants_discrete = False
+    counterpart = "MLPDiscreteActor"
 
 
 class MLPDiscreteActor(_MLPPolicy):
@@ -172,24 +147,8 @@ class MLPDiscreteActor(_MLPPolicy):
         TypeError: If the action space is continuous.
     """
 
-    def __init__(
-        self,
-        observation_space: Space[Any],
-        action_space: Space[Any],
-        *,
-        hidden_dims: Sequence[int] = (64, 64),
-        activation: str | type[nn.Module] = "tanh",
-        layer_norm: bool = False,
-    ) -> None:
-        if isinstance(action_space, Box):
-            raise TypeError(f"MLPDiscreteActor is for discrete actions, got {action_space}. Use MLPActor for Box.")
-        super().__init__(
-            observation_space,
-            action_space,
-            hidden_dims=hidden_dims,
-            activation=activation,
-            layer_norm=layer_norm,
-        )
+    wants_discrete = True
+    counterpart = "MLPActor"
 
 
 class MLPCritic(Critic):

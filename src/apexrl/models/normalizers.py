@@ -1,8 +1,8 @@
 """Running statistics of observations and values.
 
 They are modules, so their buffers travel with checkpoints and snapshots. Statistics change only in `update`,
-which the learner calls once per iteration at the barrier; `forward` and `normalize` never do. So all samples of
-an iteration are normalised alike, wherever they were collected.
+which the learner calls once per iteration at the barrier; `forward` and `normalize` never do. So all samples
+of an iteration are normalised alike, wherever they were collected.
 """
 
 import math

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any, Unpack
 
 import torch
-from gymnasium.spaces import Box, Space
+from gymnasium.spaces import Space
 from torch import Tensor, nn
 
 from apexrl.models.base import RecurrentActor, RecurrentCritic, flatten_batch
@@ -121,32 +121,8 @@ class GRUActor(_GRUPolicy):
         TypeError: If the action space is discrete.
     """
 
-    def __init__(
-        self,
-        observation_space: Space[Any],
-        action_space: Space[Any],
-        *,
-        hidden_dims: Sequence[int] = (64,),
-        rnn_hidden_dim: int = 64,
-        rnn_num_layers: int = 1,
-        head_dims: Sequence[int] = (),
-        activation: str | type[nn.Module] = "tanh",
-        layer_norm: bool = False,
-        **head_options: Unpack[GaussianOptions],
-    ) -> None:
-        if not isinstance(action_space, Box):
-            raise TypeError(f"GRUActor is for Box actions, got {action_space}. Use GRUDiscreteActor.")
-        super().__init__(
-            observation_space,
-            action_space,
-            hidden_dims=hidden_dims,
-            rnn_hidden_dim=rnn_hidden_dim,
-            rnn_num_layers=rnn_num_layers,
-            head_dims=head_dims,
-            activation=activation,
-            layer_norm=layer_norm,
-            **head_options,
-        )
+    wants_discrete = False
+    counterpart = "GRUDiscreteActor"
 
 
 class GRUDiscreteActor(_GRUPolicy):
@@ -156,30 +132,8 @@ class GRUDiscreteActor(_GRUPolicy):
         TypeError: If the action space is continuous.
     """
 
-    def __init__(
-        self,
-        observation_space: Space[Any],
-        action_space: Space[Any],
-        *,
-        hidden_dims: Sequence[int] = (64,),
-        rnn_hidden_dim: int = 64,
-        rnn_num_layers: int = 1,
-        head_dims: Sequence[int] = (),
-        activation: str | type[nn.Module] = "tanh",
-        layer_norm: bool = False,
-    ) -> None:
-        if isinstance(action_space, Box):
-            raise TypeError(f"GRUDiscreteActor is for discrete actions, got {action_space}. Use GRUActor.")
-        super().__init__(
-            observation_space,
-            action_space,
-            hidden_dims=hidden_dims,
-            rnn_hidden_dim=rnn_hidden_dim,
-            rnn_num_layers=rnn_num_layers,
-            head_dims=head_dims,
-            activation=activation,
-            layer_norm=layer_norm,
-        )
+    wants_discrete = True
+    counterpart = "GRUActor"
 
 
 class GRUCritic(RecurrentCritic):

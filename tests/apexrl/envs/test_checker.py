@@ -175,6 +175,21 @@ def test_constant_observations_of_one_row_are_found(walk_env):
     assert any("environments [1] never changed" in problem.message for problem in report.errors)
 
 
+def test_a_global_state_of_zeros_is_found():
+    fns = [partial(simple_spread_v3.parallel_env, max_cycles=8)] * 2
+    env = PettingZooVecEnv(fns, state_fn=lambda env: np.zeros(3))
+    assert findings(env, num_steps=20) == {"constant_states"}
+
+
+def test_multi_agent_actions_that_never_arrive_are_found():
+    class Deaf(PettingZooVecEnv):
+        def step(self, actions):
+            return super().step(torch.zeros_like(actions))
+
+    fns = [partial(simple_spread_v3.parallel_env, max_cycles=8)] * 2
+    assert findings(Deaf(fns), num_steps=20) == {"ignored_actions"}
+
+
 def test_a_missing_final_observation_is_found(walk_env):
     class Broken(walk_env):
         def step(self, actions):

@@ -1,3 +1,4 @@
+import copy
 from functools import partial
 
 import gymnasium as gym
@@ -257,6 +258,20 @@ def test_async_gives_what_sync_gives(counter, roll):
     assert isinstance(parallel.vector_env, AsyncVectorEnv)
     assert torch.equal(sync.reset(seed=1)[0], parallel.reset(seed=1)[0])
     assert all(torch.equal(a, b) for a, b in zip(roll(sync, 20, 0), roll(parallel, 20, 0), strict=True))
+    parallel.close()
+
+
+def test_a_copy_is_independent_and_workers_refuse_to_be_copied(roll):
+    env = GymVecEnv(cartpoles())
+    env.reset(seed=0)
+    twin = copy.deepcopy(env)
+    first = roll(twin, 40, 0)
+    assert all(torch.equal(a, b) for a, b in zip(first, roll(env, 40, 0), strict=True))
+    parallel = GymVecEnv(cartpoles(1), backend="async")
+    parallel.reset(seed=0)
+    with pytest.raises(TypeError, match="cannot be copied"):
+        copy.deepcopy(parallel)
+    parallel.step(torch.zeros(1, dtype=torch.long))  # the original is unharmed
     parallel.close()
 
 
