@@ -39,7 +39,7 @@ class LeanAWI(OneShotAWI):  # type: ignore[misc]
     all_suppliers: list[list[str]] = []  # noqa: RUF012 - shadows a property; set on instances
     all_consumers: list[list[str]] = []  # noqa: RUF012 - shadows a property; set on instances
     production_capacities: list[int] = []  # noqa: RUF012 - shadows a property; set on instances
-    catalog_prices: np.ndarray | None = None  # type: ignore[type-arg]
+    catalog_prices: np.ndarray | None = None
     price_multiplier = 0.0
     penalties_scale = "trading"
     is_exogenous_forced = True
@@ -65,11 +65,13 @@ class LeanAWI(OneShotAWI):  # type: ignore[misc]
     current_disposal_cost = 0.0
     current_storage_cost = 0.0
     current_shortfall_penalty = 0.0
-    trading_prices: np.ndarray | None = None  # type: ignore[type-arg]
+    trading_prices: np.ndarray | None = None
     exogenous_contract_summary: list[tuple[float, float]] = []  # noqa: RUF012 - shadows a property
     current_input_issues: list[Any] = []  # noqa: RUF012 - shadows a property; set on instances
     current_output_issues: list[Any] = []  # noqa: RUF012 - shadows a property; set on instances
     current_negotiation_details: dict[str, dict[str, Any]] = {}  # noqa: RUF012 - shadows a property
+    _stock = 0
+    """Exogenous input and inventory minus exogenous output, today."""
 
     def __init__(self, world: FastWorld, adapter: Any, profile: OneShotProfile) -> None:  # noqa: ANN401
         self._world = world
@@ -215,12 +217,7 @@ class LeanAWI(OneShotAWI):  # type: ignore[misc]
 
     def _surplus(self) -> int:
         today = self.current_step
-        surplus = (
-            self.current_exogenous_input_quantity
-            + self.current_inventory_input
-            - self.current_exogenous_output_quantity
-            - self.current_inventory_output
-        )
+        surplus = self._stock
         book = self._future_supplies.get(today)
         if book:
             surplus += sum(book.values())

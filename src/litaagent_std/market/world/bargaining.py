@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from negmas.negotiators.common import NegotiatorEntry
@@ -10,6 +10,7 @@ from scml.oneshot.common import NegotiationDetails
 
 from litaagent_std.market.world.contracts import ContractBook, Deal, annotation_of, write_contract
 from litaagent_std.market.world.events import ContractSigned, EventHub, NegotiationEnd, NegotiationRef
+from litaagent_std.market.world.external import Decision, DecisionNeeded, Reply
 from litaagent_std.market.world.negotiation import Negotiation, Side
 from litaagent_std.market.world.seats import Seat
 from litaagent_std.market.world.standins import make_negotiator
@@ -98,17 +99,26 @@ class Bargaining:
                 negotiator = make_negotiator(partner.id, caller.agent, caller.adapter)
                 caller.agent._negotiators[partner.id] = NegotiatorEntry(negotiator, None)
 
-    def run(self, negotiations: list[Negotiation]) -> None:
-        """Runs the negotiations to their ends, one pass of each at a time."""
+    def play(self, negotiations: list[Negotiation]) -> Generator[Decision, Reply, None]:
+        """Runs the negotiations to their ends, one pass of each at a time.
+
+        Yields:
+            The decisions of seats that are driven from outside; each expects its reply to be sent.
+        """
         running = negotiations
         while running:
             still = []
             for negotiation in running:
-                try:
-                    goes_on = negotiation.step()
-                except Exception:  # agents raise anything; reported where it was raised
-                    negotiation.abort()
-                    goes_on = False
+                goes_on = False
+                while True:
+                    try:
+                        goes_on = negotiation.step()
+                    except DecisionNeeded as needed:
+                        needed.agent.give((yield needed.decision))
+                        continue
+                    except Exception:  # agents raise anything; it was reported where it was raised
+                        negotiation.abort()
+                    break
                 if goes_on:
                     still.append(negotiation)
                 else:

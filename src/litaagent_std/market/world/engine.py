@@ -6,7 +6,7 @@ their day, negotiations run, contracts are executed, agents end their day, and o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from litaagent_std.market.world.events import (
     WorldEnd,
     WorldStart,
 )
+from litaagent_std.market.world.external import Decision, Reply
 from litaagent_std.market.world.ledger import Ledger
 from litaagent_std.market.world.prices import price_band
 from litaagent_std.market.world.reports import make_board
@@ -108,19 +109,45 @@ class FastWorld:
         return self.outcome()
 
     def step_day(self) -> bool:
-        """Runs one day and tells whether there are days left."""
+        """Runs one day and tells whether there are days left.
+
+        Raises:
+            RuntimeError: If a seat is driven from outside.
+        """
+        for decision in self.play_day():
+            raise RuntimeError(
+                f"{decision.agent} is driven from outside and has to decide {decision.kind}; "
+                "run the world with play() and send the reply"
+            )
+        return self.current_step < self.n_steps
+
+    def play(self) -> Generator[Decision, Reply, None]:
+        """Runs all remaining days; yields the decisions of seats driven from outside, expects the replies."""
+        while self.current_step < self.n_steps:
+            yield from self.play_day()
+
+    def play_day(self) -> Generator[Decision, Reply, None]:
+        """Runs one day; yields the decisions of seats driven from outside, expects the replies."""
         if self.current_step >= self.n_steps:
-            return False
-        previous = switch(self._streams.world)
+            return
+        outside = switch(self._streams.world)
         try:
             if self.current_step == 0:
                 self._start_world()
             if self._open_day():
-                self._bargaining.run(self._negotiations)
+                negotiating = self._bargaining.play(self._negotiations)
+                decision = next(negotiating, None)
+                while decision is not None:
+                    inside = switch(outside)
+                    reply = yield decision
+                    outside = switch(inside)
+                    try:
+                        decision = negotiating.send(reply)
+                    except StopIteration:
+                        decision = None
             self._close_day()
         finally:
-            switch(previous)
-        return self.current_step < self.n_steps
+            switch(outside)
 
     def _start_world(self) -> None:
         if self.hub.world_start is not None:
@@ -205,6 +232,7 @@ class FastWorld:
         awi.current_exogenous_output_quantity, awi.current_exogenous_output_price = qout, pout
         awi.current_balance = seat.balance
         awi.current_inventory_input = seat.inventory
+        awi._stock = qin + seat.inventory - qout
         awi.current_disposal_cost = self._costs.disposal_cost[index, day]
         awi.current_storage_cost = self._costs.storage_cost[index, day]
         awi.current_shortfall_penalty = self._costs.shortfall_penalty[index, day]
@@ -232,7 +260,7 @@ class FastWorld:
         for contract in self._exogenous.get(day, ()):
             quantities[contract.product] += contract.quantity
             bills[contract.product] += contract.quantity * contract.unit_price
-        summary = list(zip(quantities, bills, strict=True))
+        summary: list[tuple[float, float]] = list(zip(quantities, bills, strict=True))
         data = self.bulletin_board.data
         data["trading_prices"][str(day)] = np.array([market.price for market in self._ledger.markets])
         data["exogenous_contracts_summary"][str(day)] = summary

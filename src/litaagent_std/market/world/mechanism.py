@@ -110,7 +110,8 @@ class MechanismView:
 
     def discrete_outcomes(self, max_cardinality: float = float("inf")) -> Iterable[Offer]:
         """Enumerates all outcomes."""
-        return self.topic.outcome_space.enumerate_or_sample(max_cardinality=max_cardinality)
+        outcomes: Iterable[Offer] = self.topic.outcome_space.enumerate_or_sample(max_cardinality=max_cardinality)
+        return outcomes
 
     def log(self, nid: str, data: dict[str, Any], level: str) -> None:
         """Drops a negotiator's log entry."""

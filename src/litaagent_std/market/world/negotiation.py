@@ -14,6 +14,7 @@ from negmas.outcomes.outcome_ops import cast_value_types, outcome_types_are_ok
 from negmas.sao import ResponseType
 
 from litaagent_std.market.world.clock import SECONDS_PER_ROUND
+from litaagent_std.market.world.external import DecisionNeeded
 from litaagent_std.market.world.mechanism import MechanismView
 from litaagent_std.market.world.standins import LeanNegotiator, LeanNMI, LeanState, fresh_state, make_nmi, snapshot
 from litaagent_std.market.world.turns import Turn, plain_offer, repeat_turn
@@ -71,20 +72,23 @@ class Negotiation(MechanismView):
 
     __slots__ = (
         "annotation",
+        "bounds",
         "chatty",
         "frozen",
-        "hub",
         "id",
         "last",
         "max_waits",
         "n_rounds",
         "n_waits",
         "nmi",
+        "pending",
         "proposer",
         "ref",
         "report",
         "sides",
         "state",
+        "tell_offer",
+        "tell_response",
         "topic",
         "trace_",
     )
@@ -105,14 +109,17 @@ class Negotiation(MechanismView):
         self.sides = (caller, partner)
         self.annotation = annotation
         self.max_waits = max_waits
-        self.hub = hub
+        self.tell_response = hub.response
+        self.tell_offer = hub.offer
         self.report = report
+        self.bounds = topic.bounds
         self.n_rounds = topic.n_rounds
         self.id = f"{ref.day}:{ref.caller}-{ref.partner}"
         self.state = fresh_state()
         self.last = -1
         self.proposer = -1
         self.frozen: tuple[int, ...] | None = None
+        self.pending: tuple[int, ...] | None = None
         self.n_waits = 0
         self.trace_: list[tuple[int, str, Any]] = []
         self.chatty = bool(caller.seat.callbacks or partner.seat.callbacks)
@@ -125,21 +132,12 @@ class Negotiation(MechanismView):
         """Runs one pass and tells whether the negotiation goes on.
 
         Raises:
+            DecisionNeeded: If a side is driven from outside and has not decided; call again when it has.
             Exception: What an agent raised after all repetitions.
         """
         state = self.state
-        if state.step >= self.n_rounds:
-            state.running = state.broken = False
-            state.timedout = True
+        if self.pending is None and not self._begin(state):
             return False
-        if not state.running:
-            state.running = state.started = True
-            state.relative_time = self.topic.relative_times[0]
-            if self.chatty:
-                self._tell_sides("on_negotiation_start")
-        if self.chatty and not state.waiting:
-            self._tell_sides("on_round_start")
-        state.waiting = False
         try:
             self._pass(state)
         except TypeError:  # negmas runs the pass again, from the next side on
@@ -152,7 +150,23 @@ class Negotiation(MechanismView):
             step = state.step = state.step + 1
             state.time = step * SECONDS_PER_ROUND
             state.relative_time = self.topic.relative_times[step]
-        return state.running
+        return bool(state.running)
+
+    def _begin(self, state: LeanState) -> bool:
+        """Begins a pass, unless all rounds are over."""
+        if state.step >= self.n_rounds:
+            state.running = state.broken = False
+            state.timedout = True
+            return False
+        if not state.running:
+            state.running = state.started = True
+            state.relative_time = self.topic.relative_times[0]
+            if self.chatty:
+                self._tell_sides("on_negotiation_start")
+        if self.chatty and not state.waiting:
+            self._tell_sides("on_round_start")
+        state.waiting = False
+        return True
 
     def abort(self) -> None:
         """Ends the negotiation after an exception that nobody caught."""
@@ -165,33 +179,44 @@ class Negotiation(MechanismView):
         state.step += 1
 
     def _pass(self, state: LeanState) -> None:
-        order = self.frozen
+        order = self.pending or self.frozen
+        self.pending = None
         if order is None:
             state.new_offers = []
             state.new_data = []
             order = _BOTH[self.last]
         sides = self.sides
+        q_low, q_high, d_low, d_high, p_low, p_high = self.bounds
         for index in order:
             self.last = index
             side = sides[index]
             if index == self.proposer:
                 state.n_acceptances = 0
-            seat = side.seat
             try:
-                response, offer = seat.turn(side, state)
+                response, offer = side.seat.turn(side, state)
+            except DecisionNeeded:
+                self.pending = order[order.index(index) :]
+                raise
             except Exception as error:  # an agent may raise anything
                 response, offer = self._repeat(side, state, error)
-            if response is _REJECT:
-                # the common case: a legal counter-offer
-                if type(offer) is tuple and self.topic.holds(offer):
-                    if self.n_waits or self.frozen:
-                        self.n_waits = 0
-                        self.frozen = None
-                    self._put(state, side, index, offer, None)
-                    continue
-            elif response is _WAIT:
+            if response is _WAIT:
                 self._wait(state, index)
                 return
+            if response is _REJECT and type(offer) is tuple and len(offer) == 3:
+                # the common case, a legal counter-offer, without negmas' general check
+                quantity, day, price = offer
+                if (
+                    type(quantity) is int
+                    and type(day) is int
+                    and type(price) is int
+                    and q_low <= quantity <= q_high
+                    and d_low <= day <= d_high
+                    and p_low <= price <= p_high
+                ):
+                    self.n_waits = 0
+                    self.frozen = None
+                    self._put(state, side, index, offer, None)
+                    continue
             if self._rare(state, side, index, response, offer):
                 return
 
@@ -203,31 +228,28 @@ class Negotiation(MechanismView):
             raise
 
     def _put(self, state: LeanState, side: Side, index: int, offer: Any, data: Any) -> None:  # noqa: ANN401
-        """Puts an offer on the table."""
-        hub, pid = self.hub, side.pid
+        """Puts an offer on the table, or takes the offer off it when there is only a message."""
+        pid = side.pid
         if state.current_offer is not None:
-            if hub.response is not None:
-                hub.response(self.ref, state.step, side.seat.id, 1)
+            if self.tell_response is not None:
+                self.tell_response(self.ref, state.step, side.seat.id, 1)
             if self.chatty:
                 self._tell_partner(index, "on_partner_response", _REJECT)
+        state.n_acceptances = 0
         if offer is not None:
             state.n_acceptances = 1
-            if hub.offer is not None:
-                hub.offer(self.ref, state.step, side.seat.id, offer)
+            if self.tell_offer is not None:
+                self.tell_offer(self.ref, state.step, side.seat.id, offer)
             if self.chatty:
                 self._tell_partner(index, "on_partner_proposal", offer)
-        else:
-            state.n_acceptances = 0
         state.current_offer = offer
         state.current_data = data
         self.proposer = index
         state.current_proposer = state.last_negotiator = pid
-        state.new_offers.append((pid, offer))
+        new_offers = state.new_offers
+        new_offers.append((pid, offer))
         state.new_data.append((pid, data))
-        if len(state.new_offers) == 1:
-            state.new_offerer_agents = [side.seat.id]
-        else:
-            state.new_offerer_agents = [*state.new_offerer_agents, side.seat.id]
+        state.new_offerer_agents = [side.seat.id] if len(new_offers) == 1 else [*state.new_offerer_agents, side.seat.id]
         self.trace_.append((state.step, pid, offer))
 
     def _wait(self, state: LeanState, index: int) -> None:
@@ -258,8 +280,8 @@ class Negotiation(MechanismView):
             self._put(state, side, index, offer, data)
             return False
         if state.current_offer is not None:
-            if self.hub.response is not None and isinstance(response, ResponseType):
-                self.hub.response(self.ref, state.step, side.seat.id, int(response))
+            if self.tell_response is not None and isinstance(response, ResponseType):
+                self.tell_response(self.ref, state.step, side.seat.id, int(response))
             self._tell_partner(index, "on_partner_response", response)
         return self._conclude(state, side, response)
 

@@ -55,19 +55,6 @@ class Topic:
             "step_time_limit": NO_LIMIT,
         }
 
-    def holds(self, offer: tuple[Any, ...]) -> bool:
-        """Tells whether an offer consists of three plain integers within the ranges.
-
-        False is no verdict: values of other types need negmas' own check.
-        """
-        if len(offer) != 3:  # quantity, day, unit price
-            return False
-        quantity, day, price = offer
-        if type(quantity) is not int or type(day) is not int or type(price) is not int:
-            return False
-        q_low, q_high, d_low, d_high, p_low, p_high = self.bounds
-        return q_low <= quantity <= q_high and d_low <= day <= d_high and p_low <= price <= p_high
-
 
 def relative_times(n_rounds: int) -> tuple[float, ...]:
     """Returns the relative time after 0, 1, …, n_rounds + 1 rounds."""

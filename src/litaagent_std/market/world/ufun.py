@@ -86,7 +86,7 @@ class LeanUFun(OneShotUFun):  # type: ignore[misc]
             outputs = [partner in consumers for partner in offers]
             offers = offers.values()
         elif outputs is None:
-            offers = list(offers)
+            offers = tuple(offers)  # type: ignore[arg-type]  # a mapping went the other way
             outputs = [self._only_output()] * len(offers)
         today = self.current_step
         bought: list[Line] = []
@@ -139,8 +139,11 @@ class LeanUFun(OneShotUFun):  # type: ignore[misc]
         n_out = self.n_output_negs if n_output_negs is None else n_output_negs
         in_price = self.input_prange[0] if best else self.input_prange[1]
         out_price = self.output_prange[1] if best else self.output_prange[0]
-        key = (best, n_in, n_out, secured_input_quantity, secured_input_unit_price)
-        key += (secured_output_quantity, secured_output_unit_price)
+        key = (
+            (best, n_in, n_out),
+            (secured_input_quantity, secured_input_unit_price),
+            (secured_output_quantity, secured_output_unit_price),
+        )
         cache: dict[Any, UFunLimit] = self.__dict__.setdefault("_limits", {})
         found = cache.get(key)
         if found is None:
