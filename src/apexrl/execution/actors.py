@@ -94,7 +94,7 @@ class ActorHandle:
 
     def call(self, method: str, *args: object, **kwargs: object) -> Any:  # noqa: ANN401 - a method returns anything
         """Call a method of this actor and wait for its value."""
-        return self.group._invoke(method, {self.key: encode((args, kwargs))})[self.key]
+        return self.group._invoke(method, {self.key: encode((args, kwargs), f"the arguments of {method}()")})[self.key]
 
 
 class ActorGroup:
@@ -137,7 +137,7 @@ class ActorGroup:
 
     def call(self, method: str, *args: object, **kwargs: object) -> list[Any]:
         """Call a method of every actor with the same arguments; the values come in the order of the keys."""
-        arguments = encode((args, kwargs))
+        arguments = encode((args, kwargs), f"the arguments of {method}()")
         values = self._invoke(method, dict.fromkeys(self.keys, arguments))
         return [values[key] for key in self.keys]
 
@@ -159,7 +159,8 @@ class ActorGroup:
         for key in arguments:
             self[key]
         ordered = sorted(arguments, key=self._place.__getitem__)
-        return self._invoke(method, {key: encode((arguments[key], kwargs)) for key in ordered})
+        what = f"the arguments of {method}()"
+        return self._invoke(method, {key: encode((arguments[key], kwargs), what) for key in ordered})
 
     def rebuild(self) -> list[Hashable]:
         """Make the lost actors anew, as the factory does; their state is the factory's.

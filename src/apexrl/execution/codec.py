@@ -58,6 +58,11 @@ class MainModule:
         sys.modules["__main__"] = sys.modules[MAIN_IN_WORKER] = module
 
 
+@functools.cache
+def _load_once(main: MainModule) -> None:
+    main.load()
+
+
 class _WorkerUnpickler(pickle.Unpickler):
     """Loads the parent's main module when, and only when, something in it is asked for."""
 
@@ -67,15 +72,25 @@ class _WorkerUnpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - a pickle may name anything
         if module in ("__main__", MAIN_IN_WORKER):
-            if MAIN_IN_WORKER not in sys.modules:
-                self._main.load()
+            _load_once(self._main)
             module = MAIN_IN_WORKER
         return super().find_class(module, name)
 
 
-def encode(value: object) -> bytes:
-    """Pickle a value for the other side."""
-    return pickle.dumps(value, PROTOCOL)
+def encode(value: object, what: str) -> bytes:
+    """Pickle a value for the other side.
+
+    Args:
+        value: The value.
+        what: What it is, for the message.
+
+    Raises:
+        TypeError: If it can't be pickled.
+    """
+    try:
+        return pickle.dumps(value, PROTOCOL)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise TypeError(f"{what} can't be pickled, so it can't pass between processes: {error}") from error
 
 
 def decode(payload: bytes | memoryview, main: MainModule | None = None) -> Any:  # noqa: ANN401 - what was encoded
@@ -105,7 +120,7 @@ def require_portable(function: Callable[..., Any]) -> None:
     while isinstance(function, functools.partial):
         function = function.func
     if not isinstance(function, FunctionType | type):
-        _require_picklable(function)
+        encode(function, f"the function {function!r}")
         return
     module, name = function.__module__, function.__qualname__
     reason = ""
@@ -123,16 +138,6 @@ def require_portable(function: Callable[..., Any]) -> None:
             "workers import functions by name, so define it with `def` at the top level of a module "
             "and pass what varies as arguments (or with functools.partial)"
         )
-
-
-def _require_picklable(function: Callable[..., Any]) -> None:
-    try:
-        encode(function)
-    except (pickle.PicklingError, TypeError, AttributeError) as error:
-        raise TypeError(
-            f"{function!r} can't be sent to a worker because it can't be pickled ({error}); "
-            "pass a function at the top level of a module instead"
-        ) from error
 
 
 def _resolve(module: str, name: str) -> object:

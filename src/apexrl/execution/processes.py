@@ -38,6 +38,7 @@ class _ProcessLink:
 
     def __init__(self, selector: selectors.BaseSelector) -> None:
         self._selector = selector
+        self._waits_to_write = False
         self._outbox = bytearray()
         self._inbox = bytearray()
         self._ready = False
@@ -61,19 +62,22 @@ class _ProcessLink:
         self.alive = True
 
     def send(self, request: bytes) -> None:
-        """Queue a request."""
+        """Queue a request, to go out with the next flush."""
         self._outbox += HEADER.pack(len(request))
         self._outbox += request
-        self._selector.modify(self._channel, selectors.EVENT_READ | selectors.EVENT_WRITE, self)
 
     def flush(self) -> None:
-        """Write what the channel takes now."""
+        """Write what the channel takes now, and have the selector tell when it takes the rest."""
+        if not self._outbox and not self._waits_to_write:
+            return
         with contextlib.suppress(BlockingIOError, ConnectionError):  # a dead worker shows when its channel is read
             while self._outbox:
                 sent = self._channel.send(self._outbox)
                 del self._outbox[:sent]
-        if not self._outbox:
-            self._selector.modify(self._channel, selectors.EVENT_READ, self)
+        if self._waits_to_write != bool(self._outbox):
+            self._waits_to_write = bool(self._outbox)
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._waits_to_write else 0)
+            self._selector.modify(self._channel, events, self)
 
     def receive(self, ended: bool) -> Iterator[Event]:
         """Read what the channel holds now.
@@ -81,22 +85,25 @@ class _ProcessLink:
         Args:
             ended: Whether the process is known to have ended, so that nothing more will come.
         """
-        received = 0
+        at_rest = len(self._inbox)
         try:
-            while chunk := self._channel.recv(_READ_SIZE):
+            more = True
+            while more:
+                chunk = self._channel.recv(_READ_SIZE)
                 self._inbox += chunk
-                received += len(chunk)
-            ended = True
+                more = len(chunk) == _READ_SIZE or (ended and bool(chunk))
+                ended = ended or not chunk
         except BlockingIOError:
-            pass
+            pass  # nothing more for now
         except ConnectionError:
             ended = True
+        grown = len(self._inbox) > at_rest
         yield from self._messages()
         if not self.alive:  # killed by whoever took the messages
             return
         if ended:
             yield Died(self, self._end())
-        elif self._inbox and received:
+        elif self._inbox and grown:
             yield Receiving(self)
 
     def kill(self) -> None:
@@ -155,13 +162,19 @@ class _ProcessFleet:
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
+        self._links: list[_ProcessLink] = []
 
     def start(self) -> _ProcessLink:
-        return _ProcessLink(self._selector)
+        link = _ProcessLink(self._selector)
+        self._links = [other for other in self._links if other.alive] + [link]
+        return link
 
     def wait(self, timeout: float) -> Iterator[Event]:
+        for link in self._links:
+            if link.alive:
+                link.flush()
         for key, mask in self._selector.select(timeout):
-            link: _ProcessLink = key.data
+            link = key.data
             if not link.alive:  # ended by an earlier event of this round
                 continue
             if mask & selectors.EVENT_WRITE:

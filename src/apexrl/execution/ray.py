@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from apexrl.execution.codec import MainModule
-from apexrl.execution.pool import Died, Event, Fleet, Ready, Reply
+from apexrl.execution.pool import START_ATTEMPTS, Died, Event, Fleet, Ready, Reply
 from apexrl.execution.processes import WORKER_ENVIRONMENT
 from apexrl.execution.schedule import PooledExecutor
 from apexrl.execution.server import Server, extend_path
@@ -23,6 +24,7 @@ from apexrl.execution.server import Server, extend_path
 START_LIMIT = 600.0
 """Seconds until a worker must be ready; a cluster may have to start a machine for it."""
 
+_QUIET = {"log_to_driver": False, "configure_logging": False}
 _ENVIRONMENT = {"PYTHONHASHSEED": "0"} | WORKER_ENVIRONMENT
 
 
@@ -56,13 +58,11 @@ class _Runtime:
         """Connect, or start Ray on this machine, unless that has been done already."""
         ray = import_ray()
         if not ray.is_initialized():
-            self._users, self._ours, self.local = 0, True, address is None
-            quiet = {"include_dashboard": False, "log_to_driver": False, "configure_logging": False}
             if address is None:
-                with _environment_defaults():
-                    ray.init(address="local", num_cpus=workers, **quiet)
+                self._start(ray, workers)
             else:
                 self._connect(ray, address)
+            self._users, self._ours, self.local = 0, True, address is None
         self._users += 1
 
     def release(self) -> None:
@@ -74,14 +74,40 @@ class _Runtime:
             ray.shutdown()
 
     @staticmethod
+    def _start(ray: ModuleType, workers: int) -> None:
+        """Start Ray on this machine, trying again if the machine is too busy for Ray's patience."""
+        for attempt in range(1, START_ATTEMPTS + 1):
+            try:
+                with _environment_defaults():
+                    ray.init(address="local", num_cpus=workers, include_dashboard=False, **_QUIET)
+                return
+            except Exception as error:  # Ray raises no narrower class when its 30 s for starting are over
+                if type(error) is not Exception:
+                    raise
+                ray.shutdown()
+                if attempt == START_ATTEMPTS:
+                    raise RuntimeError(
+                        f"Ray did not start on this machine in {attempt} attempts ({error}); run less beside it, "
+                        "start it yourself with `ray start --head` and give its address, or choose 'processes'"
+                    ) from error
+
+    @staticmethod
     def _connect(ray: ModuleType, address: str) -> None:
         try:
-            ray.init(address=address, log_to_driver=False, configure_logging=False)
-        except (ConnectionError, ValueError) as error:
+            _knock(address)
+            ray.init(address=address, **_QUIET)
+        except (OSError, ValueError) as error:
             raise ConnectionError(
                 f"no Ray cluster answers at address {address!r} ({error}); start one with `ray start --head`, "
                 "or leave the address out to start Ray on this machine"
             ) from error
+
+
+def _knock(address: str) -> None:
+    """See whether anybody listens at ``host:port``, since Ray itself takes minutes to find that nobody does."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 _RUNTIME = _Runtime()

@@ -22,17 +22,17 @@ _SUCCEEDED, _FAILED = 1, 0
 
 def call_request(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
     """A request to call a function."""
-    return encode(("call", function, args, dict(kwargs)))
+    return encode(("call", function, args, dict(kwargs)), f"a call of {function!r} with its arguments")
 
 
 def build_request(key: Hashable, factory: Callable[..., Any], kwargs: Mapping[str, Any]) -> bytes:
     """A request to build the actor `key` by ``factory(key, **kwargs)`` and keep it."""
-    return encode(("build", key, factory, dict(kwargs)))
+    return encode(("build", key, factory, dict(kwargs)), f"the key {key!r} of an actor")
 
 
 def invoke_request(key: Hashable, method: str, arguments: bytes) -> bytes:
     """A request to call a method of the actor `key`; `arguments` is the encoded pair (args, kwargs)."""
-    return encode(("invoke", key, method, arguments))
+    return encode(("invoke", key, method, arguments), f"the key {key!r} of an actor")
 
 
 def read_reply(reply: bytes) -> tuple[float, Any, Failure | None]:
@@ -67,10 +67,10 @@ class Server:
         try:
             value = self._carry_out(decode(request, self._main))
             seconds = time.perf_counter() - started
-            return _REPLY.pack(_SUCCEEDED, seconds) + encode(value)
+            return _REPLY.pack(_SUCCEEDED, seconds) + encode(value, "the result")
         except (Exception, SystemExit) as error:  # a task may raise anything; it is recorded, not swallowed
             seconds = time.perf_counter() - started
-            return _REPLY.pack(_FAILED, seconds) + encode(_failure_of(error))
+            return _REPLY.pack(_FAILED, seconds) + encode(_failure_of(error), "the failure")
 
     def _carry_out(self, request: tuple[Any, ...]) -> Any:  # noqa: ANN401 - whatever the task returns
         kind = request[0]

@@ -54,7 +54,7 @@ def test_a_method_that_raises_is_raised_here_after_all_have_run(executor, tasks)
 
 @pytest.mark.parametrize("how", ["kill", "hang"])
 def test_a_dead_workers_actors_are_lost_until_rebuilt(processes, tasks, how):
-    options = ActorOptions(time_limit=1.0)
+    options = ActorOptions(time_limit=3.0)
     with processes.actors(tasks.Counter, [0, 1, 2], options) as group:  # 0 and 2 share a worker
         group.call("add", 7)
         with pytest.raises(ActorLostError, match=r"actors \[0, 2\] are lost .*rebuild\(\)") as caught:
@@ -81,7 +81,7 @@ def test_a_worker_killed_between_two_calls_is_noticed(processes, tasks):
 
 @pytest.mark.parametrize("how", ["kill", "hang"])
 def test_calls_without_history_are_repeated_on_rebuilt_actors(processes, inline, tasks, tmp_path, how):
-    options = ActorOptions(on_loss="rebuild", time_limit=1.0)
+    options = ActorOptions(on_loss="rebuild", time_limit=3.0)
     with processes.actors(tasks.Counter, [0, 1, 2, 3], options) as group:
         assert group.call("die_once", 2, str(tmp_path), how) == [0, 10, 20, 30]
         assert group.report.retried == 1

@@ -92,13 +92,13 @@ def test_an_exception_is_retried_only_when_asked(executor, tasks):
 
 
 def test_a_task_over_its_limit_has_timed_out_on_every_engine(executor, tasks):
-    options = RunOptions(time_limit=0.05, retries=0)
-    run = executor.run([Task(tasks.sleep_then_return, ((0.3, 1),)), Task(tasks.square, (3,))], options)
+    options = RunOptions(time_limit=0.5, retries=0)
+    run = executor.run([Task(tasks.sleep_then_return, ((1.5, 1),)), Task(tasks.square, (3,))], options)
     late, good = run
     assert late.failure.kind is FailureKind.TIMED_OUT
-    assert late.failure.message == "longer than the limit of 0.05 s"
+    assert late.failure.message == "longer than the limit of 0.5 s"
     assert good.value == 9
-    assert run.report.troubled[0].attempts[0].seconds >= 0.05
+    assert run.report.troubled[0].attempts[0].seconds >= 0.5
 
 
 def test_tasks_are_taken_lazily_and_never_more_than_the_window(executor, tasks):
@@ -174,6 +174,23 @@ def test_functions_inside_functions_are_refused_with_the_way_out(executor):
 def test_a_bound_method_of_something_unpicklable_is_refused(executor):
     with pytest.raises(TypeError, match="can't be pickled"):
         executor.map((x for x in ()).send, [1])
+
+
+def test_arguments_that_cannot_travel_are_named(executor, tasks):
+    with pytest.raises(TypeError, match=r"a call of <function square at .* can't be pickled"):
+        executor.map(tasks.square, [(x for x in ())])
+    with executor.actors(tasks.Counter, [0]) as group, pytest.raises(TypeError, match=r"arguments of add\(\) can't be"):
+        group.call("add", lambda: None)
+
+
+def test_an_error_in_the_callers_own_code_ends_the_run_and_not_the_executor(executor, tasks):
+    def faulty():
+        yield Task(tasks.square, (1,))
+        raise OSError("no more tasks")
+
+    with pytest.raises(OSError, match="no more tasks"):
+        list(executor.run(faulty()))
+    assert executor.map(tasks.square, [2]) == [4]
 
 
 def test_a_seed_given_twice_is_refused(executor, tasks):

@@ -1,4 +1,4 @@
-"""The ray engine. Ray takes many seconds to start, so one executor serves all tests that need it."""
+"""The ray engine. Ray takes many seconds to start, so one test does all that needs it."""
 
 import builtins
 import pickle
@@ -8,24 +8,23 @@ import pytest
 from apexrl.execution import FailureKind, RunOptions, Task, make_executor
 from apexrl.execution.actors import ActorLostError, ActorOptions
 
-pytestmark = pytest.mark.xdist_group("ray")  # in one process of a parallel test run
 
-
-@pytest.fixture(scope="module")
-def ray_executor(tasks):
+def test_ray_gives_the_same_bytes_as_inline_through_kills_and_hangs(inline, tasks, tmp_path):
     pytest.importorskip("ray")
-    with make_executor("ray", workers=2) as executor:
-        yield executor
+    with make_executor("ray", workers=2) as ray_executor:
+        check_a_hundred_tasks_survive_kills_and_hangs(inline, ray_executor, tasks, tmp_path)
+        check_failures_and_environment(inline, ray_executor, tasks)
+        check_actors(inline, ray_executor, tasks)
 
 
-def test_a_hundred_tasks_survive_kills_and_hangs_with_the_same_bytes(inline, ray_executor, tasks, tmp_path):
+def check_a_hundred_tasks_survive_kills_and_hangs(inline, ray_executor, tasks, tmp_path):
     accidents = {20: "kill", 41: "hang", 60: "exit"}
     reference = inline.map(tasks.simulate, range(100), RunOptions(seed=3))
 
     healthy = ray_executor.map(tasks.simulate, range(100), RunOptions(seed=3))
     run = ray_executor.run(
         (Task(tasks.simulate_with_accidents, (i, accidents, str(tmp_path))) for i in range(100)),
-        RunOptions(seed=3, time_limit=5.0),
+        RunOptions(seed=3, time_limit=8.0),
     )
     values = [result.unwrap() for result in run]
 
@@ -43,7 +42,7 @@ def test_a_hundred_tasks_survive_kills_and_hangs_with_the_same_bytes(inline, ray
     }
 
 
-def test_failures_and_environment_are_those_of_the_other_engines(inline, ray_executor, tasks):
+def check_failures_and_environment(inline, ray_executor, tasks):
     hows = ["raise", "sys.exit", "unpicklable", "bad to unpickle", "fine"]
     outcomes = [list(engine.run(Task(tasks.end_badly, (how,)) for how in hows)) for engine in (inline, ray_executor)]
     assert outcomes[0] == outcomes[1]
@@ -52,7 +51,7 @@ def test_failures_and_environment_are_those_of_the_other_engines(inline, ray_exe
     assert found["PYTHONHASHSEED"] is not None
 
 
-def test_actors_are_those_of_the_other_engines_and_can_be_rebuilt(inline, ray_executor, tasks):
+def check_actors(inline, ray_executor, tasks):
     values = []
     for engine in (inline, ray_executor):
         with engine.actors(tasks.Counter, [0, 1, 2], ActorOptions(seed=5)) as group:
@@ -63,6 +62,13 @@ def test_actors_are_those_of_the_other_engines_and_can_be_rebuilt(inline, ray_ex
                 assert group.rebuild() == [1]
                 assert [total for _, total, _ in group.call("add", 0)] == [1, 0, 6]
     assert pickle.dumps(values[0]) == pickle.dumps(values[1])
+
+
+def test_an_address_where_nobody_listens_is_named_at_once(monkeypatch):
+    pytest.importorskip("ray")
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    with pytest.raises(ConnectionError, match=r"no Ray cluster answers at address '127.0.0.1:1' .*ray start --head"):
+        make_executor("ray", workers=1, address="127.0.0.1:1")
 
 
 def test_without_ray_the_message_says_what_to_install(monkeypatch):
