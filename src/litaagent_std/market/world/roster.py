@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from scml.oneshot.common import SYSTEM_BUYER_ID, SYSTEM_SELLER_ID, OneShotProfile
 
+from litaagent_std.market.world.isolation import load_fresh
 from litaagent_std.market.world.naming import agent_name
 from litaagent_std.market.world.seats import Seat
 from litaagent_std.market.world.setup import Factory, WorldSetup
@@ -14,10 +15,10 @@ from litaagent_std.market.world.ufun import UFunFactory
 def make_seats(setup: WorldSetup, streams: WorldStreams) -> tuple[Seat, ...]:
     """Constructs all agents, each under its own stream, and seats them."""
     agents = []
-    for spec, stream in zip(setup.agents, streams.seats, strict=True):
+    for agent_type, spec, stream in zip(load_fresh(setup.agents), setup.agents, streams.seats, strict=True):
         previous = switch(stream)
         try:
-            agents.append(spec.load()(**spec.params))
+            agents.append(agent_type(**spec.params))
         finally:
             switch(previous)
     return tuple(

@@ -27,8 +27,9 @@ from litaagent_std.market.world.events import (
     WorldEnd,
     WorldStart,
 )
+from litaagent_std.market.world.isolation import load_fresh
 from litaagent_std.market.world.scml_seats import SeatAdapter, SeatMechanism
-from litaagent_std.market.world.setup import AgentSpec, WorldSetup
+from litaagent_std.market.world.setup import WorldSetup
 from litaagent_std.market.world.streams import Stream, WorldStreams, switch
 
 from scml.oneshot.common import OneShotExogenousContract, OneShotProfile  # isort: skip
@@ -178,8 +179,10 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
         arguments = scml_arguments(self.setup)
         arguments["agent_types"] = [SeatAdapter] * self.setup.n_seats
         arguments["agent_params"] = [
-            {"controller_type": _constructor(agent, stream)}
-            for agent, stream in zip(self.setup.agents, self._streams.seats, strict=True)
+            {"controller_type": _constructor(agent, spec.params, stream)}
+            for agent, spec, stream in zip(
+                load_fresh(self.setup.agents), self.setup.agents, self._streams.seats, strict=True
+            )
         ]
         arguments["neg_step_time_limit"] = call_limit
         arguments["sync_calls"] = call_limit is None
@@ -380,13 +383,13 @@ class DepletingScmlWorld(ScmlWorld):
             self._inventory_input[seat.id] = max(0, available - produced)
 
 
-def _constructor(agent: AgentSpec, stream: Stream) -> Callable[[], Any]:
+def _constructor(agent: type, params: Mapping[str, Any], stream: Stream) -> Callable[[], Any]:
     """Returns what scml calls to construct the agent: its class, under its seat's stream."""
 
     def construct() -> Any:  # noqa: ANN401  # an agent of any class
         previous = switch(stream)
         try:
-            return agent.load()(**agent.params)
+            return agent(**params)
         finally:
             switch(previous)
 
