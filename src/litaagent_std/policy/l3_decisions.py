@@ -1,14 +1,15 @@
-"""L3: what a partner would accept, and how good each possible offer is.
+"""L3: what a partner would accept.
 
-`AcceptanceModel` is a logistic model per partner and side, started from a common prior and updated online
-with every answer that a partner gives. `OfferGrid` holds every legal offer of a side at once, so that a
-thread's best proposal is one pass of numpy.
+The league seats mostly its own default agents, whose rules of acceptance are simple. `archetypes` states them
+as probabilities of acceptance for every possible offer at once; `PartnerModel` weighs them by how well they
+explain a partner's answers so far (Bayes' rule, tempered, because answers within a day resemble each other).
+`OfferGrid` holds every legal offer of a side, so that a thread's best proposal is one pass of numpy.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,43 +20,15 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-N_FEATURES = 8
-SELL_PRIOR = (-2.6, 1.2, -1.0, 0.3, 0.4, 0.8, 0.8, 0.5)
-BUY_PRIOR = (-2.6, 1.2, -1.0, 0.3, 0.4, 0.8, 0.8, 0.5)
+ARCHETYPES: Final = ("random", "greedy", "sharing", "able")
+"""Accepts one offer in ten; bargains over the price and takes up to 3/4 of its lines; shares its need out and
+buys ahead at the lowest price only; and a competitor who takes little."""
 
+PRIOR: Final = (0.28, 0.28, 0.28, 0.16)
+LARGE_OFFER: Final = (0.65, 0.03, 0.06, 0.04)
+"""How often each archetype offers more units than a factory has lines."""
 
-def features(concession: float, quantity: float, today: float, time: float) -> tuple[float, ...]:
-    """Describes an offer as its receiver sees it.
-
-    Args:
-        concession: Place in the price band, 1 at the receiver's best price.
-        quantity: Units as a share of our lines.
-        today: 1 for delivery today, else 0.
-        time: Relative time of the thread.
-    """
-    return (1.0, concession, quantity, today, today * quantity, time, time * concession, time * today)
-
-
-class AcceptanceModel:
-    """Probability that one partner accepts an offer, logistic in `features`.
-
-    Args:
-        prior: Initial weights.
-        rate: Step of the online update.
-    """
-
-    def __init__(self, prior: tuple[float, ...], rate: float) -> None:
-        self.weights = np.array(prior, dtype=np.float64)
-        self.rate = rate
-
-    def probability(self, x: tuple[float, ...]) -> float:
-        """Returns the probability of acceptance."""
-        return 1.0 / (1.0 + exp(-max(-30.0, min(30.0, float(self.weights @ np.array(x))))))
-
-    def update(self, x: tuple[float, ...], *, accepted: bool) -> None:
-        """Takes one answer in: a step of gradient ascent on the log-likelihood."""
-        error = (1.0 if accepted else 0.0) - self.probability(x)
-        self.weights += self.rate * error * np.array(x)
+_LEAST, _MOST = 0.002, 0.97
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,58 +39,126 @@ class OfferGrid:
         lead: Days until delivery, shape (n,).
         quantity: Units, shape (n,).
         price: Unit price, shape (n,).
-        still: Features that do not depend on time, shape (n, 8), time entries 0.
-        moving: Their change per unit of relative time, shape (n, 8).
+        concession: Place in the price band as the receiver sees it, 1 at its best price, shape (n,).
+        share: Quantity over our lines, shape (n,).
+        today: Whether delivery is today, shape (n,).
+        ahead: For a sale, whether a bargaining buyer takes the price for a later day, shape (n,).
     """
 
     lead: IntArray
     quantity: IntArray
     price: IntArray
-    still: FloatArray
-    moving: FloatArray
+    concession: FloatArray
+    share: FloatArray
+    today: BoolArray
+    ahead: BoolArray
 
     @classmethod
     def of(cls, agenda: Agenda, day: int, leads: int, n_lines: int, *, selling: bool) -> OfferGrid:
         """Builds the grid of one day."""
-        top = min(agenda.quantity_max, n_lines)
+        top = max(agenda.quantity_min, min(agenda.quantity_max, n_lines))
         lead, quantity, price = (
             axis.ravel()
             for axis in np.meshgrid(
-                np.arange(min(leads, agenda.time_max - day + 1)),
-                np.arange(agenda.quantity_min, top + 1),
+                np.arange(max(1, min(leads, agenda.time_max - day + 1))),
+                np.arange(max(1, agenda.quantity_min), top + 1),
                 np.arange(agenda.price_min, agenda.price_max + 1),
                 indexing="ij",
             )
         )
-        concession = concessions(price, agenda, selling=selling)
-        share, today = quantity / n_lines, (lead == 0).astype(np.float64)
-        zero, one = np.zeros_like(share), np.ones_like(share)
-        still = np.stack([one, concession, share, today, today * share, zero, zero, zero], axis=1)
-        moving = np.stack([zero, zero, zero, zero, zero, one, concession, today], axis=1)
-        return cls(lead, quantity, price, still, moving)
-
-    def probabilities(self, model: AcceptanceModel, time: float) -> FloatArray:
-        """Returns the probability of acceptance of every offer, shape (n,)."""
-        logit = self.still @ model.weights + time * (self.moving @ model.weights)
-        return np.asarray(1.0 / (1.0 + np.exp(-np.clip(logit, -30.0, 30.0))))
+        width = max(1, agenda.price_max - agenda.price_min)
+        position = (price - agenda.price_min) / width
+        low, high = int(0.9 * agenda.price_max), agenda.price_max
+        ahead = price <= high - 0.9 * (high - low) if selling else price >= low + 0.9 * (high - low)
+        return cls(lead, quantity, price, 1.0 - position if selling else position, quantity / n_lines, lead == 0, ahead)
 
     def offer(self, index: int, day: int) -> Offer:
         """Returns one entry as an offer."""
         return Offer(int(self.quantity[index]), day + int(self.lead[index]), int(self.price[index]))
 
+    def index(self, offer: Offer, day: int) -> int | None:
+        """Returns the entry of an offer, or None when the grid does not hold it."""
+        found = np.flatnonzero(
+            (self.lead == offer.time - day) & (self.quantity == offer.quantity) & (self.price == offer.price)
+        )
+        return int(found[0]) if len(found) else None
 
-def concessions(price: IntArray, agenda: Agenda, *, selling: bool) -> FloatArray:
-    """Returns the place of prices in the band as the receiver of the offer sees them, shape of `price`."""
-    width = max(1, agenda.price_max - agenda.price_min)
-    position = (price - agenda.price_min) / width
-    return np.asarray(1.0 - position if selling else position, dtype=np.float64)
+    def no_better(self, offer: Offer, day: int, *, selling: bool) -> BoolArray:
+        """Returns the offers for the same later day that are no better for the receiver, shape (n,)."""
+        worse = self.price >= offer.price if selling else self.price <= offer.price
+        same = (self.lead == offer.time - day) & ~self.today
+        return np.asarray(same & worse & (self.quantity >= offer.quantity))
 
 
-def offer_features(
-    offer: Offer, agenda: Agenda, day: int, n_lines: int, time: float, *, selling: bool
-) -> tuple[float, ...]:
-    """Returns the features of one proposal of ours."""
-    width = max(1, agenda.price_max - agenda.price_min)
-    position = (offer.price - agenda.price_min) / width
-    today = 1.0 if offer.time == day else 0.0
-    return features(1.0 - position if selling else position, offer.quantity / n_lines, today, time)
+def archetypes(grid: OfferGrid, time: float, *, selling: bool, edge: bool) -> FloatArray:
+    """Returns the probability that each archetype accepts each offer, shape (4, n).
+
+    Args:
+        grid: The offers.
+        time: Relative time of the thread.
+        selling: Whether we sell.
+        edge: Whether the partner sits at the other end of the chain, where its need is exogenous.
+    """
+    best = grid.concession >= 0.999
+    small = grid.share <= 0.75
+    bargain = _soft(grid.concession - (1.0 - time) ** 0.6, 0.06)
+    tiny = grid.share <= 0.2
+    later = 0.85 * np.exp(-2.2 * grid.share)
+    if selling:
+        greedy_today = small * (bargain * 0.05 * (1.0 - grid.share) if edge else 0.95 * bargain)
+        greedy_later = small * grid.ahead * (later if edge else np.minimum(1.0, 1.3 * later))
+        sharing_today = (
+            np.where(best, 0.15, 0.01) if edge else 0.9 * tiny * _soft(grid.concession - 1.0 + time**2, 0.05)
+        )
+        sharing_later = np.where(best, 0.45 if edge else 0.08, 0.0)
+    else:
+        greedy_today = (small if not edge else 0.8 - 0.4 * grid.share) * bargain
+        greedy_later = small * grid.ahead * np.minimum(1.0, 1.3 * later)
+        sharing_today = 0.9 * _soft(grid.concession - 1.0 + time**2, 0.05)
+        sharing_later = np.where(best, 0.1 if edge else 0.75, 0.0)
+    able = 0.03 + 0.06 * grid.concession * (1.0 - 0.5 * grid.share)
+    rows = (
+        np.full(len(grid.lead), 0.1),
+        np.where(grid.today, greedy_today, greedy_later),
+        np.where(grid.today, sharing_today, sharing_later),
+        able,
+    )
+    return np.clip(np.stack(rows), _LEAST, _MOST)
+
+
+def _soft(margin: FloatArray, width: float) -> FloatArray:
+    """Returns a step from 0 to 1 at margin 0, softened over `width`."""
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip((margin + 0.5 * width) / (0.25 * width), -30.0, 30.0))))
+
+
+class PartnerModel:
+    """Belief about one partner: a weight for each archetype.
+
+    Args:
+        rate: How much one answer counts, from 0 (not at all) to 1 (as independent evidence).
+    """
+
+    def __init__(self, rate: float) -> None:
+        self._log_weights = np.log(np.array(PRIOR))
+        self._rate = rate
+
+    @property
+    def weights(self) -> FloatArray:
+        """The weights, summing to 1, shape (4,)."""
+        shifted = np.exp(self._log_weights - self._log_weights.max())
+        return np.asarray(shifted / shifted.sum())
+
+    def answer(self, likelihood: FloatArray, *, accepted: bool) -> None:
+        """Takes an answer in; `likelihood` is each archetype's probability of accepting, shape (4,)."""
+        evidence = np.log(likelihood if accepted else 1.0 - likelihood)
+        self._learn(evidence * (1.0 if accepted else self._rate))
+
+    def offered(self, *, large: bool) -> None:
+        """Takes the size of one of the partner's own offers in."""
+        chance = np.array(LARGE_OFFER)
+        self._learn(self._rate * np.log(chance if large else 1.0 - chance))
+
+    def _learn(self, evidence: FloatArray) -> None:
+        # Weights never vanish, so that a partner who changes is recognised again.
+        weights = self._log_weights + evidence
+        self._log_weights = np.maximum(weights - weights.max(), -6.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .l1_safety import Regime, RegimeDetector
-from .l3_decisions import AcceptanceModel
+from .l3_decisions import PartnerModel
 from .observation import Calendar, Observation, Partner
 
 DRIFT_DAYS = 10
@@ -26,7 +26,7 @@ class Memory:
         self._produced = 0.0
         self._previous: Observation | None = None
         self._final: Calendar | None = None
-        self.models: dict[tuple[bool, str], AcceptanceModel] = {}
+        self.models: dict[tuple[bool, str], PartnerModel] = {}
 
     @property
     def regime(self) -> Regime:

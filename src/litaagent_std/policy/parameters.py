@@ -35,7 +35,7 @@ class Parameters:
     fill_target: float = _tuned(0.6, 0.2, 1.0, "share of the calendar that counts as full enough")
     drift_weight: float = _tuned(0.0, -2.0, 2.0, "how far a rising price (per cent a day) raises the final position")
     today_first: float = _tuned(0.0, -1.0, 1.0, "preference for near deliveries when days are equally filled")
-    learn_rate: float = _tuned(0.15, 0.0, 1.0, "step of the online update of a partner's acceptance model")
+    learn_rate: float = _tuned(0.4, 0.0, 1.0, "how much a refusal counts as evidence of what a partner is")
     model_weight: float = _tuned(1.0, 0.0, 1.0, "weight of the acceptance model in the last round (0: baseline)")
     model_curve: float = _tuned(2.0, 0.5, 6.0, "exponent by which that weight grows over the rounds")
     hold_today: float = _tuned(0.0, 0.0, 1.0, "share of the top price a unit of today's capacity is worth unsold")

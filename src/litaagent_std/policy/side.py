@@ -14,7 +14,7 @@ import numpy as np
 from . import l1_baseline as baseline
 from .l1_safety import Bounds
 from .l2_goals import Goals
-from .l3_decisions import BUY_PRIOR, SELL_PRIOR, AcceptanceModel, BoolArray, FloatArray, OfferGrid, offer_features
+from .l3_decisions import BoolArray, FloatArray, OfferGrid, PartnerModel, archetypes
 from .l4_coordination import Spreader, best_subset
 from .memory import Memory, forecast_bankruptcy
 from .observation import Observation, Offer, ThreadObservation
@@ -56,6 +56,9 @@ class Side:
             if self.agenda is None or layers.l3 == "baseline"
             else OfferGrid.of(self.agenda, obs.day, leads, obs.n_lines, selling=selling)
         )
+        self._edge = obs.level == obs.n_levels - 2 if selling else obs.level == 1
+        self._refused: dict[str, BoolArray] = {}
+        self._cached: tuple[float, FloatArray] | None = None
         scale = obs.n_lines * (obs.price_out if selling else obs.price_in)
         self._budgets = [parameters.risk_budget * scale] * leads
         partners = obs.consumers if selling else obs.suppliers
@@ -67,6 +70,8 @@ class Side:
             pending = self._outstanding.pop(thread.partner, None)
             if pending is not None:
                 self._learn(thread.partner, *pending, accepted=False)
+            if thread.offer is not None:
+                self._model(thread.partner).offered(large=thread.offer.quantity > self._obs.n_lines)
 
     def agreed(self, partner: str, offer: Offer) -> None:
         """Learns from an agreement; only our own proposals tell what the partner accepts."""
@@ -170,7 +175,7 @@ class Side:
         offers: dict[str, Offer | None] = {}
         for thread in rest:
             time = baseline.progress(thread, proposing=True)
-            acceptance = grid.probabilities(self._model(thread.partner), time)
+            acceptance = self._probabilities(thread.partner, time)
             index = spreader.choose(acceptance, self._weight(time), self._allowed(grid, thread, goals, time))
             offers[thread.partner] = None if index is None else grid.offer(index, self._obs.day)
         return offers
@@ -216,31 +221,58 @@ class Side:
             return True
         return time <= self._bankrupt_on.get(partner, np.inf) - self._parameters.bankruptcy_days
 
-    def _model(self, partner: str) -> AcceptanceModel:
+    def _model(self, partner: str) -> PartnerModel:
         models = self._memory.models
         key = (self.selling, partner)
         if key not in models:
-            models[key] = AcceptanceModel(SELL_PRIOR if self.selling else BUY_PRIOR, self._parameters.learn_rate)
+            models[key] = PartnerModel(self._parameters.learn_rate)
         return models[key]
 
+    def _archetypes(self, time: float) -> FloatArray:
+        """Returns the archetypes' probabilities at a time; threads of a round share them."""
+        assert self._grid is not None
+        if self._cached is None or self._cached[0] != time:
+            self._cached = (time, archetypes(self._grid, time, selling=self.selling, edge=self._edge))
+        return self._cached[1]
+
+    def _probabilities(self, partner: str, time: float) -> FloatArray:
+        """Returns the probability that a partner takes each offer, shape (n,).
+
+        Partners other than the random one do not take today what is no better than what they refused today.
+        """
+        weights, table = self._model(partner).weights, self._archetypes(time)
+        steady = weights[1:] @ table[1:]
+        refused = self._refused.get(partner)
+        if refused is not None:
+            steady = np.where(refused, 0.1 * steady, steady)
+        return np.asarray(weights[0] * table[0] + steady)
+
     def _learn(self, partner: str, offer: Offer, time: float, *, accepted: bool) -> None:
-        self._model(partner).update(self._features(offer, time), accepted=accepted)
+        if self._grid is None:
+            return
+        index = self._grid.index(offer, self._obs.day)
+        if index is None:
+            return
+        refused = self._refused.get(partner)
+        if refused is None or not refused[index]:
+            self._model(partner).answer(self._archetypes(time)[:, index], accepted=accepted)
+        if not accepted:
+            worse = self._grid.no_better(offer, self._obs.day, selling=self.selling)
+            self._refused[partner] = worse if refused is None else refused | worse
 
-    def _features(self, offer: Offer, time: float) -> tuple[float, ...]:
-        assert self.agenda is not None
-        return offer_features(offer, self.agenda, self._obs.day, self._obs.n_lines, time, selling=self.selling)
-
-    def acceptance(self, thread: ThreadObservation, offer: Offer) -> float:
-        """Returns the probability that a partner takes an offer."""
-        time = baseline.progress(thread, proposing=True)
-        return self._model(thread.partner).probability(self._features(offer, time))
+    def acceptance(self, thread: ThreadObservation, offer: Offer) -> float | None:
+        """Returns the probability that a partner takes an offer; None without a model."""
+        index = None if self._grid is None else self._grid.index(offer, self._obs.day)
+        if index is None:
+            return None
+        return float(self._probabilities(thread.partner, baseline.progress(thread, proposing=True))[index])
 
     def alternatives(self, thread: ThreadObservation, count: int) -> tuple[tuple[Offer, float], ...]:
         """Returns the offers of the greatest expected revenue (or the cheapest) and their probabilities."""
         if self._grid is None:
             return ()
         grid = self._grid
-        acceptance = grid.probabilities(self._model(thread.partner), baseline.progress(thread, proposing=True))
+        acceptance = self._probabilities(thread.partner, baseline.progress(thread, proposing=True))
         worth = grid.price if self.selling else -grid.price + 2 * int(grid.price.max())
         order = np.argsort(-(acceptance * grid.quantity * worth), kind="stable")[:count]
         return tuple((grid.offer(int(index), self._obs.day), float(acceptance[index])) for index in order)
