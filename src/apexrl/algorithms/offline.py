@@ -1,5 +1,6 @@
 """What algorithms that learn from recordings have in common: networks, optimiser, epochs."""
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
@@ -174,7 +175,7 @@ class OfflineAlgorithm(ABC):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state that :meth:`state_dict` gave."""
         self.policy.load_state_dict(state["policy"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))  # torch would share its tensors
         self.version = state["version"]
         self._has_statistics = state["has_statistics"]
         self.generator.set_state(state["generator"])

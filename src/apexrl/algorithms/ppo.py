@@ -1,5 +1,6 @@
 """Proximal policy optimisation, feed-forward and recurrent."""
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -255,7 +256,7 @@ class PPO:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state that :meth:`state_dict` gave."""
         self.policy.load_state_dict(state["policy"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))  # torch would share its tensors
         self.learning_rate = state["learning_rate"]
         self._last_kl = state["last_kl"]
         self.version = state["version"]
