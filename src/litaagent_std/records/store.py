@@ -16,7 +16,8 @@ in whatever order worlds finished.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +28,7 @@ from apexrl.runs.atomic import atomic_path, ensure_folder, remove_leftovers, wri
 from apexrl.runs.digest import digest_file, to_plain
 from litaagent_std.records.manifest import MANIFEST_NAME, FileEntry, Manifest, NoRecordsError, Shard
 from litaagent_std.records.schema import TABLES, arrow_schema
-from litaagent_std.records.segment import Segment, read_segment
+from litaagent_std.records.segment import read_segment
 
 __all__ = ["SHARD_SIZE", "RecordStore", "segment_path", "segments_in"]
 
@@ -51,6 +52,14 @@ def segments_in(folder: Path) -> dict[int, Path]:
     except FileNotFoundError:
         return {}
     return {int(match[1]): path for path in names if (match := _NAME.match(path.name))}
+
+
+def _shard_name(table: str, number: int) -> str:
+    return f"{table}/{number:05}.parquet"
+
+
+def _write_group(writer: pq.ParquetWriter, table: pa.Table) -> None:
+    writer.write_table(table.combine_chunks(), row_group_size=max(1, table.num_rows))
 
 
 class RecordStore:
@@ -122,22 +131,38 @@ class RecordStore:
         done = any(shard.number == number for shard in self.manifest.shards)
         if done or any(world not in self._outcomes for world in range(first, stop)):
             return
-        worlds = [read_segment(segment_path(self.folder, world)) for world in range(first, stop)]
-        failed = {one.world: one.failure for one in worlds if one.failure is not None}
-        files = {name: self._write_shard(name, number, worlds) for name in TABLES}
+        failed = self._write_shard(number, range(first, stop))
+        files = {name: self._entry(name, number) for name in TABLES}
         self.manifest = self.manifest.with_shard(Shard(number, first, stop, files, failed))
         self.manifest.write(self.folder)
         self._remove_segments(first, stop)
 
-    def _write_shard(self, name: str, number: int, worlds: list[Segment]) -> FileEntry:
+    def _write_shard(self, number: int, worlds: range) -> dict[int, str]:
+        """Write the shard's files world by world; returns the worlds that failed, with the reason."""
+        failed: dict[int, str] = {}
+        small: dict[str, list[pa.Table]] = {name: [] for name, spec in TABLES.items() if not spec.grouped}
+        with ExitStack() as files:
+            writers = {name: files.enter_context(self._writer(name, number)) for name in TABLES}
+            for world in worlds:
+                segment = read_segment(segment_path(self.folder, world))
+                if segment.failure is not None:
+                    failed[world] = segment.failure
+                for name, table in (segment.tables or {}).items():
+                    if name in small:
+                        small[name].append(table)
+                    else:
+                        _write_group(writers[name], table)
+            for name, tables in small.items():
+                _write_group(writers[name], pa.concat_tables([arrow_schema(name).empty_table(), *tables]))
+        return failed
+
+    @contextmanager
+    def _writer(self, name: str, number: int) -> Iterator[pq.ParquetWriter]:
         schema = arrow_schema(name)
-        tables = [one.tables[name] for one in worlds if one.tables is not None]
-        relative = f"{name}/{number:05}.parquet"
-        target = self.folder / relative
-        # Repeated values are text and small whole numbers; measured values hardly repeat.
+        # Text and small whole numbers repeat; measured values and places in the day's order hardly do.
         repeated = [f.name for f in schema if f.name != "turn" and not pa.types.is_floating(f.type)]
         with (
-            atomic_path(target) as temporary,
+            atomic_path(self.folder / _shard_name(name, number)) as temporary,
             pq.ParquetWriter(
                 temporary,
                 schema,
@@ -148,10 +173,12 @@ class RecordStore:
                 use_dictionary=[*repeated, "relative_time"] if name == "turns" else repeated,
             ) as writer,
         ):
-            for group in tables if TABLES[name].grouped else [pa.concat_tables([schema.empty_table(), *tables])]:
-                writer.write_table(group.combine_chunks(), row_group_size=max(1, group.num_rows))
-        rows = sum(table.num_rows for table in tables)
-        return FileEntry(relative, rows, target.stat().st_size, digest_file(target))
+            yield writer
+
+    def _entry(self, name: str, number: int) -> FileEntry:
+        path = self.folder / _shard_name(name, number)
+        rows = pq.read_metadata(path).num_rows
+        return FileEntry(_shard_name(name, number), rows, path.stat().st_size, digest_file(path))
 
     def _remove_segments(self, first: int, stop: int) -> None:
         for world in range(first, stop):

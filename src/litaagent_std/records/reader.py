@@ -1,0 +1,217 @@
+"""Reading records: one folder, or many as one.
+
+>>> records = open_records("tournament_history")            # doctest: +SKIP
+>>> records.table("factories", columns=["competitor", "score"]).to_pandas()            # doctest: +SKIP
+>>> world = records.world(records.keys[0])            # doctest: +SKIP
+>>> world.observations(factory=3)[0].cash            # doctest: +SKIP
+
+A tournament that still runs can be read: its finished worlds are there, the others are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from apexrl.runs.digest import digest_file
+from litaagent_std.records.manifest import MANIFEST_NAME, Manifest, NoRecordsError, Shard
+from litaagent_std.records.schema import TABLES, arrow_schema
+from litaagent_std.records.segment import RecordsDamagedError, read_segment
+from litaagent_std.records.store import segments_in
+from litaagent_std.records.world import WorldRecord
+
+__all__ = ["RECORDS_FOLDER", "Records", "Source", "WorldKey", "find_sources", "open_records"]
+
+RECORDS_FOLDER: Final = "records"
+"""Name of the folder of records inside a tournament's folder."""
+
+
+class WorldKey(NamedTuple):
+    """A world among several folders: the number of its folder, and its number in it."""
+
+    source: int
+    world: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A folder of records as it was when it was opened.
+
+    Attributes:
+        folder: The folder with the manifest.
+        manifest: The manifest.
+        segments: Finished worlds that are in no shard yet.
+    """
+
+    folder: Path
+    manifest: Manifest
+    segments: dict[int, Path]
+
+    @property
+    def worlds(self) -> list[int]:
+        """Finished worlds in order of their numbers."""
+        found = {world for shard in self.manifest.shards for world in shard.worlds}
+        return sorted(found | self.segments.keys())
+
+
+def find_sources(paths: Iterable[str | Path]) -> list[Path]:
+    """Find all folders of records at or under some paths, each once, by name.
+
+    Raises:
+        NoRecordsError: If there are none.
+    """
+    named = [Path(path) for path in paths]
+    found = {manifest.parent.resolve() for path in named for manifest in path.rglob(MANIFEST_NAME)}
+    if not found:
+        raise NoRecordsError(
+            f"there are no records under {', '.join(str(path) for path in named) or 'no path at all'}",
+            f"a folder of records has a {MANIFEST_NAME}",
+            "name the folder of a tournament, or one that holds several",
+        )
+    return sorted(found)
+
+
+def open_records(paths: str | Path | Sequence[str | Path]) -> Records:
+    """Open all records at or under one or several paths as one.
+
+    Raises:
+        NoRecordsError: If there are none.
+    """
+    several = [paths] if isinstance(paths, str | Path) else paths
+    return Records([_open(folder) for folder in find_sources(several)])
+
+
+def _open(folder: Path) -> Source:
+    segments = segments_in(folder)  # before the manifest: what goes into a shard in between is then in both
+    manifest = Manifest.read(folder)
+    gathered = {world for shard in manifest.shards for world in range(shard.first, shard.stop)}
+    kept = {world: path for world, path in segments.items() if world not in gathered}
+    return Source(folder, manifest, {world: path for world, path in kept.items() if _succeeded(path)})
+
+
+def _succeeded(path: Path) -> bool:
+    return read_segment(path).failure is None
+
+
+class Records:
+    """The finished worlds of one or several tournaments.
+
+    Args:
+        sources: The folders.
+
+    Attributes:
+        sources: The folders, in the order of their numbers.
+        keys: All finished worlds.
+    """
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self.sources = tuple(sources)
+        self.keys = tuple(
+            WorldKey(number, world) for number, source in enumerate(self.sources) for world in source.worlds
+        )
+
+    def table(
+        self, name: str, *, columns: Sequence[str] | None = None, keys: Iterable[WorldKey] | None = None
+    ) -> pa.Table:
+        """Read a table over all finished worlds, or some, with the column ``source`` before the others.
+
+        Args:
+            name: The table; see `schema.TABLES`.
+            columns: Columns to read besides ``source`` and ``world``; all when None.
+            keys: Worlds to read; all when None.
+
+        Raises:
+            KeyError: If there is no such table or column.
+        """
+        if name not in TABLES:
+            raise KeyError(f"there is no table {name!r}; choose one of {list(TABLES)}")
+        schema = arrow_schema(name)
+        wanted = schema.names if columns is None else ["world", *(c for c in columns if c != "world")]
+        unknown = [column for column in wanted if column not in schema.names]
+        if unknown:
+            raise KeyError(f"table {name!r} has no columns {unknown}; it has {schema.names}")
+        chosen = None if keys is None else set(keys)
+        parts = [
+            part.add_column(0, "source", pa.array(np.full(part.num_rows, number, np.int16)))
+            for number, source in enumerate(self.sources)
+            for part in _read(
+                source, name, wanted, None if chosen is None else {k.world for k in chosen if k[0] == number}
+            )
+        ]
+        fields = [pa.field("source", pa.int16()), *(schema.field(column) for column in wanted)]
+        return pa.concat_tables([pa.schema(fields).empty_table(), *(part.cast(pa.schema(fields)) for part in parts)])
+
+    def world(self, key: WorldKey) -> WorldRecord:
+        """Read one world.
+
+        Raises:
+            KeyError: If it is not among the finished worlds.
+        """
+        if key not in self.keys:
+            raise KeyError(f"world {key} is not among the {len(self.keys)} finished worlds")
+        source = self.sources[key.source]
+        if key.world in source.segments:
+            tables = read_segment(source.segments[key.world]).tables
+            assert tables is not None
+            return WorldRecord(tables)
+        shard = next(one for one in source.manifest.shards if one.first <= key.world < one.stop)
+        tables = {
+            name: _from_shard(source.folder, shard, name, arrow_schema(name).names, {key.world}) for name in TABLES
+        }
+        return WorldRecord(tables)
+
+    def worlds(self) -> Iterator[tuple[WorldKey, WorldRecord]]:
+        """Read all worlds one after the other."""
+        for key in self.keys:
+            yield key, self.world(key)
+
+    def verify(self) -> list[str]:
+        """Check every file of every complete shard against its digest; returns what is wrong."""
+        wrong = []
+        for source in self.sources:
+            for entry in (entry for shard in source.manifest.shards for entry in shard.files.values()):
+                path = source.folder / entry.path
+                if not path.exists():
+                    wrong.append(f"{path} is missing")
+                elif digest_file(path) != entry.sha256:
+                    wrong.append(f"{path} is not the file that was written")
+        return wrong
+
+
+def _read(source: Source, name: str, columns: list[str], worlds: set[int] | None) -> Iterator[pa.Table]:
+    for shard in source.manifest.shards:
+        if worlds is None or any(shard.first <= world < shard.stop for world in worlds):
+            yield _from_shard(source.folder, shard, name, columns, worlds)
+    for world, path in source.segments.items():
+        if worlds is None or world in worlds:
+            tables = read_segment(path).tables
+            assert tables is not None
+            yield tables[name].select(columns)
+
+
+def _from_shard(folder: Path, shard: Shard, name: str, columns: list[str], worlds: set[int] | None) -> pa.Table:
+    """Read a shard's table; of a grouped one, only the groups of the worlds that are asked for."""
+    path = folder / shard.files[name].path
+    try:
+        file = pq.ParquetFile(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise RecordsDamagedError(
+            f"{str(path)!r} cannot be read: {error}",
+            "the manifest names it as a complete file",
+            "restore it from a copy, or collect the tournament again",
+        ) from error
+    with file:
+        if worlds is None:
+            return file.read(columns)
+        if TABLES[name].grouped:
+            groups = [group for group, world in enumerate(shard.worlds) if world in worlds]
+            return file.read_row_groups(groups, columns)
+        table = file.read(columns)
+    return table.filter(pc.is_in(table["world"], pa.array(sorted(worlds), pa.int32())))
