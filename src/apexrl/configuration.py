@@ -13,9 +13,9 @@ The docstring under a field becomes its help text; an unknown key or a value tha
 message that names the value, the rule and the way out.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, TypeVar, cast, dataclass_transform
 
 import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -33,8 +33,7 @@ _STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def configuration(cls: type[T]) -> type[T]:
     """Make ``cls`` a frozen, keyword-only dataclass that validates its fields and refuses unknown ones."""
-    decorate: Callable[[type[T]], type[T]] = pydantic_dataclass(frozen=True, kw_only=True, config=_STRICT)
-    return decorate(cls)
+    return cast("type[T]", pydantic_dataclass(frozen=True, kw_only=True, config=_STRICT)(cls))
 
 
 def _refusal(error: ValidationError, source: str) -> ConfigurationError:
