@@ -88,8 +88,8 @@ class Bargaining:
             if tell is not None:
                 tell(ref)
             details = NegotiationDetails(buyer.id, seller.id, product, negotiation.nmi)
-            seller.awi.current_negotiation_details["sell"][buyer.id] = details
-            buyer.awi.current_negotiation_details["buy"][seller.id] = details
+            seller.selling[buyer.id] = details
+            buyer.buying[seller.id] = details
         return negotiations
 
     def _invite(self, caller: Seat, buys: bool) -> None:
@@ -147,11 +147,11 @@ class Bargaining:
             if seat.id == ref.buyer:
                 seat.ufun._registered_supply_failures.add(ref.seller)
                 seat.ufun._invalidate_limit_cache()
-                seat.awi.current_negotiation_details["buy"].pop(ref.seller, None)
+                seat.buying.pop(ref.seller, None)
             else:
                 seat.ufun._registered_sale_failures.add(ref.buyer)
                 seat.ufun._invalidate_limit_cache()
-                seat.awi.current_negotiation_details["sell"].pop(ref.buyer, None)
+                seat.selling.pop(ref.buyer, None)
             self._call(
                 seat,
                 "on_negotiation_failure",
@@ -173,11 +173,11 @@ class Bargaining:
             if seat is buyer:
                 seat.awi.register_supply(ref.seller, quantity, unit_price, day)
                 seat.ufun.register_supply(quantity, unit_price, day)
-                seat.awi.current_negotiation_details["buy"].pop(ref.seller, None)
+                seat.buying.pop(ref.seller, None)
             else:
                 seat.awi.register_sale(ref.buyer, quantity, unit_price, day)
                 seat.ufun.register_sale(quantity, unit_price, day)
-                seat.awi.current_negotiation_details["sell"].pop(ref.buyer, None)
+                seat.selling.pop(ref.buyer, None)
             self._call(seat, "on_negotiation_success", contract, negotiation.nmi)
         contract.signatures = {ref.caller: ref.caller, ref.partner: ref.partner}
         contract.signed_at = today

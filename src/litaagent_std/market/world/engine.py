@@ -176,7 +176,8 @@ class FastWorld:
         for seat in self.seats:
             seat.awi.current_input_issues = topics[seat.level].issues
             seat.awi.current_output_issues = topics[seat.level + 1].issues
-            seat.awi.current_negotiation_details = {"buy": {}, "sell": {}}
+            seat.buying, seat.selling = {}, {}
+            seat.awi.current_negotiation_details = {"buy": seat.buying, "sell": seat.selling}
         self._negotiations = self._bargaining.open(day, topics)
         for seat in self.seats:
             seat.awi.forget_past()

@@ -31,6 +31,8 @@ _NO_RESPONSE = ResponseType.NO_RESPONSE
 _WAIT = ResponseType.WAIT
 _LEAVE = ResponseType.LEAVE
 
+_CODES: Final = tuple(ResponseType)
+
 _BOTH: Final = ((1, 0), (0, 1), (0, 1))
 """Order of a round by the side that acted last: 0, 1, or nobody (-1)."""
 
@@ -42,14 +44,18 @@ class Side:
         seat: The agent's seat.
         pid: The partner's id, which is also the id of the agent's negotiator.
         negotiator: The agent's negotiator.
+        proposal: The agent's latest proposal.
+        proposed_at: The round in which it was made.
     """
 
-    __slots__ = ("negotiator", "pid", "seat")
+    __slots__ = ("negotiator", "pid", "proposal", "proposed_at", "seat")
 
     def __init__(self, seat: Seat, pid: str, negotiator: LeanNegotiator) -> None:
         self.seat = seat
         self.pid = pid
         self.negotiator = negotiator
+        self.proposal: Any = None
+        self.proposed_at = -1
 
     def dest(self) -> str:
         """Returns the id of the partner's negotiator, which bears this agent's id."""
@@ -190,6 +196,8 @@ class Negotiation(MechanismView):
         for index in order:
             self.last = index
             side = sides[index]
+            if state.left_negotiators and side.pid in state.left_negotiators:
+                continue
             if index == self.proposer:
                 state.n_acceptances = 0
             try:
@@ -239,7 +247,7 @@ class Negotiation(MechanismView):
         if offer is not None:
             state.n_acceptances = 1
             if self.tell_offer is not None:
-                self.tell_offer(self.ref, state.step, side.seat.id, offer)
+                self.tell_offer(self.ref, state.step, side.seat.id, offer if type(offer) is tuple else tuple(offer))
             if self.chatty:
                 self._tell_partner(index, "on_partner_proposal", offer)
         state.current_offer = offer
@@ -280,7 +288,7 @@ class Negotiation(MechanismView):
             self._put(state, side, index, offer, data)
             return False
         if state.current_offer is not None:
-            if self.tell_response is not None and isinstance(response, ResponseType):
+            if self.tell_response is not None and response in _CODES:
                 self.tell_response(self.ref, state.step, side.seat.id, int(response))
             self._tell_partner(index, "on_partner_response", response)
         return self._conclude(state, side, response)
@@ -290,14 +298,13 @@ class Negotiation(MechanismView):
             state.broken = True
         elif response == _LEAVE:
             state.left_negotiators.add(side.pid)
-            side.negotiator.__dict__["nmi"] = side.negotiator.__dict__["_nmi"] = None
-            state.broken = True
+            raise TypeError("negmas 0.16 fails to tell a controller that it left, and runs the pass again")
         elif response == _ACCEPT:
             if state.current_offer is None:
                 state.broken = True
                 return True
             state.n_acceptances += 1
-            if state.n_acceptances == 2:  # both sides
+            if state.n_acceptances == 2 - len(state.left_negotiators):
                 state.agreement = state.current_offer
                 return True
             return False

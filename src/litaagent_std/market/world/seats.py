@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from negmas.negotiators.controller import Controller
 from negmas.sao import SAOSyncController
 from scml.oneshot.agent import OneShotAgent
-from scml.oneshot.common import OneShotProfile
+from scml.oneshot.common import NegotiationDetails, OneShotProfile
 from scml.oneshot.sysagents import DefaultOneShotAdapter
 
 from litaagent_std.market.world.settlement import Terms
@@ -72,6 +72,7 @@ class Seat:
         "bankrupt",
         "breach_levels",
         "breaches",
+        "buying",
         "callbacks",
         "end_callback",
         "hears_preferences",
@@ -88,6 +89,7 @@ class Seat:
         "propose",
         "respond",
         "responded",
+        "selling",
         "stream",
         "terms",
         "turn",
@@ -120,6 +122,8 @@ class Seat:
         self.n_active = 0
         self.n_errors = 0
         self.responded: Any = None
+        self.buying: dict[str, NegotiationDetails] = {}
+        self.selling: dict[str, NegotiationDetails] = {}
         self.adapter = _make_adapter(agent, name)
         self._study_agent()
 

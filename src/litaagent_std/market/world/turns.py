@@ -35,9 +35,10 @@ def sync_turn(side: Side, state: LeanState) -> Turn:
     The agent's books are those of negmas' ``SAOSyncController``, under the same names.
     """
     seat, pid = side.seat, side.pid
+    seat.responded = None
     offer = state.current_offer
     if offer is None:
-        return _REJECT, _sync_proposal(side)
+        return _REJECT, _sync_proposal(side, state.step)
     agent = seat.agent
     response = agent._SAOSyncController__responses.pop(pid, _WAIT)
     if response != _WAIT:
@@ -58,7 +59,7 @@ def sync_turn(side: Side, state: LeanState) -> Turn:
     if response != _REJECT:
         return response, offer
     seat.responded = response
-    return response, _sync_proposal(side)
+    return response, _sync_proposal(side, state.step)
 
 
 def _answer_all(side: Side) -> Any:  # noqa: ANN401 - whatever the agent answers
@@ -88,7 +89,9 @@ def _answer_all(side: Side) -> Any:  # noqa: ANN401 - whatever the agent answers
     return responses.pop(pid, _REJECT)
 
 
-def _sync_proposal(side: Side) -> Any:  # noqa: ANN401 - whatever the agent proposes
+def _sync_proposal(side: Side, step: int) -> Any:  # noqa: ANN401 - whatever the agent proposes
+    if side.proposed_at == step and side.proposal is not None:
+        return side.proposal  # one proposal per round, however often negmas asks
     seat, pid = side.seat, side.pid
     agent = seat.agent
     proposals = agent._SAOSyncController__proposals
@@ -109,28 +112,41 @@ def _sync_proposal(side: Side) -> Any:  # noqa: ANN401 - whatever the agent prop
     agent._SAOSyncController__responses.pop(pid, None)
     agent._SAOSyncController__offers.pop(pid, None)
     agent._SAOSyncController__offer_states.pop(pid, None)
+    side.proposed_at = step
+    side.proposal = proposal
     return proposal
 
 
 def plain_turn(side: Side, state: LeanState) -> Turn:
     """Takes the turn of an agent with its own `propose` and `respond`."""
     seat, pid = side.seat, side.pid
+    seat.responded = None
     switch(seat.stream)
     view = snapshot(state)
     offer = state.current_offer
     if offer is None:
-        return _REJECT, seat.propose(negotiator_id=pid, state=view)
+        return _REJECT, _plain_proposal(side, view)
     response = seat.respond(negotiator_id=pid, state=view, source=state.current_proposer)
     if response != _REJECT:
         if isinstance(response, ExtendedResponseType) and response.response == _REJECT:
-            return response, seat.propose(negotiator_id=pid, state=view)
+            return response, _plain_proposal(side, view)
         return response, offer
     seat.responded = response
-    return response, seat.propose(negotiator_id=pid, state=view)
+    return response, _plain_proposal(side, view)
+
+
+def _plain_proposal(side: Side, view: LeanState) -> Any:  # noqa: ANN401 - whatever the agent proposes
+    step = view.step
+    if side.proposed_at == step and side.proposal is not None:
+        return side.proposal  # one proposal per round, however often negmas asks
+    side.proposal = side.seat.propose(negotiator_id=side.pid, state=view)
+    side.proposed_at = step
+    return side.proposal
 
 
 def chained_turn(side: Side, state: LeanState) -> Turn:
     """Takes the turn of an agent whose `propose` or `respond` have unusual parameters, as negmas would."""
+    side.seat.responded = None
     switch(side.seat.stream)
     calls = _Calls(side, None, None)
     return calls.counter(snapshot(state), side.dest())
@@ -190,7 +206,11 @@ class _Calls:
         return self._twice(self._side.seat.agent.respond, state, source=source)
 
     def _propose(self, state: LeanState, dest: str | None) -> Any:  # noqa: ANN401
-        return self._twice(self._side.seat.agent.propose, state, dest=dest or state.current_proposer)
+        side = self._side
+        if side.proposed_at != state.step or side.proposal is None:
+            side.proposal = self._twice(side.seat.agent.propose, state, dest=dest or state.current_proposer)
+            side.proposed_at = state.step
+        return side.proposal
 
     def _twice(self, call: Callable[..., Any], state: LeanState, **optional: str | None) -> Any:  # noqa: ANN401
         pid = self._side.pid
