@@ -15,7 +15,7 @@ install()  # agents bind the functions of random and numpy.random when they are 
 
 from scml_agents import get_agents  # noqa: E402
 
-__all__ = ["YEARS", "all_paths", "paths_of_year"]
+__all__ = ["YEARS", "all_paths", "finalists", "paths_of_year"]
 
 YEARS: Final = (2024, 2025, 2026)
 
@@ -29,9 +29,19 @@ def paths_of_year(year: int) -> tuple[str, ...]:
     """
     if year not in YEARS:
         raise ValueError(f"no Standard agents of {year} here; choose from {YEARS}")
-    return tuple(f"{agent.__module__}.{agent.__qualname__}" for agent in get_agents(year, track="std"))
+    return _registered(year)
 
 
 def all_paths() -> tuple[str, ...]:
     """Returns the class paths of all Standard agents, year by year."""
     return tuple(path for year in YEARS for path in paths_of_year(year))
+
+
+@cache
+def finalists() -> tuple[str, ...]:
+    """Returns the class paths of all agents that reached a final, year by year."""
+    return tuple(path for year in YEARS for path in _registered(year, finalists_only=True))
+
+
+def _registered(year: int, **options: bool) -> tuple[str, ...]:
+    return tuple(f"{agent.__module__}.{agent.__qualname__}" for agent in get_agents(year, track="std", **options))
