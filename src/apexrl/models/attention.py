@@ -25,7 +25,10 @@ class SetAttentionBlock(nn.Module):
         self.feedforward = make_mlp(dim, (feedforward_dim,), dim, activation="gelu")
 
     def forward(self, tokens: Tensor, attend: Tensor) -> Tensor:
-        """Tokens ``[B, N, dim]``, `attend` bool ``[B, N]`` (whom others may look at; at least one per row)."""
+        """Tokens ``[B, N, dim]``; `attend` bool ``[B, N]``: whom others may look at.
+
+        Where a row has nobody to look at, torch's attention gives zeros, not NaN.
+        """
         batch, length, dim = tokens.shape
         mixed = self.query_key_value(self.norm_attention(tokens))
         heads = mixed.view(batch, length, 3, self.num_heads, dim // self.num_heads)
@@ -83,10 +86,8 @@ class SetEncoder(nn.Module):
         batch, length = mask.shape[:-1], mask.shape[-1]
         present = mask.reshape(-1, length)
         tokens = self.embed(elements.reshape(-1, length, elements.shape[-1]))
-        # In an empty set everyone may look at everyone: finite numbers that are zeroed below.
-        attend = present | ~present.any(-1, keepdim=True)
         for block in self.blocks:
-            tokens = block(tokens, attend)
+            tokens = block(tokens, present)
         encoded = self.norm(tokens) * present.unsqueeze(-1)
         count = present.sum(-1, keepdim=True).clamp(min=1)
         pooled = encoded.sum(-2) / count.to(encoded.dtype)
