@@ -1,0 +1,315 @@
+"""HMASD, MAPPO and MAT on Alice_and_Bob and the UAV tasks, the ablations, and how fast everything runs.
+
+``make bench-hmasd`` takes about six hours on two cores and goes on where it was stopped: a finished run is a unit, and
+a run under way is resumed from its checkpoint in ``.cache/hmasd``. ``ARGS="--only 'alice_and_bob-hmasd-*' --jobs 2"``
+computes some of the units; the table then shows what is known so far.
+"""
+
+import argparse
+import fnmatch
+import multiprocessing
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from apexrl.configuration import to_mapping
+from apexrl.runs.atomic import write_text
+from apexrl.runs.checkpoint import CheckpointStore
+from apexrl.runs.jsonl import JsonlSink, read_jsonl
+from apexrl.runs.metrics import MetricLogger
+from benchmarks.harness import Benchmark, Figure
+from hmasd.envs.alice_and_bob import AliceAndBobEnv
+from hmasd.envs.uav import UAVEnv
+from hmasd.envs.uav_policies import GreedyFlight, RandomFlight
+from hmasd.envs.uav_world import UAVConfig
+from hmasd.evaluation import play_episodes
+from hmasd.learner import EpisodePolicy
+from hmasd.pictures.charts import bootstrap_interval, curve_over_seeds, learning_curves
+from hmasd.presets import preset
+from hmasd.trainer import PATTERN, SCHEMA, Trainer
+
+ROOT = Path(__file__).parent.parent
+CACHE = ROOT / ".cache" / "hmasd"
+PICTURES = ROOT / "docs" / "hmasd" / "pictures"
+
+SEEDS = (0, 1, 2, 3, 4)
+ABLATION_SEEDS = (0, 1, 2)
+UAV_SEEDS = (0, 1, 2)
+MARKS = (1_000_000, 2_000_000, 3_000_000)
+ORIGINAL_UAV_SECONDS = 44.7e-3
+"""Seconds per step of the UAV environments that document 004 comes from."""
+
+# Without the coordinator or without discriminator rewards the low level would have no reward at all at λ_e = 0.
+ABLATIONS: dict[str, dict[str, Any]] = {
+    "no_team": {},
+    "no_indi": {},
+    "no_high": {"lambda_e": 1.0},
+    "no_in_rew": {"lambda_e": 1.0},
+}
+"""``no_ex_rew`` is missing because the paper's λ_e is 0 on this task: it is the full method."""
+RELIABILITY: dict[str, dict[str, Any]] = {
+    "center_rewards": {"center_rewards": True},
+    "warmup": {"warmup_steps": 160_000},
+    "skill_floor": {"skill_floor": 0.1},
+    "adaptive_lambda": {"adaptive_lambda": True},
+    "all_skills_critic": {"critic_sees": "all_skills"},
+}
+"""Options measured beside the paper's settings, each alone."""
+
+
+def train_run(folder: str, preset_name: str, changes: dict[str, Any]) -> dict[str, Any]:
+    """One training run from start to end, resumed from the cache if a part of it is there."""
+    torch.set_num_threads(1)
+    cache = CACHE / folder
+    config = preset(preset_name, **changes)
+    store = CheckpointStore(cache / "models", SCHEMA, pattern=PATTERN)
+    latest = store.latest()
+    trainer = Trainer(config, cache / "models")
+    if latest is not None and latest.config == to_mapping(config):
+        trainer.load_state_dict(latest.state)
+    else:
+        store.rewind(None)  # begun under other settings
+    after = trainer.env_steps or None
+    with MetricLogger([JsonlSink(cache / "metrics.jsonl", after)], after) as metrics:
+        trainer.run(metrics)
+    rows = [row for row in read_jsonl(cache / "metrics.jsonl") if "Eval/ReturnMean" in row]
+    timings = [row["time/steps_per_cpu_second"] for row in read_jsonl(cache / "timings.jsonl") if len(row) > 2]
+    return {
+        "steps": [row["step"] for row in rows],
+        "returns": [round(row["Eval/ReturnMean"], 5) for row in rows],
+        "success": [round(row["Eval/SuccessRate"], 5) for row in rows if "Eval/SuccessRate" in row],
+        "steps_per_cpu_second": round(config.batch_size / float(np.mean(config.batch_size / np.array(timings))), 1),
+    }
+
+
+def throughput(preset_name: str, algorithm: str, updates: int) -> dict[str, Any]:
+    """Environment steps per CPU second of whole training."""
+    torch.set_num_threads(1)
+    config = preset(preset_name, algorithm=algorithm, eval_interval=10**12, total_steps=10**12)
+    trainer = Trainer(config)
+    trainer.collector.collect(trainer.learner, config.rollout_steps)
+    trainer.learner.update(0)
+    started = time.process_time()
+    for _ in range(updates):
+        trainer.collector.collect(trainer.learner, config.rollout_steps)
+        trainer.learner.update(0)
+    return {"speed": updates * config.batch_size / (time.process_time() - started)}
+
+
+def env_speed(task: str, num_envs: int, steps: int) -> dict[str, Any]:
+    """Environment steps per CPU second without any learning."""
+    torch.set_num_threads(1)
+    if task == "alice_and_bob":
+        env: AliceAndBobEnv | UAVEnv = AliceAndBobEnv(num_envs)
+        actions = torch.randint(0, 5, (num_envs, 2))
+    else:
+        scenario: Any = task.removeprefix("uav_")
+        env = UAVEnv(num_envs, config=UAVConfig(scenario=scenario))
+        actions = torch.rand(num_envs, 5, 3) * 2 - 1
+    env.reset(seed=0)
+    started = time.process_time()
+    for _ in range(steps):
+        env.step(actions)
+    return {"speed": steps * num_envs / (time.process_time() - started)}
+
+
+def yardstick(task: str, kind: str, episodes: int) -> dict[str, Any]:
+    """Returns of a policy without learning on a UAV task."""
+    scenario: Any = task.removeprefix("uav_")
+    env = UAVEnv(episodes, config=UAVConfig(scenario=scenario))
+    policy: EpisodePolicy = RandomFlight() if kind == "random" else GreedyFlight(env)
+    return {"returns": play_episodes(policy, env, 12345, 1000).returns.tolist()}
+
+
+def planned_runs(quick: bool) -> dict[str, dict[str, Any]]:
+    """Every training run by name, in the order in which they matter."""
+    runs: dict[str, dict[str, Any]] = {}
+    small = {"total_steps": 3200, "eval_interval": 3200, "eval_episodes": 16} if quick else {}
+
+    def add(name: str, preset_name: str, **changes: Any) -> None:  # noqa: ANN401 - fields of HMASDConfig
+        full = {"eval_episodes": 128, "checkpoint_interval": 192_000, "keep_checkpoints": 1}
+        folder = f"quick/{name}" if quick else name
+        runs[name] = {"folder": folder, "preset_name": preset_name, "changes": full | small | changes}
+
+    seeds, some = (SEEDS, ABLATION_SEEDS) if not quick else (SEEDS[:1], ABLATION_SEEDS[:1])
+    for algorithm in ("hmasd", "mappo", "mat"):
+        for seed in seeds:
+            add(f"alice_and_bob-{algorithm}-{seed}", "paper", algorithm=algorithm, seed=seed)
+    for task in ("uav_coverage", "uav_relay"):
+        for algorithm in ("hmasd", "mappo"):
+            for seed in UAV_SEEDS[: len(some)]:
+                add(f"{task}-{algorithm}-{seed}", task, algorithm=algorithm, seed=seed)
+    if quick:
+        return runs
+    for ablation, changes in ABLATIONS.items():
+        for seed in some:
+            add(f"alice_and_bob-{ablation}-{seed}", "paper", ablation=ablation, seed=seed, **changes)
+    for option, changes in RELIABILITY.items():
+        for seed in some:
+            add(f"alice_and_bob-{option}-{seed}", "paper", seed=seed, **changes)
+    return runs
+
+
+def compute(bench: Benchmark, runs: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Finished runs by name; those that ``--only`` names are computed if they are missing."""
+    wanted = {name: run for name, run in runs.items() if fnmatch.fnmatch(name, bench.options.only)}
+    missing = [name for name, run in wanted.items() if bench.finished(name, **run) is None]
+    if missing:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(bench.options.jobs, mp_context=context) as pool:
+            futures = {name: pool.submit(train_run, **runs[name]) for name in missing}
+            for name, future in futures.items():
+                result = future.result()
+                bench.unit(name, lambda result=result, **_: result, **runs[name])
+                print(f"finished {name}", flush=True)
+    found = {name: bench.finished(name, **run) for name, run in runs.items()}
+    return {name: result for name, result in found.items() if result is not None}
+
+
+def success_at(run: dict[str, Any], mark: int) -> float:
+    """Mean success of the last three evaluations up to ``mark`` steps."""
+    known = [value for step, value in zip(run["steps"], run["success"], strict=True) if step <= mark + 3200]
+    return float(np.mean(known[-3:])) if known else float("nan")
+
+
+def of(found: dict[str, dict[str, Any]], prefix: str) -> list[dict[str, Any]]:
+    """Runs of one algorithm, by seed."""
+    return [found[name] for name in sorted(found) if name.rsplit("-", 1)[0] == prefix]
+
+
+def alice_figures(found: dict[str, dict[str, Any]], marks: tuple[int, ...]) -> list[Figure]:
+    """Success of the three algorithms at the marks, with goals where the paper gives one."""
+    figures: list[Figure] = []
+    for algorithm in ("hmasd", "mappo", "mat"):
+        runs = of(found, f"alice_and_bob-{algorithm}")
+        for mark in marks:
+            values = np.array([success_at(run, mark) for run in runs])
+            value, note = summary(values)
+            goal = 0.75 if (algorithm, mark) == ("hmasd", marks[-1]) else None
+            figures.append(Figure(name=f"{algorithm} success at {mark:.0e} steps", value=value, goal=goal, note=note))
+    final = np.array([success_at(run, marks[-1]) for run in of(found, "alice_and_bob-hmasd")])
+    seeds = len(SEEDS)
+    figures.append(
+        Figure(
+            name="hmasd seeds above 0",
+            value=float((final > 0.01).sum()),
+            goal=4.0,
+            note=f"of {final.size} run, {seeds} planned; success > 1 %",
+        )
+    )
+    flat = np.array([success_at(run, marks[-1]) for run in of(found, "alice_and_bob-mappo")])
+    value, note = summary(flat)
+    figures.append(Figure(name="mappo stays near 0", value=value, op="<=", goal=0.1, note=note))
+    return figures
+
+
+def summary(values: np.ndarray) -> tuple[float, str]:
+    """Mean, and a note with the interval and the values."""
+    if values.size == 0:
+        return float("nan"), "not run yet"
+    low, high = bootstrap_interval(values)
+    listed = ", ".join(f"{value:.2f}" for value in values)
+    return float(values.mean()), f"95 % [{low:.2f}, {high:.2f}] of {values.size} seeds: {listed}"
+
+
+def variant_figures(found: dict[str, dict[str, Any]], mark: int) -> list[Figure]:
+    """Final success of ablations and of reliability options."""
+    figures = []
+    for kind, names in (("ablation", ABLATIONS), ("option", RELIABILITY)):
+        for name in names:
+            values = np.array([success_at(run, mark) for run in of(found, f"alice_and_bob-{name}")])
+            value, note = summary(values)
+            figures.append(Figure(name=f"{kind} {name}, success", value=value, note=note))
+    return figures
+
+
+def uav_figures(bench: Benchmark, found: dict[str, dict[str, Any]]) -> list[Figure]:
+    """Returns on the UAV tasks beside random and greedy flight."""
+    figures = []
+    for task in ("uav_coverage", "uav_relay"):
+        best = 0.0
+        for kind in ("random", "greedy"):
+            returns = np.array(bench.unit(f"{task}-{kind}", yardstick, task=task, kind=kind, episodes=128)["returns"])
+            best = max(best, float(returns.mean()))
+            figures.append(Figure(name=f"{task} {kind} return", value=float(returns.mean()), note="128 episodes"))
+        for algorithm in ("hmasd", "mappo"):
+            values = np.array([float(np.mean(run["returns"][-3:])) for run in of(found, f"{task}-{algorithm}")])
+            value, note = summary(values)
+            figures.append(
+                Figure(name=f"{task} {algorithm} return", value=value, op=">", goal=best, note=f"goal: greedy; {note}")
+            )
+    return figures
+
+
+def speed_figures(bench: Benchmark) -> list[Figure]:
+    """Throughput of environments and of training, in one process with one thread."""
+    steps, updates = (300, 3) if bench.quick else (3000, 20)
+    figures = []
+    for task in ("alice_and_bob", "uav_coverage", "uav_relay"):
+        speed = bench.unit(f"env-{task}", env_speed, task=task, num_envs=32, steps=steps)["speed"]
+        goal = 50.0 / ORIGINAL_UAV_SECONDS if task.startswith("uav") else None
+        note = f"{speed * ORIGINAL_UAV_SECONDS:.0f} x the original's 44.7 ms" if goal else "32 boards"
+        figures.append(Figure(name=f"{task} alone", value=speed, unit="env steps/CPU s", goal=goal, note=note))
+    for preset_name, algorithm in (("paper", "hmasd"), ("paper", "mappo"), ("paper", "mat"), ("uav_relay", "hmasd")):
+        key = f"train-{preset_name}-{algorithm}"
+        speed = bench.unit(key, throughput, preset_name=preset_name, algorithm=algorithm, updates=updates)["speed"]
+        goal = 1500.0 if key == "train-paper-hmasd" else None
+        figures.append(
+            Figure(name=f"training {algorithm}, {preset_name}", value=speed, unit="env steps/CPU s", goal=goal)
+        )
+    return figures
+
+
+def draw(found: dict[str, dict[str, Any]]) -> None:
+    """Learning curves of everything that has at least one finished run."""
+    charts: dict[str, tuple[list[str], str]] = {
+        "alice_and_bob": ([f"alice_and_bob-{name}" for name in ("hmasd", "mappo", "mat")], "success"),
+        "ablations": ([f"alice_and_bob-{name}" for name in ("hmasd", *ABLATIONS)], "success"),
+        "options": ([f"alice_and_bob-{name}" for name in ("hmasd", *RELIABILITY)], "success"),
+        "uav_coverage": (["uav_coverage-hmasd", "uav_coverage-mappo"], "returns"),
+        "uav_relay": (["uav_relay-hmasd", "uav_relay-mappo"], "returns"),
+    }
+    for chart, (prefixes, what) in charts.items():
+        curves = []
+        for prefix in prefixes:
+            runs = of(found, prefix)
+            if runs:
+                values = np.array([run[what] for run in runs])
+                name = f"{prefix.split('-', 1)[1]} ({len(runs)} seeds)"
+                curves.append(curve_over_seeds(name, runs[0]["steps"], values))
+        if curves:
+            title = f"{chart}: mean and 95 % interval over seeds"
+            picture = learning_curves(curves, title=title, x_label="environment steps", y_label=what)
+            PICTURES.mkdir(parents=True, exist_ok=True)
+            write_text(PICTURES / f"{chart}.svg", picture)
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """The benchmark's own options."""
+    parser.add_argument(
+        "--only", default="*", help="compute only training runs whose name matches, for instance '*-hmasd-0'"
+    )
+    parser.add_argument("--jobs", type=int, default=2, help="training runs at a time, each with one thread")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Compute what is missing, draw the curves and print the table."""
+    bench = Benchmark("hmasd", __doc__ or "", seeds=SEEDS, argv=argv, add_options=options)
+    found = compute(bench, planned_runs(bench.quick))
+    marks = (3200,) if bench.quick else MARKS
+    figures = [*speed_figures(bench), *alice_figures(found, marks)]
+    figures += [*uav_figures(bench, found), *variant_figures(found, marks[-1])]
+    if bench.quick:  # a few seconds of training reach no goal but those of speed
+        figures = [f if f.unit else Figure(name=f.name, value=f.value, note=f.note) for f in figures]
+    else:
+        draw(found)
+    return bench.finish(figures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
