@@ -11,6 +11,9 @@ COMMANDS: dict[str, str] = {
     "demo": "run the main job end to end at a small scale",
     "info": "show versions, machine and optional features",
     "checkpoint": "verify a checkpoint file or a folder of them, and show what is inside",
+    "hmasd train": "train hierarchical skill discovery or a baseline",
+    "hmasd eval": "evaluate a checkpoint of `lita hmasd train`",
+    "hmasd render": "draw an episode and the skills of a checkpoint",
 }
 """Name of each sub-command and the line that ``lita --help`` shows.
 
