@@ -36,8 +36,6 @@ class LeanAWI(OneShotAWI):  # type: ignore[misc]
     # the world
     max_n_lines = quantity_range = n_products = n_processes = n_competitors = 0
     horizon = n_steps = default_signing_delay = 0
-    all_suppliers: list[list[str]] = []  # noqa: RUF012 - shadows a property; set on instances
-    all_consumers: list[list[str]] = []  # noqa: RUF012 - shadows a property; set on instances
     production_capacities: list[int] = []  # noqa: RUF012 - shadows a property; set on instances
     catalog_prices: np.ndarray | None = None
     price_multiplier = 0.0
@@ -50,8 +48,6 @@ class LeanAWI(OneShotAWI):  # type: ignore[misc]
     n_lines = level = my_input_product = my_output_product = 0
     n_input_negotiations = n_output_negotiations = 0
     is_first_level = is_last_level = is_middle_level = False
-    my_suppliers: list[str] = []  # noqa: RUF012 - shadows a property; set on instances
-    my_consumers: list[str] = []  # noqa: RUF012 - shadows a property; set on instances
     # the day
     current_step = 0
     relative_time = 0.0
@@ -69,7 +65,6 @@ class LeanAWI(OneShotAWI):  # type: ignore[misc]
     exogenous_contract_summary: list[tuple[float, float]] = []  # noqa: RUF012 - shadows a property
     current_input_issues: list[Any] = []  # noqa: RUF012 - shadows a property; set on instances
     current_output_issues: list[Any] = []  # noqa: RUF012 - shadows a property; set on instances
-    current_negotiation_details: dict[str, dict[str, Any]] = {}  # noqa: RUF012 - shadows a property
     _stock = 0
     """Exogenous input and inventory minus exogenous output, today."""
 
@@ -77,6 +72,8 @@ class LeanAWI(OneShotAWI):  # type: ignore[misc]
         self._world = world
         self.agent = adapter
         self._id: str = adapter.id
+        self._buying: dict[str, Any] = {}
+        self._selling: dict[str, Any] = {}
         self._future_sales: Book = defaultdict(defaultdict_int)
         self._future_supplies: Book = defaultdict(defaultdict_int)
         self._future_sales_cost: Book = defaultdict(defaultdict_int)
@@ -90,8 +87,6 @@ class LeanAWI(OneShotAWI):  # type: ignore[misc]
         self.n_products = world.n_products
         self.n_processes = world.n_products - 1
         self.max_n_lines = self.quantity_range = world.max_n_lines
-        self.all_suppliers = [list(ids) for ids in world.suppliers]
-        self.all_consumers = [list(ids) for ids in world.consumers]
         self.production_capacities = list(world.production_capacity)
         self.catalog_prices = world.catalog_prices.copy()
 
@@ -104,13 +99,38 @@ class LeanAWI(OneShotAWI):  # type: ignore[misc]
         self.is_first_level = level == 0
         self.is_last_level = level + 1 == self.n_products - 1
         self.is_middle_level = 0 < level < self.n_products - 2
-        self.my_suppliers = self.all_suppliers[level]
-        self.my_consumers = self.all_consumers[level + 1]
+        self._suppliers = tuple(world.suppliers[level])
+        self._consumers = tuple(world.consumers[level + 1])
         self.n_competitors = len(world.consumers[level]) - 1
-        self.n_input_negotiations = 0 if self.is_first_level else len(self.my_suppliers)
-        self.n_output_negotiations = 0 if self.is_last_level else len(self.my_consumers)
+        self.n_input_negotiations = 0 if self.is_first_level else len(self._suppliers)
+        self.n_output_negotiations = 0 if self.is_last_level else len(self._consumers)
 
     # -- what is computed on reading, because it changes during the day or because agents may keep and change it
+
+    @property
+    def my_suppliers(self) -> list[str]:
+        """Ids of the factory's suppliers."""
+        return list(self._suppliers)
+
+    @property
+    def my_consumers(self) -> list[str]:
+        """Ids of the factory's consumers."""
+        return list(self._consumers)
+
+    @property
+    def all_suppliers(self) -> list[list[str]]:
+        """Ids of all suppliers by product."""
+        return [list(ids) for ids in self._world.suppliers]
+
+    @property
+    def all_consumers(self) -> list[list[str]]:
+        """Ids of all consumers by product."""
+        return [list(ids) for ids in self._world.consumers]
+
+    @property
+    def current_negotiation_details(self) -> dict[str, dict[str, Any]]:
+        """Today's negotiations that are not over, by partner, separated into "buy" and "sell"."""
+        return {"buy": dict(self._buying), "sell": dict(self._selling)}
 
     @property
     def my_competitors(self) -> list[str]:
@@ -227,6 +247,10 @@ class LeanAWI(OneShotAWI):  # type: ignore[misc]
         return surplus
 
     # -- what the engine calls
+
+    def open_negotiations(self, buying: dict[str, Any], selling: dict[str, Any]) -> None:
+        """Takes the books of today's negotiations, which the engine keeps."""
+        self._buying, self._selling = buying, selling
 
     def register_sale(self, consumer: str, quantity: int, unit_price: int, day: int) -> None:
         """Books a sale that this factory has just concluded."""

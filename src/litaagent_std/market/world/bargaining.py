@@ -156,7 +156,7 @@ class Bargaining:
                 seat,
                 "on_negotiation_failure",
                 [ref.caller, ref.partner],
-                negotiation.annotation,
+                dict(negotiation.annotation),
                 negotiation.nmi,
                 negotiation.state,
             )
@@ -164,7 +164,7 @@ class Bargaining:
     def _conclude(self, negotiation: Negotiation, agreement: Sequence[Any]) -> None:
         ref, today = negotiation.ref, self._today
         quantity, day, unit_price = agreement
-        contract = write_contract(negotiation, (quantity, day, unit_price), today)
+        papers = []
         if self._hub.contract is not None:
             self._hub.contract(ContractSigned(ref, quantity, day, unit_price))
         buyer, seller = sorted((side.seat for side in negotiation.sides), key=lambda seat: seat.id != ref.buyer)
@@ -178,10 +178,13 @@ class Bargaining:
                 seat.awi.register_sale(ref.buyer, quantity, unit_price, day)
                 seat.ufun.register_sale(quantity, unit_price, day)
                 seat.selling.pop(ref.buyer, None)
-            self._call(seat, "on_negotiation_success", contract, negotiation.nmi)
-        contract.signatures = {ref.caller: ref.caller, ref.partner: ref.partner}
-        contract.signed_at = today
-        self._book.add(Deal(buyer, seller, ref.product, int(quantity), int(day), int(unit_price), contract))
+            paper = write_contract(negotiation, (quantity, day, unit_price), today)
+            papers.append(paper)
+            self._call(seat, "on_negotiation_success", paper, negotiation.nmi)
+        for paper in papers:
+            paper.signatures = {ref.caller: ref.caller, ref.partner: ref.partner}
+            paper.signed_at = today
+        self._book.add(Deal(buyer, seller, ref.product, quantity, day, unit_price, tuple(papers)))
 
     def _call(self, seat: Seat, method: str, *args: Any) -> None:  # noqa: ANN401 - any callback
         try:

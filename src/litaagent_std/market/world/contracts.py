@@ -21,7 +21,7 @@ class Deal(NamedTuple):
         quantity: Units.
         day: Day of delivery.
         unit_price: Price per unit.
-        contract: What the agents hold in hand; the engine never reads it back.
+        papers: What the agents hold in hand, one each; the engine never reads them back.
     """
 
     buyer: Seat
@@ -30,7 +30,7 @@ class Deal(NamedTuple):
     quantity: int
     day: int
     unit_price: int
-    contract: Contract
+    papers: tuple[Contract, ...]
 
 
 class ContractBook:
@@ -53,20 +53,24 @@ class ContractBook:
             kept = []
             for deal in deals:
                 if deal.buyer is seat or deal.seller is seat:
-                    deal.contract.nullified_at = today
+                    for paper in deal.papers:
+                        paper.nullified_at = today
                 else:
                     kept.append(deal)
             self._open[day] = kept
 
 
 def write_contract(negotiation: Negotiation, terms: tuple[int, int, int], today: int) -> Contract:
-    """Writes the contract that agents are handed, as negmas writes it."""
+    """Writes the contract that an agent is handed, as negmas writes it.
+
+    Each side gets a paper of its own, so that nobody can alter the other's.
+    """
     quantity, day, unit_price = terms
     ref = negotiation.ref
     return Contract(
         agreement={"quantity": quantity, "time": day, "unit_price": unit_price},
         partners=(ref.caller, ref.partner),
-        annotation=negotiation.annotation,
+        annotation=dict(negotiation.annotation),
         issues=negotiation.topic.issues,
         concluded_at=today,
         to_be_signed_at=today,

@@ -177,7 +177,7 @@ class FastWorld:
             seat.awi.current_input_issues = topics[seat.level].issues
             seat.awi.current_output_issues = topics[seat.level + 1].issues
             seat.buying, seat.selling = {}, {}
-            seat.awi.current_negotiation_details = {"buy": seat.buying, "sell": seat.selling}
+            seat.awi.open_negotiations(seat.buying, seat.selling)
         self._negotiations = self._bargaining.open(day, topics)
         for seat in self.seats:
             seat.awi.forget_past()

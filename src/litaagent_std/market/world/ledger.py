@@ -61,7 +61,8 @@ class Ledger:
         self._sold_by = [0] * n_seats
         self.sold = [0] * len(self.markets)
         for deal in self.book.due(day):
-            deal.contract.executed_at = day
+            for paper in deal.papers:
+                paper.executed_at = day
             if deal.quantity < 1:
                 continue
             line = (deal.unit_price, deal.quantity)
