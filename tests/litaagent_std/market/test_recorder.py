@@ -179,7 +179,7 @@ def test_a_random_negotiation_equals_the_mechanisms_own_trace(watched_setup, rec
     for (day, index), mechanism in traces.items():
         owner = {negotiator.id: negotiator.owner.id for negotiator in mechanism.negotiators}
         # negmas repeats an offer in its trace on passes in which somebody waits
-        said = [(item.step, owner[item.negotiator], tuple(item.offer)) for item in mechanism.full_trace if item.offer]
+        said = [(step, owner[who], tuple(offer)) for step, who, offer in mechanism.extended_trace]
         unique = [item for place, item in enumerate(said) if item not in said[:place]]
         printed = [(r, who, tuple(offer)) for r, who, offer in record.negotiation(day, index).trace]
         assert printed == unique, record.negotiation(day, index)

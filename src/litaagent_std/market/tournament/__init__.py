@@ -1,0 +1,1 @@
+"""Tournaments: what is played (`plan`), how a world is played (`play`), the run (`run`) and what came of it (`results`)."""
