@@ -38,7 +38,8 @@ def measure(name: str) -> None:
     random = torch.Generator().manual_seed(0)
     shape = (STEPS, NUM_ENVS, 1) if is_continuous else (STEPS, NUM_ENVS)
     actions = torch.randn(shape, generator=random) if is_continuous else torch.randint(2, shape, generator=random)
-    arrays = [row.numpy() for row in actions]
+    rows = list(actions.unbind())
+    arrays = [row.numpy() for row in rows]
 
     def loop(i: int) -> None:
         for env, action in zip(bare, arrays[i], strict=True):
@@ -49,7 +50,7 @@ def measure(name: str) -> None:
     ways: dict[str, Callable[[int], object]] = {
         "bare loop": loop,
         "gymnasium SyncVectorEnv": lambda i: theirs.step(arrays[i]),
-        "apexrl, tensors in and out": lambda i: ours.step(actions[i]),
+        "apexrl, tensors in and out": lambda i: ours.step(rows[i]),
     }
     times: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(REPEATS):
