@@ -36,7 +36,7 @@ class RaisesInCounterAll(SyncRandomStdAgent):
 
 class RaisesInFirstProposals(SyncRandomStdAgent):
     def first_proposals(self):
-        if random.random() < 0.3:
+        if self.awi.current_step % 2:
             raise BrokenError("first_proposals")
         return super().first_proposals()
 

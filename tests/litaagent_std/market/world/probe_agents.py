@@ -8,6 +8,7 @@ from scml.std.agents.rand import RandomStdAgent
 
 LUCK: dict[str, list[tuple[float, float]]] = {}
 CLOCK: list[tuple[int, float, float]] = []
+VIEWS: list[dict] = []
 
 
 class TellsItsLuck(StdAgent):
@@ -36,3 +37,23 @@ class TellsTheTime(RandomStdAgent):
     def propose(self, negotiator_id, state):
         CLOCK.append((state.step, state.time, state.relative_time))
         return super().propose(negotiator_id, state)
+
+
+class Watches(RandomStdAgent):
+    """Notes what the interface says at the end of every day."""
+
+    def step(self):
+        super().step()
+        awi = self.awi
+        VIEWS.append(
+            {
+                "day": awi.current_step,
+                "prices": [float(price) for price in awi.trading_prices],
+                "catalog": [int(price) for price in awi.catalog_prices],
+                "suppliers": list(awi.my_suppliers),
+                "consumers": list(awi.my_consumers),
+                "all": [list(names) for names in awi.all_suppliers],
+                "lines": awi.profile.n_lines,
+                "cost": awi.profile.cost,
+            }
+        )

@@ -2,7 +2,9 @@ import inspect
 
 import pytest
 
+from litaagent_std.market.world.events import WorldObserver
 from litaagent_std.market.world.interface import run_world
+from litaagent_std.market.world.scml_engine import make_scml_world
 from litaagent_std.market.world.setup import AgentSpec, official_setup
 from litaagent_std.market.world.trace import Trace, Window, first_difference
 
@@ -35,6 +37,7 @@ COMPARED = [
     "RespondsWait",
     "RespondsNoResponse",
     "RespondsNumber",
+    "RespondsLeave",
     "AcceptsEverything",
     "EndsEverything",
     "AcceptsNothingOffered",
@@ -52,7 +55,7 @@ COMPARED = [
     "SeedsEverything",
     "DrawsWithoutSeeds",
 ]
-ELSEWHERE = {"BrokenError", "Hangs", "Mutates", "RespondsLeave"}
+ELSEWHERE = {"BrokenError", "Hangs", "Mutates"}
 
 
 def hostile_setup(name, days=5):
@@ -101,14 +104,49 @@ def test_hostile_agents_do_not_corrupt_the_fast_world(hostile_agents, auditor, n
     assert audit.n_settled == 8 * setup.n_seats
 
 
-def test_damage_to_what_an_agent_is_handed_changes_nothing_for_others(hostile_agents):
+def test_damage_to_what_an_agent_is_handed_does_not_reach_others(hostile_agents, probe_agents):
+    class Prices(WorldObserver):
+        def __init__(self):
+            self.by_day, self.ids = [], ()
+
+        def on_world_start(self, event):
+            self.ids = event.agents
+
+        def on_day_start(self, event):
+            self.by_day.append(list(event.trading_prices))
+
     setup = hostile_setup("Mutates", days=6)
-    honest = setup.with_agents(
-        {
-            seat: AgentSpec("scml.std.agents.rand.SyncRandomStdAgent", competitor=True)
-            for seat, agent in enumerate(setup.agents)
-            if agent.competitor
-        }
-    )
-    scores = [list(run_world(one, engine="fast").scores.values()) for one in (setup, honest)]
-    assert scores[0] == scores[1]
+    watcher = next(seat for seat, agent in enumerate(setup.agents) if not agent.competitor)
+    probe_agents.VIEWS.clear()
+    prices = Prices()
+    run_world(setup.with_agents({watcher: AgentSpec("probe_agents.Watches")}), engine="fast", observers=[prices])
+    assert [view["day"] for view in probe_agents.VIEWS] == list(range(6))
+    levels = [[name for name in prices.ids if name.endswith(f"@{level}")] for level in range(2)]
+    factory = setup.factories[watcher]
+    for view in probe_agents.VIEWS:
+        assert view["prices"] == prices.by_day[view["day"]]
+        assert view["catalog"] == list(setup.catalog_prices)
+        assert view["suppliers"] == (["SELLER"] if factory.level == 0 else levels[0])
+        assert view["consumers"] == (levels[1] if factory.level == 0 else ["BUYER"])
+        assert view["all"] == [["SELLER"], *levels]
+        assert (view["lines"], view["cost"]) == (factory.n_lines, factory.cost)
+
+
+def test_a_hanging_agent_is_given_up_and_the_world_flagged(hostile_agents):
+    setup = hostile_setup("Hangs")
+    trace = Trace()
+    end = make_scml_world(setup, [trace], call_limit=0.4).run_to_end()
+    assert end.limit_fired
+    assert end.days == setup.n_days
+    assert trace.counts["on_day_end"] == setup.n_days
+
+
+def test_a_limit_that_does_not_fire_changes_nothing():
+    setup = official_setup(5, n_days=5, n_levels=2)
+    traces = [Trace(), Trace()]
+    ends = [
+        make_scml_world(setup, [trace], call_limit=limit).run_to_end()
+        for trace, limit in zip(traces, (None, 60.0), strict=True)
+    ]
+    assert first_difference(*traces) is None
+    assert not any(end.limit_fired for end in ends)
