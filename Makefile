@@ -8,6 +8,7 @@ BENCH_READY := $(VENV)/.bench-ready
 ARGS ?=
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND ?= Agg
+export PYTHONHASHSEED ?= 0
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test lint format type layers deps pytest docs wheel clean verify-world
