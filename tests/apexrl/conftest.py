@@ -92,7 +92,7 @@ class ScriptedEnv(VecEnv):
 
 
 class ScriptedTeam(MultiAgentVecEnv):
-    """Three agents; agent 2 leaves after two steps of each episode. Reward: 1, 2, 3 by agent. Episodes are cut at 4 steps."""
+    """Three agents, of which the last leaves after two steps; rewards 1, 2, 3 by agent; episodes are cut at 4 steps."""
 
     def __init__(self, num_envs=2):
         self.num_envs, self.num_agents, self.device = num_envs, 3, torch.device("cpu")

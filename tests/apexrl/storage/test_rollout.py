@@ -43,7 +43,7 @@ def test_another_policy_version_is_refused(storage):
 
 
 def test_wrong_counts_are_refused(storage):
-    with pytest.raises(IncompleteRolloutError, match="4 steps.*exactly 3"):
+    with pytest.raises(IncompleteRolloutError, match=r"4 steps.*exactly 3"):
         storage.add(fragment(steps=4))
     storage.add(fragment())
     with pytest.raises(IncompleteRolloutError, match=r"environments \[0, 1\]"):

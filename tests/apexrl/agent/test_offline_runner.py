@@ -1,0 +1,59 @@
+import json
+
+import pytest
+import torch
+
+from apexrl.agent.offline_runner import OfflineRunner
+from apexrl.algorithms.awr import AWR, AWRConfig
+from apexrl.algorithms.bc import BCConfig
+from apexrl.storage.offline import OfflineDataset
+
+
+@pytest.fixture
+def recording(make_env):
+    """Balancing by leaning against the pole's fall, as a demonstration."""
+    env, rows = make_env(num_envs=1), []
+    obs, _ = env.reset(seed=0)
+    for _ in range(400):
+        action = (obs[:, 2] + obs[:, 3] > 0).long()
+        after, reward, done, _ = env.step(action)
+        rows.append((obs[0], action[0], reward[0], done[0]))
+        obs = after
+    obs, actions, rewards, dones = (torch.stack(column) for column in zip(*rows, strict=True))
+    return OfflineDataset.from_trajectory(obs, actions, rewards, dones, gamma=0.99)
+
+
+def test_cloning_a_demonstration_balances_the_pole(recording, make_env, tmp_path):
+    train, held_out = recording.split(0.2, seed=0)
+    cfg = BCConfig(learning_rate=1e-2, minibatch_size=64)
+    played = {"eval_env": make_env(), "eval_interval": 20, "eval_episodes": 4}
+    runner = OfflineRunner(train, cfg=cfg, validation=held_out, log_dir=tmp_path, show_progress=False, **played)
+    result = runner.learn(num_iterations=20)
+    assert (result.iterations, result.total_timesteps) == (20, 20 * 320)
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert lines[-1]["validation/policy_loss"] < lines[0]["validation/policy_loss"]
+    assert lines[-1]["eval/mean_reward"] > 150
+
+
+def test_callbacks_stop_epochs_and_rollout_events_are_refused(recording, make_env):
+    runner = OfflineRunner(recording, algorithm="awr", eval_env=make_env(), show_progress=False)
+    assert isinstance(runner.agent, AWR)
+    runner.add_callback("post_iteration", lambda r, stats: r.iteration < 2)
+    assert runner.learn(num_iterations=10).iterations == 2
+    with pytest.raises(ValueError, match="no rollouts"):
+        runner.add_callback("post_rollout", print)
+
+
+def test_refusals(recording, make_env):
+    with pytest.raises(ValueError, match="need spaces"):
+        OfflineRunner(recording)
+    with pytest.raises(ValueError, match="knows bc, awr"):
+        OfflineRunner(recording, algorithm="ppo", eval_env=make_env())
+    env = make_env()
+    agent = AWR(env.observation_space, env.action_space, AWRConfig())
+    with pytest.raises(ValueError, match=r"differs from agent\.cfg"):
+        OfflineRunner(recording, agent=agent, cfg=AWRConfig(temperature=9.0))
+    from apexrl.agent.evaluation import EvaluationError
+
+    with pytest.raises(EvaluationError, match="pass eval_env="):
+        OfflineRunner(recording, agent=agent).eval(1)

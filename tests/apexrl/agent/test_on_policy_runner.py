@@ -1,0 +1,249 @@
+import json
+import logging
+import os
+import signal
+import time
+
+import pytest
+import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from apexrl.agent.callbacks import StopTraining
+from apexrl.agent.on_policy_runner import OnPolicyRunner
+from apexrl.algorithms.ppo import PPO, PPOConfig
+from apexrl.runs.errors import CheckpointMissingError, SchemaMismatchError
+
+CFG = PPOConfig(num_steps=8, minibatch_size=16, num_epochs=2)
+DOCUMENTED = {
+    "train/policy_loss",
+    "train/value_loss",
+    "train/entropy_loss",
+    "train/approx_kl",
+    "train/learning_rate",
+    "episode/mean_reward",
+    "episode/mean_length",
+    "rollout/mean_reward",
+    "rollout/mean_value",
+}
+
+
+@pytest.fixture
+def make_runner(tmp_path, make_env):
+    def make(env=None, **options):
+        options = {"cfg": CFG, "save_interval": 0, "show_progress": False} | options
+        return OnPolicyRunner(env or make_env(), **options)
+
+    return make
+
+
+def lines(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_learn_reaches_exactly_the_asked_steps_or_the_next_rollout_and_says_which(make_runner):
+    runner = make_runner()
+    exact = runner.learn(total_timesteps=64)
+    assert (exact.total_timesteps, exact.is_exact, exact.iterations) == (64, True, 2)
+    assert "exactly" in exact.reason
+    over = runner.learn(total_timesteps=65)
+    assert (over.total_timesteps, over.is_exact, runner.iteration) == (96, False, 3)
+    assert "65 asked, 31 more" in over.reason
+    assert runner.learn(total_timesteps=50).iterations == 3  # reached already: nothing to do
+    assert runner.learn(num_iterations=2).iterations == 5
+    with pytest.raises(ValueError, match="exactly one"):
+        runner.learn()
+    with pytest.raises(ValueError, match="exactly one"):
+        runner.learn(total_timesteps=10, num_iterations=1)
+    with pytest.raises(ValueError, match="num_iterations=0"):
+        runner.learn(num_iterations=0)
+
+
+def test_metrics_bear_the_documented_names(make_runner, tmp_path):
+    make_runner(log_dir=tmp_path, log_interval=1).learn(num_iterations=8)
+    assert lines(tmp_path)[-1].keys() >= DOCUMENTED
+    events = EventAccumulator(str(tmp_path)).Reload()
+    assert set(events.Tags()["scalars"]) >= DOCUMENTED | {"time/steps_per_second"}
+
+
+def test_log_interval_also_logs_the_last_iteration(make_runner, tmp_path):
+    make_runner(log_dir=tmp_path, log_interval=3).learn(num_iterations=7)
+    assert [line["step"] for line in lines(tmp_path)] == [3 * 32, 6 * 32, 7 * 32]
+
+
+def test_rollout_reward_is_the_mean_of_all_steps(make_runner, scripted_env):
+    runner = make_runner(scripted_env(ends=(3, 5)))
+    assert runner.collect_rollout()["rollout/mean_reward"] == pytest.approx(sum(range(1, 9)) / 8)
+
+
+def test_episodes_components_and_log_are_reported_across_rollouts(make_runner, scripted_env, tmp_path):
+    runner = make_runner(scripted_env(ends=(20, 24)), log_dir=tmp_path, log_interval=1)
+    runner.learn(num_iterations=3)
+    first, _, last = lines(tmp_path)
+    assert "episode/mean_reward" not in first  # no episode has ended in 8 steps
+    assert last["episode/mean_length"] == 22.0
+    assert last["episode/mean_reward"] == (20 * 21 / 2 + 24 * 25 / 2) / 2
+    assert last["reward_components/one"] == 22.0
+    assert last["robot/height"] == sum(range(17, 25)) / 8
+    assert last["env/plain"] == 1.0
+    silent = make_runner(scripted_env(ends=(4, 4)), log_reward_components=False)
+    assert not any(name.startswith("reward_components") for name in silent.collect_rollout())
+
+
+def test_all_six_events_come_in_order_with_statistics_where_documented(make_runner):
+    runner, seen = make_runner(), []
+    for event in ("pre_iteration", "pre_rollout", "pre_update"):
+        runner.add_callback(event, lambda r, event=event: seen.append((event, r.iteration)))
+    for event in ("post_rollout", "post_update", "post_iteration"):
+        runner.add_callback(event, lambda r, stats, e=event: seen.append((e, r.iteration, "train/approx_kl" in stats)))
+    runner.learn(num_iterations=1)
+    assert seen == [
+        ("pre_iteration", 0),
+        ("pre_rollout", 0),
+        ("post_rollout", 0, False),
+        ("pre_update", 0),
+        ("post_update", 0, True),
+        ("post_iteration", 1, True),
+    ]
+
+
+def test_callbacks_stop_training_at_the_end_of_the_iteration(make_runner):
+    runner = make_runner()
+    runner.add_callback("pre_update", lambda r: r.iteration < 2)
+    result = runner.learn(num_iterations=9)
+    assert (result.stopped_by, result.iterations, runner.agent.version) == ("callback", 3, 3)
+
+    def enough(runner):
+        raise StopTraining("that is enough")
+
+    runner = make_runner()
+    runner.add_callback("pre_iteration", enough)
+    result = runner.learn(num_iterations=9)
+    assert (result.reason, result.iterations) == ("that is enough", 0)
+
+
+def test_errors_in_callbacks_are_raised(make_runner):
+    runner = make_runner()
+    runner.add_callback("post_rollout", lambda r, stats: stats["no such metric"])
+    with pytest.raises(KeyError, match="no such metric"):
+        runner.learn(num_iterations=1)
+
+
+def test_save_interval_zero_never_saves_and_others_do(make_runner, tmp_path):
+    make_runner(save_dir=tmp_path / "never", save_interval=0).learn(num_iterations=3)
+    assert not (tmp_path / "never").exists()
+    make_runner(save_dir=tmp_path / "some", save_interval=2).learn(num_iterations=5)
+    assert sorted(path.name for path in (tmp_path / "some").iterdir()) == ["checkpoint_2.pt", "checkpoint_4.pt"]
+    make_runner(save_dir=tmp_path / "last", save_interval=1, keep_last=2).learn(num_iterations=5)
+    assert sorted(path.name for path in (tmp_path / "last").iterdir()) == ["checkpoint_4.pt", "checkpoint_5.pt"]
+    with pytest.raises(ValueError, match="save_interval=-1"):
+        make_runner(save_interval=-1)
+
+
+def test_relative_names_resolve_under_save_dir(make_runner, tmp_path, fingerprint):
+    runner = make_runner(save_dir=tmp_path / "here")
+    runner.learn(num_iterations=2)
+    assert runner.save_checkpoint("model.pt") == tmp_path / "here" / "model.pt"
+    other = make_runner(save_dir=tmp_path / "here", cfg=CFG)
+    other.load_checkpoint("model.pt")
+    assert (other.iteration, other.total_timesteps) == (2, 64)
+    assert fingerprint(other.agent.policy) == fingerprint(runner.agent.policy)
+    other.load_checkpoint(tmp_path / "here" / "model.pt")
+    with pytest.raises(CheckpointMissingError, match=r"nothing\.pt"):
+        other.load_checkpoint("nothing.pt")
+
+
+def test_a_checkpoint_holds_what_the_document_lists_and_loads_without_code(make_runner, tmp_path):
+    runner = make_runner(log_dir=tmp_path)
+    runner.learn(num_iterations=1)
+    content = torch.load(runner.save_checkpoint("model.pt"), weights_only=True)
+    state = content["state"]
+    assert {name.split(".")[0] for name in state["agent"]["policy"]} == {"actor", "critic"}
+    assert state["agent"]["optimizer"]["state"]
+    assert (state["iteration"], state["total_timesteps"]) == (1, 32)
+    assert content["config"]["num_steps"] == 8
+
+
+def test_a_checkpoint_of_other_networks_is_refused(make_runner, tmp_path):
+    runner = make_runner(save_dir=tmp_path)
+    runner.save_checkpoint("model.pt")
+    with pytest.raises(SchemaMismatchError, match="does not fit"):
+        make_runner(save_dir=tmp_path, actor_cfg={"hidden_dims": [8]}).load_checkpoint("model.pt")
+
+
+def test_another_configuration_or_number_of_environments_is_said(make_runner, make_env, tmp_path, caplog):
+    runner = make_runner(save_dir=tmp_path)
+    runner.learn(num_iterations=1)
+    runner.save_checkpoint("model.pt")
+    with caplog.at_level(logging.WARNING):
+        make_runner(save_dir=tmp_path, cfg=PPOConfig(num_steps=8, gamma=0.5)).load_checkpoint("model.pt")
+        assert "gamma: 0.99 then, 0.5 now" in caplog.text
+        make_runner(make_env(num_envs=2), save_dir=tmp_path).load_checkpoint("model.pt")
+        assert "made with 4 environments, this runner has 2" in caplog.text
+
+
+def test_evaluation_leaves_training_alone(make_runner, fingerprint):
+    plain, evaluated = make_runner(), make_runner(eval_interval=1, eval_episodes=3)
+    plain.learn(num_iterations=4)
+    evaluated.learn(num_iterations=4)
+    evaluated.eval(num_episodes=5)
+    assert fingerprint(plain.agent.policy) == fingerprint(evaluated.agent.policy)
+    assert plain.collect_rollout() == evaluated.collect_rollout()
+
+
+def test_periodic_evaluation_is_logged_and_the_best_checkpoint_stays(make_runner, tmp_path):
+    runner = make_runner(
+        log_dir=tmp_path, log_interval=1, eval_interval=2, eval_episodes=4, save_interval=1, keep_last=1
+    )
+    runner.learn(num_iterations=4)
+    assert ["eval/mean_reward" in line for line in lines(tmp_path)] == [False, True, False, True]
+    assert len(list((tmp_path / "checkpoints").iterdir())) in (1, 2)
+
+
+def test_the_wall_clock_budget_ends_training_after_the_iteration(make_runner):
+    runner = make_runner()
+    runner.add_callback("post_rollout", lambda r: time.sleep(0.2) or None)
+    result = runner.learn(num_iterations=1000, max_seconds=0.3)
+    assert result.stopped_by == "time"
+    assert result.iterations in (1, 2)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_leaves_cleanly(make_runner, tmp_path, number):
+    runner = make_runner(save_dir=tmp_path, save_interval=0)
+    runner.add_callback("pre_update", lambda r: os.kill(os.getpid(), number) if r.iteration == 2 else None)
+    result = runner.learn(num_iterations=50)
+    assert (result.stopped_by, result.iterations) == ("signal", 3)
+    resumed = make_runner(save_dir=tmp_path)
+    assert resumed.resume()
+    assert resumed.iteration == 3
+
+
+def test_resume_without_checkpoint_says_so(make_runner, tmp_path):
+    assert not make_runner(save_dir=tmp_path / "empty").resume()
+
+
+def test_constructor_forms(make_env, make_runner):
+    env = make_env()
+    agent = PPO(env, CFG)
+    assert OnPolicyRunner(agent=agent, env=env, cfg=CFG).agent is agent
+    assert OnPolicyRunner(env).agent.cfg == PPOConfig()
+    with pytest.raises(ValueError, match=r"differs from agent\.cfg"):
+        OnPolicyRunner(agent=agent, env=env, cfg=PPOConfig())
+    with pytest.raises(ValueError, match="unknown algorithm 'sac': OnPolicyRunner knows ppo"):
+        OnPolicyRunner(env, algorithm="sac")
+
+
+def test_env_groups_need_factories_for_an_executor(make_env, make_runner):
+    from apexrl.execution.executor import make_executor
+
+    runner = make_runner([lambda: make_env(num_envs=2), lambda: make_env(num_envs=2)])
+    assert runner.learn(num_iterations=1).total_timesteps == 8 * 4
+    with make_executor("inline") as executor, pytest.raises(ValueError, match="list of functions"):
+        make_runner(make_env(), executor=executor)
+
+
+def test_progress_goes_to_standard_error_as_plain_lines_without_a_terminal(make_runner, capsys):
+    make_runner(show_progress=True).learn(num_iterations=2)
+    out, err = capsys.readouterr()
+    assert "64/64" in err
+    assert out == ""
