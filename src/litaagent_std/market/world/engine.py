@@ -33,6 +33,7 @@ from litaagent_std.market.world.settlement import Inventory, Terms
 from litaagent_std.market.world.setup import ExogenousContract, WorldSetup
 from litaagent_std.market.world.streams import WorldStreams, switch
 from litaagent_std.market.world.topics import Topic, relative_times
+from litaagent_std.market.world.turns import limited
 from litaagent_std.market.world.ufun import LeanUFun
 
 
@@ -43,6 +44,9 @@ class FastWorld:
         setup: The world.
         observers: Who hears its events.
         inventory: Whether production consumes input stock; scml as shipped does not.
+        call_limit: Seconds after which a turn of an agent is given up and its negotiation ends, as in the league
+            (20 there). Without a limit the outcome never depends on the machine's speed; with one, every turn
+            passes through a thread.
 
     Attributes:
         seats: All factories with their agents.
@@ -51,7 +55,12 @@ class FastWorld:
     """
 
     def __init__(
-        self, setup: WorldSetup, observers: Iterable[object] = (), *, inventory: Inventory = "as_shipped"
+        self,
+        setup: WorldSetup,
+        observers: Iterable[object] = (),
+        *,
+        inventory: Inventory = "as_shipped",
+        call_limit: float | None = None,
     ) -> None:
         self.setup = setup
         self.hub = EventHub(observers)
@@ -68,6 +77,12 @@ class FastWorld:
             self._make_factories(inventory)
         finally:
             switch(previous)
+        if call_limit is not None:
+            for seat in self.seats:
+                seat.turn = limited(seat.turn, call_limit, self._limit_has_fired)
+
+    def _limit_has_fired(self) -> None:
+        self.limit_fired = True
 
     def _make_factories(self, inventory: Inventory) -> None:
         setup = self.setup

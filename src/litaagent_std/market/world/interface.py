@@ -7,6 +7,7 @@ from typing import Literal
 
 from litaagent_std.market.world.engine import FastWorld
 from litaagent_std.market.world.events import WorldEnd
+from litaagent_std.market.world.hashing import warn_unless_fixed
 from litaagent_std.market.world.settlement import Inventory
 from litaagent_std.market.world.setup import WorldSetup
 
@@ -18,6 +19,7 @@ def run_world(
     engine: Engine = "fast",
     observers: Iterable[object] = (),
     inventory: Inventory = "as_shipped",
+    call_limit: float | None = None,
 ) -> WorldEnd:
     """Runs a world to its end.
 
@@ -26,14 +28,16 @@ def run_world(
         engine: ``fast``, or ``scml`` for scml's own world.
         observers: Who hears the events; see `events.WorldObserver`.
         inventory: Whether production consumes input stock (``depleting``) or not (``as_shipped``).
+        call_limit: Seconds after which a turn of an agent is given up; a world in which it fired is marked.
 
     Returns:
         Scores, errors and whether a wall-clock limit fired.
     """
+    warn_unless_fixed()
     if engine == "fast":
-        return FastWorld(setup, observers, inventory=inventory).run()
+        return FastWorld(setup, observers, inventory=inventory, call_limit=call_limit).run()
     if engine == "scml":
         from litaagent_std.market.world.scml_engine import make_scml_world
 
-        return make_scml_world(setup, observers, inventory=inventory).run_to_end()
+        return make_scml_world(setup, observers, inventory=inventory, call_limit=call_limit).run_to_end()
     raise ValueError(f"engine={engine!r} is unknown; choose 'fast' or 'scml'")

@@ -17,7 +17,7 @@ from litaagent_std.market.world.clock import SECONDS_PER_ROUND
 from litaagent_std.market.world.external import DecisionNeeded
 from litaagent_std.market.world.mechanism import MechanismView
 from litaagent_std.market.world.standins import LeanNegotiator, LeanNMI, LeanState, fresh_state, make_nmi, snapshot
-from litaagent_std.market.world.turns import Turn, plain_offer, repeat_turn
+from litaagent_std.market.world.turns import LimitExceededError, Turn, plain_offer, repeat_turn
 
 if TYPE_CHECKING:
     from litaagent_std.market.world.events import EventHub, NegotiationRef
@@ -205,6 +205,9 @@ class Negotiation(MechanismView):
             except DecisionNeeded:
                 self.pending = order[order.index(index) :]
                 raise
+            except LimitExceededError:
+                state.timedout = True
+                return
             except Exception as error:  # an agent may raise anything
                 response, offer = self._repeat(side, state, error)
             if response is _WAIT:

@@ -8,10 +8,12 @@ in a certain pattern before it gives up; `repeat_turn` follows that pattern.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from negmas.gb.common import ExtendedResponseType
+from negmas.helpers import TimeoutCaller, TimeoutError
 from negmas.outcomes.common import ExtendedOutcome
 from negmas.sao import ResponseType, SAOResponse
 
@@ -150,6 +152,36 @@ def chained_turn(side: Side, state: LeanState) -> Turn:
     switch(side.seat.stream)
     calls = _Calls(side, None, None)
     return calls.counter(snapshot(state), side.dest())
+
+
+class LimitExceededError(BaseException):
+    """A call of an agent took longer than it may; not an `Exception`, because no agent raised it."""
+
+
+def limited(
+    turn: Callable[[Side, LeanState], Turn], seconds: float, fired: Callable[[], None]
+) -> Callable[[Side, LeanState], Turn]:
+    """Gives every turn a limit of wall-clock time, by way of a thread.
+
+    Args:
+        turn: How turns are taken.
+        seconds: The limit.
+        fired: Is told when the limit is exceeded.
+    """
+
+    def take(side: Side, state: LeanState) -> Turn:
+        started = time.perf_counter()
+        try:
+            taken: Turn = TimeoutCaller.run(lambda: turn(side, state), timeout=seconds)
+        except TimeoutError as error:
+            fired()
+            raise LimitExceededError from error
+        if time.perf_counter() - started > seconds:
+            fired()
+            raise LimitExceededError
+        return taken
+
+    return take
 
 
 def repeat_turn(side: Side, state: LeanState, error: Exception) -> Turn:
