@@ -60,9 +60,9 @@ def test_every_choice_sees_the_state_and_all_observations():
 def test_a_floor_keeps_every_skill_in_play():
     coordinator, state, observations = make()
     coordinator.team_head[-1].bias.data[:] = torch.tensor([50.0, 0.0, 0.0])
-    draws = torch.cat([coordinator.act(state, observations, floor=0.3).skills[:, 0] for _ in range(200)])
+    draws = torch.cat([coordinator.act(state, observations, floor=0.3).skills[:, 0] for _ in range(60)])
     shares = torch.bincount(draws, minlength=3) / len(draws)
-    assert shares[1:].tolist() == pytest.approx([0.1, 0.1], abs=0.03)
+    assert shares[1:].tolist() == pytest.approx([0.1, 0.1], abs=0.05)
 
 
 def test_first_policy_is_nearly_uniform():

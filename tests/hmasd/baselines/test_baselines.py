@@ -29,10 +29,10 @@ def test_baselines_learn_a_bandit(collected, algorithm):
     from hmasd.collection import Collector
     from hmasd.tasks import make_env
 
-    learner = collected(algorithm=algorithm, gamma=0.0, ppo_epochs=8, batch_size=4 * 50, entropy_low=0.0)
+    learner = collected(algorithm=algorithm, gamma=0.0, ppo_epochs=8, batch_size=4 * 25, entropy_low=0.0)
     collector = Collector(make_env(learner.config, 4, 0), 0)
-    for _ in range(12):
+    for _ in range(8):
         learner.rollout.rewards[:] = (learner.rollout.actions == 2).sum(-1).float()
         learner.update(0)
-        collector.collect(learner, 50)
+        collector.collect(learner, 25)
     assert (learner.rollout.actions == 2).double().mean() > 0.7

@@ -1,0 +1,5 @@
+"""Document 004's name for evaluation; the code is in :mod:`hmasd.evaluation`."""
+
+from hmasd.evaluation import EvaluationResult, evaluate, play_episodes
+
+__all__ = ["EvaluationResult", "evaluate", "play_episodes"]

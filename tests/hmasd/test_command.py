@@ -1,0 +1,141 @@
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from apexrl.runs.errors import ConfigurationError
+from apexrl.runs.jsonl import read_jsonl
+from hmasd.command import TrainCommand, run, settings_of
+
+ROOT = Path(__file__).parents[2]
+SMALL = (
+    "task=alice_and_bob",
+    "n_agents=null",
+    "num_envs=4",
+    "batch_size=40",
+    "max_episode_steps=9",
+    "k=4",
+    "hidden_size=16",
+    "ppo_epochs=2",
+    "discriminator_epochs=2",
+    "total_steps=120",
+    "eval_interval=80",
+    "eval_episodes=4",
+    "checkpoint_interval=40",
+)
+
+
+def start(tmp_path, *words, program=("train_sync_enhanced.py",)):
+    """Start an entry point of document 004 in ``tmp_path``."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHON": sys.executable}
+    first = [sys.executable, str(ROOT / program[0])] if program[0].endswith(".py") else [str(ROOT / program[0])]
+    return subprocess.Popen(
+        [*first, *words], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def finish(process, timeout=240):
+    out, err = process.communicate(timeout=timeout)
+    return process.returncode, out, err
+
+
+def test_train_evaluate_and_resume(tmp_path, capsys):
+    command = TrainCommand(set=SMALL, folder=tmp_path, log_level="WARNING")
+    assert run(command) == 0
+    trained = json.loads(capsys.readouterr().out.splitlines()[-1])
+    final = tmp_path / "models" / "hmasd_sync_enhanced_final.pth"
+    assert run(TrainCommand(model_path=final, eval_only=True)) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == trained
+    assert list((tmp_path / "tf-logs").glob("events.out.tfevents.*"))
+    whole = (tmp_path / "logs" / "metrics.jsonl").read_bytes()
+
+    marked = tmp_path / "models" / "hmasd_sync_enhanced_80.pth"
+    assert run(TrainCommand(model_path=marked, folder=tmp_path, log_level="WARNING")) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == trained
+    assert (tmp_path / "logs" / "metrics.jsonl").read_bytes() == whole
+    assert (tmp_path / "models" / "hmasd_sync_enhanced_120.pth.set-aside").exists()
+
+
+def test_evaluation_in_a_fresh_process_gives_what_training_gave(tmp_path, capsys):
+    run(TrainCommand(set=SMALL, folder=tmp_path, log_level="WARNING"))
+    trained = json.loads(capsys.readouterr().out.splitlines()[-1])
+    process = start(tmp_path, "--eval-only", "--model-path", "models/hmasd_sync_enhanced_final.pth")
+    status, out, err = finish(process)
+    assert status == 0, err
+    assert json.loads(out) == trained
+
+
+def test_settings_are_put_together(tmp_path):
+    assert settings_of(TrainCommand()) is None
+    assert settings_of(TrainCommand(preset="paper", set=("seed=7",))).seed == 7
+    assert settings_of(TrainCommand(settings=ROOT / "config_1.py", set=("n_Z=9",))).n_team_skills == 9
+    with pytest.raises(ConfigurationError, match="give one of them"):
+        settings_of(TrainCommand(preset="paper", settings=ROOT / "config_1.py"))
+    with pytest.raises(ConfigurationError, match="of the form name=value"):
+        settings_of(TrainCommand(set=("seed",)))
+    with pytest.raises(ConfigurationError, match="needs a checkpoint"):
+        run(TrainCommand(eval_only=True))
+
+
+def test_document_004s_entry_point_reads_its_settings_file(tmp_path):
+    text = (ROOT / "config_1.py").read_text().replace("batch_size = 1024", "batch_size = 1000")
+    (tmp_path / "broken.py").write_text(text)
+    status, _, err = finish(start(tmp_path, "--config", "broken.py"))
+    assert status == 2
+    assert "batch_size=1000 is not a multiple of num_envs=32" in err
+    assert "Traceback" not in err
+
+
+def test_the_script_stops_training_and_tensorboard_when_it_is_told_to(tmp_path):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    settings = [word if not word.startswith("total_steps") else "total_steps=100000000" for word in SMALL]
+    (tmp_path / "settings.yaml").write_text("\n".join(word.replace("=", ": ") for word in settings))
+    process = start(
+        tmp_path,
+        "--config", "settings.yaml", "--port", str(port), "--log-level", "INFO",
+        program=("start_sync_training.sh",),
+    )  # fmt: skip
+    metrics = tmp_path / "logs" / "metrics.jsonl"
+    deadline = time.monotonic() + 200
+    while time.monotonic() < deadline and not (metrics.exists() and metrics.stat().st_size):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.2)
+    process.send_signal(signal.SIGTERM)
+    status, out, _ = finish(process)
+    assert status == 128 + signal.SIGTERM
+    assert f"TensorBoard: http://localhost:{port}" in out
+    assert "策略版本更新到: 1" in out
+    last = read_jsonl(metrics)[-1]["step"]
+    assert (tmp_path / "models" / f"hmasd_sync_enhanced_{last}.pth").exists(), "saved before leaving"
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", port))  # TensorBoard has let go of it
+
+
+def test_the_script_refuses_a_port_that_is_taken(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        status, _, err = finish(start(tmp_path, "--port", str(port), program=("start_sync_training.sh",)))
+    assert status != 0
+    assert f"no free port from {port} to {port}" in err
+
+
+def test_document_004s_evaluation_module_is_ours():
+    sys.path.insert(0, str(ROOT))
+    try:
+        from evaltools import eval_utils
+    finally:
+        sys.path.remove(str(ROOT))
+    from hmasd import evaluation
+
+    assert eval_utils.evaluate is evaluation.evaluate
