@@ -1,1 +1,1 @@
-"""Tournaments: what is played (`plan`), how a world is played (`play`), the run (`run`) and what came of it (`results`)."""
+"""Tournaments: the plan of worlds, how one is played, the run that goes on after a kill, and what came of it."""

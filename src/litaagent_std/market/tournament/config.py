@@ -16,7 +16,12 @@ Count = Annotated[int, Field(ge=1)]
 Parallelism = Literal["serial", "loky", "parallel", "ray"]
 Executor = Literal["inline", "processes", "ray"]
 
-_ALIASES: Final[dict[str, str]] = {"serial": "inline", "loky": "processes", "parallel": "processes", "ray": "ray"}
+_ALIASES: Final[dict[Parallelism, Executor]] = {
+    "serial": "inline",
+    "loky": "processes",
+    "parallel": "processes",
+    "ray": "ray",
+}
 
 FREE: Final = (
     "output_dir",
@@ -155,7 +160,7 @@ def executor_name(config: TournamentConfig) -> Executor:
             "only Ray has a cluster to connect to",
             "add --executor ray, or leave --address out",
         )
-    return name  # type: ignore[return-value]  # one of the three, by the table of aliases
+    return name
 
 
 def what_is_played(config: TournamentConfig, paths: tuple[str, ...]) -> dict[str, Any]:
@@ -165,7 +170,7 @@ def what_is_played(config: TournamentConfig, paths: tuple[str, ...]) -> dict[str
         config: All options.
         paths: The competitors' class paths, found from the names in the options.
     """
-    names = [name for name in config.__dataclass_fields__ if name not in FREE]  # type: ignore[attr-defined]
+    names = [name for name in config.__dataclass_fields__ if name not in FREE]
     hidden = {"competitors", "max_top_2025", "max_top_2024", "integer_offers"}  # the paths say it all
     kept = {name: getattr(config, name) for name in names if name not in hidden}
     return {"competitors": list(paths), **kept}

@@ -1,0 +1,202 @@
+"""What came of a tournament: scores by the official metric, by level, with intervals, and paired comparisons.
+
+Everything is computed from the records alone, so any folder of records can be asked, also while it grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litaagent_std.records.reader import Records
+
+__all__ = ["Paired", "Results", "Score", "Standing", "results_of", "truncated_mean"]
+
+BOOTSTRAPS: Final = 1000
+_TOP_LIMIT: Final = 2.0
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One competitor's score in one world."""
+
+    source: int
+    world: int
+    config: int
+    run: int
+    factory: int
+    level: str
+    competitor: str
+    agent_type: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One competitor's result.
+
+    Attributes:
+        competitor: Its name.
+        worlds: Seats that it played.
+        score: Truncated mean of its scores, the official metric.
+        low: Lower end of the 95 % interval of the metric, by resampling configurations.
+        high: Upper end.
+        mean: Plain mean.
+        levels: Mean by level: ``first``, ``middle``, ``last``; levels that it never played are absent.
+    """
+
+    competitor: str
+    worlds: int
+    score: float
+    low: float
+    high: float
+    mean: float
+    levels: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Two competitors in the same seats of the same configurations under the same luck.
+
+    Attributes:
+        first: One of them.
+        second: The other.
+        pairs: Seats that both played.
+        difference: Mean of first minus second.
+        low: Lower end of its 95 % interval, by resampling configurations.
+        high: Upper end.
+    """
+
+    first: str
+    second: str
+    pairs: int
+    difference: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Everything that came out.
+
+    Attributes:
+        scores: Every competitor's score in every world.
+        standings: From the best on.
+        paired: Every pair that met in the same seat, better one first.
+        failed: Worlds that failed for good, with the reason.
+    """
+
+    scores: tuple[Score, ...]
+    standings: tuple[Standing, ...]
+    paired: tuple[Paired, ...]
+    failed: dict[str, str]
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain values for JSON, without the single scores."""
+        return {
+            "standings": [
+                {"competitor": s.competitor, "worlds": s.worlds, "score": s.score, "interval_95": [s.low, s.high]}
+                | {"mean": s.mean, "levels": s.levels}
+                for s in self.standings
+            ],
+            "paired": [
+                {"first": p.first, "second": p.second, "pairs": p.pairs, "difference": p.difference}
+                | {"interval_95": [p.low, p.high]}
+                for p in self.paired
+            ],
+            "failed": self.failed,
+        }
+
+
+def truncated_mean(scores: Floats) -> float:
+    """The tournament's metric: the mean without scores above Q3 + 2 (Q3 - Q1); the low tail counts in full."""
+    q1, q3 = np.quantile(scores, 0.25), np.quantile(scores, 0.75)
+    return float(scores[scores <= q3 + _TOP_LIMIT * (q3 - q1)].mean())
+
+
+def results_of(records: Records) -> Results:
+    """Compute the results of all finished worlds; worlds in which a wall-clock limit fired are left out."""
+    scores = _scores(records)
+    by_name: dict[str, list[Score]] = {}
+    for score in scores:
+        by_name.setdefault(score.competitor, []).append(score)
+    standings = sorted((_standing(name, own) for name, own in by_name.items()), key=lambda s: -s.score)
+    order = [standing.competitor for standing in standings]
+    pairs = [_pair(by_name[a], by_name[b]) for i, a in enumerate(order) for b in order[i + 1 :]]
+    failed = {
+        f"{source.folder.parent.name}/{world}": reason
+        for source in records.sources
+        for world, reason in source.manifest.failed.items()
+    }
+    return Results(tuple(scores), tuple(standings), tuple(pair for pair in pairs if pair is not None), failed)
+
+
+def _scores(records: Records) -> list[Score]:
+    facts = ["config", "run", "n_levels", "limit_fired"]
+    worlds = {(w["source"], w["world"]): w for w in records.table("worlds", columns=facts).to_pylist()}
+    columns = ["factory", "level", "competitor", "agent_type", "score"]
+    found = []
+    for row in records.table("factories", columns=columns).to_pylist():
+        world = worlds[row["source"], row["world"]]
+        if row["competitor"] is None or world["limit_fired"]:
+            continue
+        last = world["n_levels"] - 1
+        level = "first" if row["level"] == 0 else "last" if row["level"] == last else "middle"
+        place = (row["source"], row["world"], world["config"], world["run"], row["factory"], level)
+        found.append(Score(*place, row["competitor"], row["agent_type"], row["score"]))
+    return found
+
+
+def _standing(name: str, own: Sequence[Score]) -> Standing:
+    values = np.array([one.score for one in own])
+    groups = _groups([(one.source, one.config) for one in own])
+    low, high = _interval(values, groups, truncated_mean)
+    by_level = {
+        level: float(np.mean([one.score for one in own if one.level == level]))
+        for level in ("first", "middle", "last")
+        if any(one.level == level for one in own)
+    }
+    return Standing(name, len(own), truncated_mean(values), low, high, float(values.mean()), by_level)
+
+
+def _pair(first: Sequence[Score], second: Sequence[Score]) -> Paired | None:
+    """Compare two competitors in the seats that both played, mean by mean."""
+    seats: list[dict[tuple[int, int, int, int], list[float]]] = [{}, {}]
+    for seen, own in zip(seats, (first, second), strict=True):
+        for one in own:
+            seen.setdefault((one.source, one.config, one.run, one.factory), []).append(one.score)
+    shared = sorted(seats[0].keys() & seats[1].keys())
+    if not shared:
+        return None
+    gaps = np.array([float(np.mean(seats[0][seat])) - float(np.mean(seats[1][seat])) for seat in shared])
+    low, high = _interval(gaps, _groups([seat[:2] for seat in shared]), _mean)
+    return Paired(first[0].competitor, second[0].competitor, len(shared), float(gaps.mean()), low, high)
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean())
+
+
+def _groups(keys: Sequence[tuple[int, int]]) -> list[NDArray[np.intp]]:
+    """Places of equal keys: the scores of one configuration hang together and are resampled together."""
+    places: dict[tuple[int, int], list[int]] = {}
+    for place, key in enumerate(keys):
+        places.setdefault(key, []).append(place)
+    return [np.array(some) for _, some in sorted(places.items())]
+
+
+def _interval(values: Floats, groups: list[NDArray[np.intp]], statistic: Any) -> tuple[float, float]:  # noqa: ANN401
+    """The 95 % percentile interval of a statistic, by resampling groups; degenerate with a single group."""
+    draw = np.random.Generator(np.random.PCG64(0))
+    estimates = np.empty(BOOTSTRAPS)
+    for turn in range(BOOTSTRAPS):
+        chosen = draw.integers(len(groups), size=len(groups))
+        estimates[turn] = statistic(values[np.concatenate([groups[index] for index in chosen])])
+    low, high = np.quantile(estimates, [0.025, 0.975])
+    return float(low), float(high)
