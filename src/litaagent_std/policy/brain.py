@@ -124,7 +124,9 @@ class Brain:
     def _start_world(self, obs: Observation) -> None:
         self._started = True
         self.parameters = self._all_parameters.at(level_name(obs.level, obs.n_levels))
-        self.memory = Memory(assume_persistent=self.parameters.assume_persistent)
+        self.memory = Memory(
+            obs.horizon + 1, assume_persistent=self.parameters.assume_persistent, rate=self.parameters.fill_rate
+        )
         self._goals: GoalLayer = self._goal_layer or HeuristicGoals(self.parameters)
 
     def propose(self, threads: list[ThreadObservation]) -> dict[str, Offer | None]:

@@ -24,18 +24,21 @@ def progress(thread: ThreadObservation, *, proposing: bool) -> float:
     return min(1.0, thread.round / last) if last > 0 else 1.0
 
 
-def sell_reservation(goals: Goals, agenda: Agenda, lead: int, time: float, parameters: Parameters) -> float:
-    """Returns the least price of a sale at this relative time."""
+def sell_reservation(
+    goals: Goals, agenda: Agenda, lead: int, time: float, parameters: Parameters, patience: float = 1.0
+) -> float:
+    """Returns the least price of a sale at this relative time; without patience it is the final one."""
     start = band_price(agenda, parameters.sell_start)
     end = goals.p_sell[lead]
-    return max(end, start + (end - start) * float(time**parameters.sell_curve))
+    return end + max(0.0, start - end) * (1.0 - float(time**parameters.sell_curve)) * patience
 
 
 def buy_reservation(goals: Goals, agenda: Agenda, lead: int, time: float, parameters: Parameters) -> float:
     """Returns the most to pay for a purchase at this relative time."""
     start = band_price(agenda, parameters.buy_start)
     end = goals.p_buy[lead]
-    return min(end, start + (end - start) * float(time**parameters.buy_curve))
+    conceded = max(parameters.buy_urgency, float(time**parameters.buy_curve))
+    return min(end, start + (end - start) * conceded)
 
 
 def sell_offers(

@@ -26,6 +26,7 @@ class Goals:
         p_buy: The most to pay per unit.
         q_sell: Units to sell.
         p_sell: The least to ask per unit.
+        hold: What a unit of unsold capacity is worth.
         unit_value: What one more unit of input is worth today, beyond which no price is paid.
     """
 
@@ -33,6 +34,7 @@ class Goals:
     p_buy: tuple[float, ...]
     q_sell: tuple[int, ...]
     p_sell: tuple[float, ...]
+    hold: tuple[float, ...]
     unit_value: float
 
 
@@ -66,28 +68,30 @@ class HeuristicGoals:
 
     def goals(self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory) -> Goals:
         """Sets the goals; see `GoalLayer`."""
-        q_sell, p_sell = self._selling(obs, calendar, limits, memory)
+        q_sell, p_sell, hold = self._selling(obs, calendar, limits, memory)
         q_buy, p_buy, value = self._buying(obs, calendar, limits, memory)
-        return Goals(q_buy, p_buy, q_sell, p_sell, value)
+        return Goals(q_buy, p_buy, q_sell, p_sell, hold, value)
 
     def _selling(
         self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory
-    ) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    ) -> tuple[tuple[int, ...], tuple[float, ...], tuple[float, ...]]:
         leads = range(len(calendar.sold))
         if obs.sell_agenda is None:
-            return (0,) * len(leads), (0.0,) * len(leads)
+            return (0,) * len(leads), (0.0,) * len(leads), (0.0,) * len(leads)
         p = self.parameters
         quantities = self._sellable(obs, calendar, limits, memory)
-        fill = sum(calendar.sold) / (obs.n_lines * len(leads))
-        shift = p.fill_weight * (fill - p.fill_target) + p.drift_weight * memory.drift(obs)
+        agenda, shift = obs.sell_agenda, p.drift_weight * memory.drift(obs)
         floor = obs.production_cost - obs.storage_cost * obs.price_in
-        prices = []
+        prices, hold = [], []
         for lead in leads:
-            position = p.sell_end_today + (p.sell_end_far - p.sell_end_today) * lead / max(1, len(leads) - 1)
-            prices.append(max(floor, band_price(obs.sell_agenda, position + shift)))
-        if floor >= obs.sell_agenda.price_max:
+            unusual = calendar.sold[lead] / obs.n_lines - memory.usual_fill[lead]
+            full = min(1.0, max(0.0, memory.full_rate + p.fill_weight * unusual))
+            position = p.sell_end_slack + (p.sell_end_full - p.sell_end_slack) * full
+            prices.append(max(floor, round(band_price(agenda, position + shift))))
+            hold.append(max(floor, p.hold * full * agenda.price_max))
+        if floor >= agenda.price_max:
             quantities = (0,) * len(leads)
-        return quantities, tuple(prices)
+        return quantities, tuple(prices), tuple(hold)
 
     def _sellable(self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory) -> tuple[int, ...]:
         """Returns the units to sell by lead: what is covered, and with a risk budget what is sure to come.
@@ -123,7 +127,8 @@ class HeuristicGoals:
             return (0,) * leads, (0.0,) * leads, 0.0
         p = self.parameters
         need = self._need(obs, calendar, memory)
-        quantities = (max(0, min(need, limits.buy)),) + (0,) * (leads - 1)
+        quantities = tuple(max(0, min(q, limits.buy)) for q in (need, self._need_tomorrow(obs, calendar, memory)))
+        quantities += (0,) * (leads - 2)
         margin = obs.price_out - obs.production_cost
         value = margin * max(1.0, obs.days_left / max(1.0, p.stock_days))
         return quantities, (min(value, band_price(obs.buy_agenda, p.buy_end)),) * leads, value
@@ -146,6 +151,17 @@ class HeuristicGoals:
         incoming, outgoing = sum(calendar.bought[1:]), sum(calendar.sold) + obs.exogenous_out
         return max(shortage, wanted + outgoing - usable - incoming)
 
+    def _need_tomorrow(self, obs: Observation, calendar: Calendar, memory: Memory) -> int:
+        """Returns the units that tomorrow's output lacks if nothing more is bought today."""
+        if obs.days_left <= 1:
+            return 0
+        bought, out = calendar.bought[0] + obs.exogenous_in, calendar.sold[0] + obs.exogenous_out
+        grown = max(0, bought - min(out, obs.n_lines))
+        if memory.regime is Regime.DEPLETING:
+            grown = bought - min(out, obs.n_lines)
+        due = calendar.sold[1] + (memory.mean_exogenous_out if obs.last_level else 0)
+        return ceil(min(obs.n_lines, due) - obs.stock_in - grown - calendar.bought[1])
+
 
 def expand(obs: Observation, values: tuple[tuple[float, float, float, float], ...]) -> Goals:
     """Spreads one (Q_buy, P_buy, Q_sell, P_sell) per bucket over the leads, quantities in equal whole parts."""
@@ -161,6 +177,7 @@ def expand(obs: Observation, values: tuple[tuple[float, float, float, float], ..
         tuple(int(q) for q in columns[0]),
         tuple(columns[1]),
         tuple(int(q) for q in columns[2]),
+        tuple(columns[3]),
         tuple(columns[3]),
         obs.price_out - obs.production_cost,
     )

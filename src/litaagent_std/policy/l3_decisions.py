@@ -102,28 +102,27 @@ def archetypes(grid: OfferGrid, time: float, *, selling: bool, edge: bool) -> Fl
     best = grid.concession >= 0.999
     small = grid.share <= 0.75
     bargain = _soft(grid.concession - (1.0 - time) ** 0.6, 0.06)
-    tiny = grid.share <= 0.2
-    later = 0.85 * np.exp(-2.2 * grid.share)
+    shared = _soft(grid.concession - 1.0 + time**2, 0.05)
+    # A bargaining partner's days fill up from the near ones, and a full day takes only a few units more.
+    booked = (9.0 - 0.75 * grid.lead) if edge and selling else (4.0 - 0.3 * grid.lead)
+    greedy_later = small * grid.ahead * np.minimum(1.0, 1.6 * np.exp(-np.maximum(0.5, booked) * grid.share))
     if selling:
         greedy_today = small * (bargain * 0.05 * (1.0 - grid.share) if edge else 0.95 * bargain)
-        greedy_later = small * grid.ahead * (later if edge else np.minimum(1.0, 1.3 * later))
-        sharing_today = (
-            np.where(best, 0.15, 0.01) if edge else 0.9 * tiny * _soft(grid.concession - 1.0 + time**2, 0.05)
-        )
-        sharing_later = np.where(best, 0.45 if edge else 0.08, 0.0)
+        sharing_today = np.where(best, 0.15, 0.01) if edge else 0.9 * (grid.share <= 0.2) * shared
+        sharing_later = np.where(best, (0.9 if edge else 0.15) * np.exp(-0.12 * grid.lead), 0.0)
+        able = 0.02 + 0.05 * grid.concession + 0.1 * (time < 0.1) * (grid.share <= 0.5)
     else:
-        greedy_today = (small if not edge else 0.8 - 0.4 * grid.share) * bargain
-        greedy_later = small * grid.ahead * np.minimum(1.0, 1.3 * later)
-        sharing_today = 0.9 * _soft(grid.concession - 1.0 + time**2, 0.05)
+        greedy_today = (0.8 - 0.4 * grid.share if edge else small) * bargain
+        sharing_today = 0.9 * shared
         sharing_later = np.where(best, 0.1 if edge else 0.75, 0.0)
-    able = 0.03 + 0.06 * grid.concession * (1.0 - 0.5 * grid.share)
+        able = 0.03 + 0.1 * grid.concession + 0.3 * (time < 0.2) * (grid.share <= 0.4)
     rows = (
         np.full(len(grid.lead), 0.1),
         np.where(grid.today, greedy_today, greedy_later),
         np.where(grid.today, sharing_today, sharing_later),
         able,
     )
-    return np.clip(np.stack(rows), _LEAST, _MOST)
+    return np.asarray(np.clip(np.stack(rows), _LEAST, _MOST), dtype=np.float64)
 
 
 def _soft(margin: FloatArray, width: float) -> FloatArray:

@@ -9,6 +9,8 @@ from .observation import Calendar, Observation, Partner
 DRIFT_DAYS = 10
 """Days over which the drift of a trading price is measured."""
 
+LEAVING_PRIOR, LEAVING_RATE = 0.3, 0.25
+
 
 class Memory:
     """Running facts of a world: regime, exogenous means, output rate, price drift, bankruptcy forecasts.
@@ -16,13 +18,25 @@ class Memory:
     `models` holds the acceptance model of each (selling, partner).
 
     Args:
+        leads: Number of delivery days, today included.
         assume_persistent: Whether to assume, until a day tells, that production leaves the stock alone.
+        rate: Step of the moving averages of how days fill.
+
+    Attributes:
+        full_rate: How often days sell out lately.
+        usual_fill: Share of the lines that is usually sold by lead in the morning.
+        leaving: How often each (selling, partner) leaves a negotiation before its end.
     """
 
-    def __init__(self, *, assume_persistent: bool) -> None:
+    def __init__(self, leads: int, *, assume_persistent: bool, rate: float) -> None:
+        self.full_rate = 0.5
+        self.usual_fill = [0.5] * leads
+        self.leaving: dict[tuple[bool, str], float] = {}
+        self._rate = rate
         self._detector = RegimeDetector(Regime.PERSISTENT if assume_persistent else Regime.DEPLETING)
         self._days = 0
         self._exogenous_in = 0
+        self._exogenous_out = 0
         self._produced = 0.0
         self._previous: Observation | None = None
         self._final: Calendar | None = None
@@ -43,6 +57,11 @@ class Memory:
         """Mean forced input per day so far."""
         return self._exogenous_in / max(1, self._days)
 
+    @property
+    def mean_exogenous_out(self) -> float:
+        """Mean forced output per day so far."""
+        return self._exogenous_out / max(1, self._days)
+
     def start_day(self, obs: Observation) -> None:
         """Takes a new day in, and learns from how the last one was settled."""
         previous, final = self._previous, self._final
@@ -52,9 +71,24 @@ class Memory:
             produced = min(previous.stock_in + bought, previous.n_lines, sold)
             self._detector.update(previous.stock_in, bought, produced, obs.stock_in)
             self._produced += 0.2 * (produced - self._produced)
+            self._learn_fill(previous, bought, sold)
         self._days += 1
         self._exogenous_in += obs.exogenous_in
+        self._exogenous_out += obs.exogenous_out
         self._previous, self._final = obs, obs.calendar
+
+    def note_end(self, partner: str, *, selling: bool, left: bool) -> None:
+        """Learns how a thread without agreement ended: the partner left it, or its rounds ran out."""
+        before = self.leaving.get((selling, partner), LEAVING_PRIOR)
+        self.leaving[selling, partner] = before + LEAVING_RATE * ((1.0 if left else 0.0) - before)
+
+    def _learn_fill(self, day: Observation, bought: int, sold: int) -> None:
+        """Learns whether a settled day sold out; a day without anything to sell tells nothing."""
+        capacity = min(day.n_lines, day.stock_in + bought)
+        if capacity >= 0.5 * day.n_lines:
+            self.full_rate += self._rate * ((1.0 if sold >= capacity - 1 else 0.0) - self.full_rate)
+        for lead, units in enumerate(day.calendar.sold[: len(self.usual_fill)]):
+            self.usual_fill[lead] += self._rate * (units / day.n_lines - self.usual_fill[lead])
 
     def note_calendar(self, calendar: Calendar) -> None:
         """Remembers the latest commitments of the day, from which its settlement follows."""

@@ -16,7 +16,7 @@ from .l1_safety import Bounds
 from .l2_goals import Goals
 from .l3_decisions import BoolArray, FloatArray, OfferGrid, PartnerModel, archetypes
 from .l4_coordination import Spreader, best_subset
-from .memory import Memory, forecast_bankruptcy
+from .memory import LEAVING_PRIOR, Memory, forecast_bankruptcy
 from .observation import Observation, Offer, ThreadObservation
 from .parameters import Parameters
 
@@ -80,10 +80,11 @@ class Side:
             self._learn(partner, *pending, accepted=True)
 
     def failed(self, partner: str) -> None:
-        """Learns from a thread that ended without agreement."""
+        """Learns from a thread that ended without agreement while our proposal was on the table."""
         pending = self._outstanding.pop(partner, None)
         if pending is not None:
             self._learn(partner, *pending, accepted=False)
+            self._memory.note_end(partner, selling=self.selling, left=pending[1] < 0.9)
 
     def commit(self, threads: list[ThreadObservation], offers: dict[str, Offer | None]) -> None:
         """Remembers what is now on each partner's table."""
@@ -141,8 +142,19 @@ class Side:
         assert self.agenda is not None
         time = baseline.progress(thread, proposing=False)
         lead = offer.time - self._obs.day
-        limit = baseline.sell_reservation if self.selling else baseline.buy_reservation
-        return limit(goals, self.agenda, lead, time, self._parameters)
+        if not self.selling:
+            return baseline.buy_reservation(goals, self.agenda, lead, time, self._parameters)
+        patience = self._patience(thread.partner)
+        return baseline.sell_reservation(goals, self.agenda, lead, time, self._parameters, patience)
+
+    def _patience(self, partner: str) -> float:
+        """Returns how long to wait for a better price, from 0 to 1.
+
+        A partner that often leaves early may leave at any round: while capacity goes unsold, what it offers
+        is taken when it comes.
+        """
+        leaving = self._memory.leaving.get((self.selling, partner), LEAVING_PRIOR)
+        return 1.0 - self._parameters.impatience * leaving * (1.0 - self._memory.full_rate)
 
     def _baseline_offers(
         self, threads: list[ThreadObservation], room: list[int], goals: Goals
@@ -176,7 +188,9 @@ class Side:
         for thread in rest:
             time = baseline.progress(thread, proposing=True)
             acceptance = self._probabilities(thread.partner, time)
-            index = spreader.choose(acceptance, self._weight(time), self._allowed(grid, thread, goals, time))
+            index = spreader.choose(
+                acceptance, self._weight(thread.partner, time), self._allowed(grid, thread, goals, time)
+            )
             offers[thread.partner] = None if index is None else grid.offer(index, self._obs.day)
         return offers
 
@@ -190,11 +204,13 @@ class Side:
             solvent = (grid.lead == 0) | (grid.lead + self._obs.day <= last)
             return np.asarray((grid.price >= np.asarray(floors)[grid.lead] - 1e-9) & solvent)
         ceilings = [baseline.buy_reservation(goals, self.agenda, lead, 1.0, p) for lead in range(len(goals.p_buy))]
-        return np.asarray(grid.price <= np.asarray(ceilings)[grid.lead] + 1e-9)
+        soon = grid.today | (time >= 0.5)
+        return np.asarray((grid.price <= np.asarray(ceilings)[grid.lead] + 1e-9) & soon)
 
-    def _weight(self, time: float) -> float:
+    def _weight(self, partner: str, time: float) -> float:
+        """Returns the weight of the probability of acceptance in the choice of a proposal."""
         p = self._parameters
-        start = 0.0 if self.selling else p.buy_urgency
+        start = 1.0 - self._patience(partner) if self.selling else p.buy_urgency
         return p.model_weight * (start + (1.0 - start) * float(time**p.model_curve))
 
     def _gain(self, grid: OfferGrid, goals: Goals) -> FloatArray:
@@ -202,10 +218,7 @@ class Side:
         assert self.agenda is not None
         if not self.selling:
             return np.asarray(goals.unit_value - grid.price, dtype=np.float64)
-        p = self._parameters
-        far = grid.lead / max(1, self._obs.horizon)
-        hold = (p.hold_today + (p.hold_far - p.hold_today) * far) * self.agenda.price_max
-        return np.asarray(grid.price - hold, dtype=np.float64)
+        return np.asarray(grid.price - np.asarray(goals.hold)[grid.lead], dtype=np.float64)
 
     def _excess_cost(self, grid: OfferGrid) -> FloatArray:
         """Returns what one unit too many costs: a sale's penalty, or a purchase without use."""
