@@ -10,6 +10,11 @@ from collections.abc import Sequence
 COMMANDS: dict[str, str] = {
     "demo": "run the main job end to end at a small scale",
     "info": "show versions, machine and optional features",
+    "collect": "play a tournament for its records, or go on with it",
+    "tournament": "play the default tournament, or go on with it",
+    "competitors": "list who can play, and check that they do",
+    "records": "show what records hold, and print a negotiation",
+    "export-scml": "write logs in scml's own form from records",
     "checkpoint": "verify a checkpoint file or a folder of them, and show what is inside",
     "hmasd train": "train hierarchical skill discovery or a baseline",
     "hmasd eval": "evaluate a checkpoint of `lita hmasd train`",

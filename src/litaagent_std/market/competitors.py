@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from apexrl.runs.errors import ConfigurationError
 from litaagent_std.market.integer_offers import integer_path, original_path
@@ -17,8 +17,6 @@ from litaagent_std.market.world.setup import AgentSpec
 from litaagent_std.market.world.streams import install
 
 install()  # agents bind the functions of random and numpy.random when they are imported
-
-from scml_agents import get_agents  # noqa: E402
 
 __all__ = [
     "BUILT_IN",
@@ -88,7 +86,7 @@ def paths_of_year(year: int) -> tuple[str, ...]:
         ValueError: If the Standard league of that year is not supported.
     """
     _require(year)
-    return tuple(f"{agent.__module__}.{agent.__qualname__}" for agent in get_agents(year, track="std"))
+    return tuple(f"{agent.__module__}.{agent.__qualname__}" for agent in _registry(year, as_class=True))
 
 
 def all_paths() -> tuple[str, ...]:
@@ -100,16 +98,20 @@ def all_paths() -> tuple[str, ...]:
 def finalists(year: int) -> tuple[str, ...]:
     """Returns the class paths of a year's finalists, in the registry's order (of 2026: by team, not by rank)."""
     _require(year)
-    return tuple(get_agents(year, track="std", finalists_only=True, as_class=False))
+    return _registry(year, finalists_only=True)
 
 
 @cache
 def ranking(year: int) -> tuple[str, ...]:
     """Returns the class paths of a year from the best on: finalists, then the other qualified, then the rest."""
     _require(year)
-    rest = [*get_agents(year, track="std", qualified_only=True, as_class=False)]
-    rest += get_agents(year, track="std", as_class=False)
-    return tuple(dict.fromkeys([*finalists(year), *rest]))
+    return tuple(dict.fromkeys([*finalists(year), *_registry(year, qualified_only=True), *_registry(year)]))
+
+
+def _registry(year: int, *, as_class: bool = False, **which: bool) -> tuple[Any, ...]:
+    from scml_agents import get_agents  # here, because importing it takes seconds and built-ins do not need it
+
+    return tuple(get_agents(year, track="std", as_class=as_class, **which))
 
 
 def _require(year: int) -> None:

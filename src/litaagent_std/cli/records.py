@@ -1,0 +1,88 @@
+"""``lita records``: what records hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from tyro.conf import Positional
+
+from apexrl.configuration import configuration
+
+if TYPE_CHECKING:
+    from litaagent_std.records.reader import Records
+
+
+@configuration
+class Config:
+    """Show what the records under a path hold, check them, or print a negotiation.
+
+    The exit status is 1 when --verify finds a damaged or missing file.
+    """
+
+    path: Annotated[Path, Positional]
+    """A tournament's folder, or a folder that holds several."""
+
+    verify: bool = False
+    """Check every file against its digest."""
+
+    world: int | None = None
+    """Number of a world; with --day and --negotiation, that negotiation is printed, and without them a random one."""
+
+    day: int | None = None
+    """A day of the world."""
+
+    negotiation: int | None = None
+    """Number of a negotiation within the day."""
+
+    seed: int = 0
+    """Seed of the random choice."""
+
+
+def run(config: Config) -> int:
+    """Show the tables, or one negotiation."""
+    from litaagent_std.records.reader import open_records
+
+    records = open_records(config.path)
+    if config.world is not None or config.day is not None or config.negotiation is not None:
+        print(_negotiation(config, records))
+        return 0
+    _show(records)
+    wrong = records.verify() if config.verify else []
+    for line in wrong:
+        print(line)
+    if config.verify and not wrong:
+        print("every file is as it was written")
+    return 1 if wrong else 0
+
+
+def _show(records: Records) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("folder", "worlds", "failed", "state", "MB", "MB per world")
+    for source in records.sources:
+        size = sum(path.stat().st_size for path in source.folder.rglob("*") if path.is_file()) / 1e6
+        n, manifest = len(source.worlds), source.manifest
+        state = "finished" if manifest.complete else f"unfinished, {manifest.n_worlds} planned"
+        per_world = f"{size / n:.3f}" if n else "–"
+        table.add_row(str(source.folder.parent), str(n), str(len(manifest.failed)), state, f"{size:.2f}", per_world)
+    Console().print(table)
+
+
+def _negotiation(config: Config, records: Records) -> str:
+    import random
+
+    from litaagent_std.records.reader import WorldKey
+
+    draw = random.Random(config.seed)
+    key = draw.choice(records.keys) if config.world is None else WorldKey(0, config.world)
+    world = records.world(key)
+    rows = world.tables["negotiations"].select(["day", "negotiation"]).to_pylist()
+    fitting = [
+        row for row in rows if config.day in (None, row["day"]) and config.negotiation in (None, row["negotiation"])
+    ]
+    if not fitting:
+        return f"world {key.world} has no negotiation {config.negotiation} on day {config.day}"
+    chosen = draw.choice(fitting)
+    return f"world {key.world}, {world.negotiation(chosen['day'], chosen['negotiation'])}"

@@ -1,0 +1,84 @@
+"""A smoke check of competitors: does each play, and what does a day with it cost?"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from litaagent_std.market.competitors import Competitor
+from litaagent_std.market.world.events import ContractSigned, NegotiationRef, Outcome, WorldObserver
+from litaagent_std.market.world.interface import run_world
+from litaagent_std.market.world.setup import AgentSpec, WorldSetup, official_setup
+
+__all__ = ["SmokeResult", "check_competitor"]
+
+
+@dataclass(frozen=True, slots=True)
+class SmokeResult:
+    """What a competitor did in a short world.
+
+    Attributes:
+        competitor: Its name.
+        score: Its score.
+        offers: Legal offers that it made.
+        contracts: Contracts that it concluded.
+        errors: Exceptions that came out of it.
+        ms_per_day: CPU milliseconds that it added to a day of the world, in the place of a greedy agent.
+    """
+
+    competitor: str
+    score: float
+    offers: int
+    contracts: int
+    errors: int
+    ms_per_day: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether it played: it made offers and raised nothing."""
+        return self.offers > 0 and self.errors == 0
+
+
+class _Watch(WorldObserver):
+    """Counts what one seat does."""
+
+    def __init__(self, seat: int) -> None:
+        self._seat = seat
+        self.offers = self.contracts = 0
+
+    def on_offer(self, negotiation: NegotiationRef, round_: int, agent: str, offer: Outcome) -> None:
+        """Counts an offer of the seat."""
+        self.offers += agent.startswith(f"{self._seat:02}")
+
+    def on_contract(self, event: ContractSigned) -> None:
+        """Counts a contract of the seat."""
+        ref = event.negotiation
+        self.contracts += any(side.startswith(f"{self._seat:02}") for side in (ref.buyer, ref.seller))
+
+
+def check_competitor(competitor: Competitor, *, days: int = 8, seed: int = 0) -> SmokeResult:
+    """Plays a short world of three levels with one seat in the middle for the competitor.
+
+    Args:
+        competitor: Who is checked.
+        days: Days of the world.
+        seed: Seed of the world.
+    """
+    setup = official_setup(seed, n_days=days, n_levels=3)
+    seat = next(index for index, factory in enumerate(setup.factories) if factory.level == 1)
+    greedy = setup.with_agents({seat: AgentSpec("scml.std.agents.greedy.GreedyStdAgent")})
+    spec = replace(competitor.spec(), competitor=True)
+    spec.load()  # importing is no part of a day's cost
+    without = _cpu_seconds(greedy, _Watch(seat))[0]
+    watch = _Watch(seat)
+    seconds, end_score, errors = _cpu_seconds(setup.with_agents({seat: spec}), watch, seat)
+    cost = (seconds - without) / days * 1000
+    return SmokeResult(competitor.name, end_score, watch.offers, watch.contracts, errors, cost)
+
+
+def _cpu_seconds(setup: WorldSetup, watch: _Watch, seat: int = 0) -> tuple[float, float, int]:
+    started = time.process_time()
+    end = run_world(setup, observers=[watch])
+    seconds = time.process_time() - started
+    [name] = [agent for agent in end.scores if agent.startswith(f"{seat:02}")]
+    return seconds, end.scores[name], end.n_errors.get(name, 0)
