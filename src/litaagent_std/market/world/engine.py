@@ -6,10 +6,11 @@ their day, negotiations run, contracts are executed, agents end their day, and o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from scml.oneshot.agent import OneShotAgent
 from scml.oneshot.common import SYSTEM_BUYER_ID, SYSTEM_SELLER_ID
 
 from litaagent_std.market.world.awi import LeanAWI
@@ -27,10 +28,10 @@ from litaagent_std.market.world.external import Decision, Reply
 from litaagent_std.market.world.ledger import Ledger
 from litaagent_std.market.world.prices import price_band
 from litaagent_std.market.world.reports import make_board
-from litaagent_std.market.world.roster import make_seats, make_ufun_factory, trade_partners
+from litaagent_std.market.world.roster import make_agents, make_seats, make_ufun_factory, trade_partners
 from litaagent_std.market.world.seats import Seat
 from litaagent_std.market.world.settlement import Inventory, Terms
-from litaagent_std.market.world.setup import ExogenousContract, WorldSetup
+from litaagent_std.market.world.setup import DailyCosts, ExogenousContract, WorldSetup
 from litaagent_std.market.world.streams import WorldStreams, switch
 from litaagent_std.market.world.topics import Topic, relative_times
 from litaagent_std.market.world.turns import limited
@@ -47,6 +48,8 @@ class FastWorld:
         call_limit: Seconds after which a turn of an agent is given up and its negotiation ends, as in the league
             (20 there). Without a limit the outcome never depends on the machine's speed; with one, every turn
             passes through a thread.
+        agents: Agents to seat, already constructed; the setup's are constructed when None.
+        costs: The daily costs; drawn by the setup when None.
 
     Attributes:
         seats: All factories with their agents.
@@ -61,6 +64,8 @@ class FastWorld:
         *,
         inventory: Inventory = "as_shipped",
         call_limit: float | None = None,
+        agents: Sequence[OneShotAgent] | None = None,
+        costs: DailyCosts | None = None,
     ) -> None:
         self.setup = setup
         self.hub = EventHub(observers)
@@ -74,6 +79,8 @@ class FastWorld:
         self._streams = WorldStreams(setup.seed, setup.n_seats)
         previous = switch(self._streams.world)
         try:
+            self.seats = make_seats(setup, self._streams, agents or make_agents(setup, self._streams))
+            self._costs = costs or setup.daily_costs()
             self._make_factories(inventory)
         finally:
             switch(previous)
@@ -86,7 +93,6 @@ class FastWorld:
 
     def _make_factories(self, inventory: Inventory) -> None:
         setup = self.setup
-        self.seats = make_seats(setup, self._streams)
         self.suppliers, self.consumers = trade_partners(self.seats, self.n_products)
         self.production_capacity = [0] * (self.n_products - 1)
         for seat in self.seats:
@@ -98,7 +104,6 @@ class FastWorld:
         self.bulletin_board = make_board(setup)
         self._ledger = Ledger(self.seats, setup.catalog_prices, inventory, self.bulletin_board, self.hub)
         self._bargaining = Bargaining(self.seats, self.n_products - 1, self.hub, self._ledger.book, self.report_error)
-        self._costs = setup.daily_costs()
         self._exogenous: dict[int, list[ExogenousContract]] = {}
         for contract in setup.exogenous:
             self._exogenous.setdefault(contract.day, []).append(contract)

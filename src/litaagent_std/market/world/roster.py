@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from scml.oneshot.agent import OneShotAgent
 from scml.oneshot.common import SYSTEM_BUYER_ID, SYSTEM_SELLER_ID, OneShotProfile
 
 from litaagent_std.market.world.isolation import load_fresh
@@ -12,8 +15,8 @@ from litaagent_std.market.world.streams import WorldStreams, switch
 from litaagent_std.market.world.ufun import UFunFactory
 
 
-def make_seats(setup: WorldSetup, streams: WorldStreams) -> tuple[Seat, ...]:
-    """Constructs all agents, each under its own stream, and seats them."""
+def make_agents(setup: WorldSetup, streams: WorldStreams) -> list[OneShotAgent]:
+    """Constructs all agents, each under its own stream."""
     agents = []
     for agent_type, spec, stream in zip(load_fresh(setup.agents), setup.agents, streams.seats, strict=True):
         previous = switch(stream)
@@ -21,6 +24,11 @@ def make_seats(setup: WorldSetup, streams: WorldStreams) -> tuple[Seat, ...]:
             agents.append(agent_type(**spec.params))
         finally:
             switch(previous)
+    return agents
+
+
+def make_seats(setup: WorldSetup, streams: WorldStreams, agents: Sequence[OneShotAgent]) -> tuple[Seat, ...]:
+    """Seats the agents."""
     return tuple(
         Seat(
             index,
