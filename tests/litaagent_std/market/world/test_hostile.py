@@ -4,7 +4,6 @@ import pytest
 
 from litaagent_std.market.world.events import WorldObserver
 from litaagent_std.market.world.interface import run_world
-from litaagent_std.market.world.scml_engine import make_scml_world
 from litaagent_std.market.world.setup import AgentSpec, official_setup
 from litaagent_std.market.world.trace import Trace, Window, first_difference
 
@@ -132,10 +131,11 @@ def test_damage_to_what_an_agent_is_handed_does_not_reach_others(hostile_agents,
         assert (view["lines"], view["cost"]) == (factory.n_lines, factory.cost)
 
 
-def test_a_hanging_agent_is_given_up_and_the_world_flagged(hostile_agents):
+@pytest.mark.parametrize("engine", ["scml", "fast"])
+def test_a_hanging_agent_is_given_up_and_the_world_flagged(hostile_agents, engine):
     setup = hostile_setup("Hangs")
     trace = Trace()
-    end = make_scml_world(setup, [trace], call_limit=0.4).run_to_end()
+    end = run_world(setup, engine=engine, observers=[trace], call_limit=0.4)
     assert end.limit_fired
     assert end.days == setup.n_days
     assert trace.counts["on_day_end"] == setup.n_days
@@ -143,10 +143,9 @@ def test_a_hanging_agent_is_given_up_and_the_world_flagged(hostile_agents):
 
 def test_a_limit_that_does_not_fire_changes_nothing():
     setup = official_setup(5, n_days=5, n_levels=2)
-    traces = [Trace(), Trace()]
-    ends = [
-        make_scml_world(setup, [trace], call_limit=limit).run_to_end()
-        for trace, limit in zip(traces, (None, 60.0), strict=True)
-    ]
-    assert first_difference(*traces) is None
-    assert not any(end.limit_fired for end in ends)
+    runs = [("scml", None), ("scml", 60.0), ("fast", None), ("fast", 60.0)]
+    traces = []
+    for engine, limit in runs:
+        traces.append(Trace())
+        assert not run_world(setup, engine=engine, observers=traces[-1:], call_limit=limit).limit_fired
+    assert len({trace.digest for trace in traces}) == 1
