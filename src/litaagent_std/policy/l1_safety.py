@@ -128,20 +128,3 @@ def clip(offer: Offer, agenda: Agenda, most: int) -> Offer | None:
         min(max(int(offer.time), agenda.time_min), agenda.time_max),
         min(max(int(offer.price), agenda.price_min), agenda.price_max),
     )
-
-
-def expected_excess(quantities: list[int], probabilities: list[float], room: int) -> float:
-    """Returns the expected units beyond `room` if each proposal is accepted with its own probability.
-
-    Exact, by convolution: the distribution of the accepted total is built proposal by proposal.
-    """
-    if sum(quantities) <= room:
-        return 0.0
-    totals = {0: 1.0}
-    for quantity, probability in zip(quantities, probabilities, strict=True):
-        after: dict[int, float] = {}
-        for total, mass in totals.items():
-            after[total] = after.get(total, 0.0) + mass * (1.0 - probability)
-            after[total + quantity] = after.get(total + quantity, 0.0) + mass * probability
-        totals = after
-    return sum(mass * (total - room) for total, mass in totals.items() if total > room)

@@ -102,7 +102,7 @@ class HeuristicGoals:
         p = self.parameters
         leads = range(len(calendar.sold))
         if p.risk_budget <= 0.0 or memory.regime is not Regime.PERSISTENT:
-            return tuple(min(limits.lines[lead], limits.covered[lead]) for lead in leads)
+            return self._covered(limits, memory)
         build = obs.days_left > p.stock_days
         target = round(p.stock_target * obs.n_lines)
         later = p.input_trust * memory.mean_exogenous_in if obs.first_level else 0.0
@@ -118,6 +118,17 @@ class HeuristicGoals:
             sellable.append(max(0, min(limits.lines[lead], room)))
             stock += max(0.0, incoming - outgoing)
         return tuple(sellable)
+
+    @staticmethod
+    def _covered(limits: Bounds, memory: Memory) -> tuple[int, ...]:
+        """Returns what input covers by lead; where stock depletes, no unit is counted for two days."""
+        if memory.regime is Regime.PERSISTENT:
+            return limits.covered
+        rooms, taken = [], 0
+        for lead, spare in enumerate(limits.spare):
+            rooms.append(max(0, min(limits.lines[lead], spare - taken)))
+            taken += rooms[-1]
+        return tuple(rooms)
 
     def _buying(
         self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory

@@ -92,7 +92,7 @@ class Spreader:
             self._books[lead].add(quantity, probability)
             self._stale.add(lead)
 
-    def choose(self, acceptance: FloatArray, weight: float, allowed: BoolArray) -> int | None:
+    def choose(self, acceptance: FloatArray, weight: float, allowed: BoolArray, most: int | None = None) -> int | None:
         """Returns the best proposal for one thread, or None when nothing may be offered.
 
         The score is ``weight · log P + log gain``: with weight 0 the most valuable deal, with weight 1 the
@@ -102,12 +102,15 @@ class Spreader:
             acceptance: Probability of acceptance of every offer, shape (n,).
             weight: Weight of the probability.
             allowed: Offers that this thread may be made, shape (n,).
+            most: Units that the proposal may not exceed.
         """
         self._refresh()
         grid = self._grid
         value = (grid.quantity - self._excess) * self._gain - self._excess * self._excess_cost
         risk = acceptance * self._excess * self._excess_cost
         open_ = self._within & allowed & (value > 0.0) & (risk <= np.asarray(self._budgets)[grid.lead] + 1e-9)
+        if most is not None:
+            open_ &= grid.quantity <= most
         if not open_.any():
             return None
         score = np.where(open_, weight * np.log(acceptance) + np.log(np.where(open_, value, 1.0)), -np.inf)

@@ -66,6 +66,7 @@ class Parameters:
             unknown = set(changes) - set(ranges)
             if unknown:
                 raise ValueError(f"overrides of level {level!r} name unknown parameters {sorted(unknown)}")
+            self.at(level)  # checks the ranges
 
     def at(self, level: Level) -> Parameters:
         """Returns the parameters of one level, its overrides applied."""

@@ -107,6 +107,10 @@ class Side:
             return Plan(accept, self._baseline_offers(rest, room, goals))
         return Plan(accept, self._spread(rest, room, accept, threads, limits, goals))
 
+    def _pending_units(self) -> int:
+        """Returns the units that are on partners' tables."""
+        return sum(offer.quantity for offer, _ in self._outstanding.values())
+
     def _room(self, goals: Goals) -> list[int]:
         return list(goals.q_sell if self.selling else goals.q_buy)
 
@@ -118,15 +122,17 @@ class Side:
             if thread.offer is not None and self.agenda is not None and self.agenda.legal(thread.offer):
                 by_lead.setdefault(thread.offer.time - self._obs.day, []).append((thread, thread.offer))
         accepted: set[str] = set()
-        for lead, offered in by_lead.items():
+        cash = limits.buy - self._pending_units()
+        for lead, offered in sorted(by_lead.items()):
             quantities = [offer.quantity for _, offer in offered]
             values = [self._surplus(thread, offer, goals) for thread, offer in offered]
-            free = min(room[lead], limits.lines[lead]) if self.selling else min(room[lead], limits.buy)
+            free = min(room[lead], limits.lines[lead] if self.selling else cash)
             if self._layers.l4 == "joint":
                 chosen = best_subset(quantities, values, max(0, free))
             else:
                 chosen = greedy_subset(quantities, values, max(0, free))
             accepted |= {offered[index][0].partner for index in chosen}
+            cash -= sum(quantities[index] for index in chosen)
         return frozenset(accepted)
 
     def _surplus(self, thread: ThreadObservation, offer: Offer, goals: Goals) -> float:
@@ -185,13 +191,15 @@ class Side:
         budgets = self._budgets if self._layers.l4 == "joint" else [0.0] * len(room)
         spreader = Spreader(grid, room, hard, gain, cost, budgets)
         offers: dict[str, Offer | None] = {}
+        cash = None if self.selling else limits.buy - self._pending_units() - sum(taken)
         for thread in rest:
             time = baseline.progress(thread, proposing=True)
             acceptance = self._probabilities(thread.partner, time)
-            index = spreader.choose(
-                acceptance, self._weight(thread.partner, time), self._allowed(grid, thread, goals, time)
-            )
+            allowed = self._allowed(grid, thread, goals, time)
+            index = spreader.choose(acceptance, self._weight(thread.partner, time), allowed, cash)
             offers[thread.partner] = None if index is None else grid.offer(index, self._obs.day)
+            if cash is not None and index is not None:
+                cash -= int(grid.quantity[index])
         return offers
 
     def _allowed(self, grid: OfferGrid, thread: ThreadObservation, goals: Goals, time: float) -> BoolArray:
