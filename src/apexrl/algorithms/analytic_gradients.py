@@ -20,7 +20,7 @@ from apexrl.models.mlp import MLPActor, MLPCritic, MLPDiscreteActor
 from apexrl.storage.minibatches import Samples
 
 LARGEST_MINIBATCH = 4096
-"""Above it, arithmetic outweighs bookkeeping and autograd is as fast."""
+"""Above it, arithmetic outweighs bookkeeping, and autograd is faster if it has several threads."""
 
 
 def applies_to(policy: ActorCritic, samples: Samples, minibatch_size: int) -> bool:
@@ -34,7 +34,7 @@ def applies_to(policy: ActorCritic, samples: Samples, minibatch_size: int) -> bo
     )
     return (
         plain_head
-        and minibatch_size <= LARGEST_MINIBATCH
+        and (minibatch_size <= LARGEST_MINIBATCH or torch.get_num_threads() == 1)
         and samples.valid is None
         and samples.action_masks is None
         and not samples.is_sequences

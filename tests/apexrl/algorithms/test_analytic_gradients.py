@@ -77,6 +77,14 @@ def test_deviation_outside_its_range_gets_no_gradient():
     assert policy.actor.head.log_std.grad[0].item() == 0.0
 
 
+def test_large_minibatches_are_left_to_autograd_when_it_has_several_threads(monkeypatch):
+    policy, large = build(discrete=True), analytic_gradients.LARGEST_MINIBATCH + 1
+    samples = draw(policy)
+    for threads, applies in ((1, True), (4, False)):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        assert analytic_gradients.applies_to(policy, samples, large) is applies
+
+
 def test_applies_only_to_what_it_differentiates():
     plain = build(discrete=True)
     samples = draw(plain)
@@ -87,7 +95,6 @@ def test_applies_only_to_what_it_differentiates():
 
     gru = ActorCritic(GRUActor(OBS, Box(-1, 1, (2,))), GRUCritic(OBS))
     assert analytic_gradients.applies_to(plain, samples, 64)
-    assert not analytic_gradients.applies_to(plain, samples, analytic_gradients.LARGEST_MINIBATCH + 1)
     assert not analytic_gradients.applies_to(ActorCritic(Doubled(OBS, Discrete(3)), MLPCritic(OBS)), samples, 64)
     assert not analytic_gradients.applies_to(build(discrete=True, layer_norm=True), samples, 64)
     assert not analytic_gradients.applies_to(build(discrete=True, activation="gelu"), samples, 64)
