@@ -16,15 +16,14 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass
 from importlib import metadata
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from apexrl.configuration import configuration, from_command_line
+from apexrl.execution import RunOptions, Task, make_executor
 from litaagent_std.market.world.hashing import restart_with_fixed_hashing
 from litaagent_std.market.world.trace import Trace, Window, first_difference
 
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "Plan", "VerifyConfig", "compare", "main", "plan"]
 
 ENOUGH_SEATS: Final = 5
+_SECONDS_PER_CONFIGURATION: Final = 7200.0
 _ENGINES: Final[tuple[Engine, Engine]] = ("scml", "fast")
 
 
@@ -50,7 +50,7 @@ class VerifyConfig:
     """Seed of the first configuration; the others follow."""
 
     workers: int = 2
-    """Processes."""
+    """Processes; 1 runs everything in this one."""
 
     quick: bool = False
     """Run 12 short worlds of 12 days only."""
@@ -220,23 +220,24 @@ def _run(plans: Sequence[Plan], config: VerifyConfig) -> list[Comparison]:
 
     known = _read(config.results)
     results = [known[_key(one)] for one in plans if _key(one) in known]
-    todo = [one for one in plans if _key(one) not in known]
+    todo = [Task(compare, (one,), label=f"seed {one.seed}") for one in plans if _key(one) not in known]
     config.results.parent.mkdir(parents=True, exist_ok=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    options = RunOptions(ordered=False, retries=1, time_limit=_SECONDS_PER_CONFIGURATION, on_failure="raise")
     with (
         Progress(*columns, TimeRemainingColumn()) as progress,
-        ProcessPoolExecutor(config.workers, mp_context=get_context("spawn")) as pool,
+        make_executor("processes" if config.workers > 1 else "inline", workers=config.workers) as executor,
         config.results.open("a") as file,
     ):
-        task = progress.add_task("worlds in both engines", total=len(plans), completed=len(results))
-        for future in as_completed([pool.submit(compare, one) for one in todo]):
-            result = future.result()
+        bar = progress.add_task("worlds in both engines", total=len(plans), completed=len(results))
+        for done in executor.run(todo, options):
+            result = done.unwrap()
             results.append(result)
-            file.write(json.dumps(asdict(result)) + "\n")
+            file.write(f"\n{json.dumps(asdict(result))}")  # a line that a killed run left unfinished ends here
             file.flush()
-            progress.advance(task)
+            progress.advance(bar)
             if not result.equal and not result.limit_fired:
-                progress.console.print(f"[red]different[/red] {result.difference}", markup=True, highlight=False)
+                progress.console.print(f"different: {result.difference}", markup=False, highlight=False)
     return results
 
 
