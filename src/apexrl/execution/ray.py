@@ -141,35 +141,48 @@ class _RayWorker:
 
 
 class _RayLink:
-    """The parent's side: an actor's handle and the replies that it still owes."""
+    """The parent's side: an actor's handle, the reply that it owes, and the requests that wait for it.
+
+    One request at a time is out. Ray loses finished replies that were still on their way when an actor dies, and then a
+    task that had succeeded would be blamed for the death.
+    """
 
     def __init__(self, ray: ModuleType, actor: Any) -> None:  # noqa: ANN401 - Ray makes the type of a handle at run time
         self._ray = ray
         self._actor = actor
         self.alive = True
         self.is_ready = False
-        self.owed: deque[Any] = deque([actor.ready.remote()])
+        self.owed: Any = actor.ready.remote()
+        self._waiting: deque[bytes] = deque()
 
     def send(self, request: bytes) -> None:
-        self.owed.append(self._actor.handle.remote(request))
+        self._waiting.append(request)
+        if self.owed is None:
+            self._send_next()
 
     def kill(self) -> None:
         if self.alive:
             self.alive = False
-            self.owed.clear()
+            self.owed = None
+            self._waiting.clear()
             if self._ray.is_initialized():
                 self._ray.kill(self._actor, no_restart=True)
 
     def receive(self) -> Event:
-        """Take the oldest reply, which must have come."""
+        """Take the reply, which must have come, and send the next request."""
         try:
-            content = self._ray.get(self.owed.popleft())
+            content = self._ray.get(self.owed)
         except self._ray.exceptions.RayError as error:
+            self.owed = None
             return Died(self, f"Ray lost it ({type(error).__name__})")
+        self._send_next()
         if self.is_ready:
             return Reply(self, content)
         self.is_ready = True
         return Ready(self)
+
+    def _send_next(self) -> None:
+        self.owed = self._actor.handle.remote(self._waiting.popleft()) if self._waiting else None
 
 
 class _RayFleet:
@@ -193,15 +206,14 @@ class _RayFleet:
         return link
 
     def wait(self, timeout: float) -> Iterator[Event]:
-        heads = [link.owed[0] for link in self._links if link.owed]
-        if not heads:
+        owing = {link.owed: link for link in self._links if link.owed is not None}
+        if not owing:
             return
-        self._ray.wait(heads, num_returns=1, timeout=timeout)
-        owed = [reply for link in self._links for reply in link.owed]
-        there = set(self._ray.wait(owed, num_returns=len(owed), timeout=0)[0])
-        for link in self._links:
-            while link.alive and link.owed and link.owed[0] in there:
-                yield link.receive()
+        self._ray.wait(list(owing), num_returns=1, timeout=timeout)
+        there, _ = self._ray.wait(list(owing), num_returns=len(owing), timeout=0)
+        for reply in there:
+            if owing[reply].alive:
+                yield owing[reply].receive()
 
     def close(self) -> None:
         for link in self._links:
