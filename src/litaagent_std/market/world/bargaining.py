@@ -139,6 +139,7 @@ class Bargaining:
             self._fail(negotiation)
         else:
             self._conclude(negotiation, agreement)
+        negotiation.release()
 
     def _fail(self, negotiation: Negotiation) -> None:
         ref = negotiation.ref

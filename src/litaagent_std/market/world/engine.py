@@ -211,6 +211,7 @@ class FastWorld:
 
     def _close_day(self) -> None:
         day = self.current_step
+        self._negotiations = []
         self._ledger.execute(day, self._exogenous.get(day, ()))
         for seat in self.seats:
             self._call(seat, "step")

@@ -184,6 +184,10 @@ class Negotiation(MechanismView):
         state.agreement = None
         state.step += 1
 
+    def release(self) -> None:
+        """Lets go of the view when all is over, so that both are freed without the garbage collector."""
+        del self.nmi
+
     def _pass(self, state: LeanState) -> None:
         order = self.pending or self.frozen
         self.pending = None
