@@ -31,10 +31,12 @@ _known: dict[str, _Memory] = {}
 def load_fresh(specs: Iterable[AgentSpec]) -> list[type]:
     """Imports the agents' classes and puts back the state that their packages had at first."""
     classes: list[type] = [spec.load() for spec in specs]
-    for home in dict.fromkeys(_home(one.__module__) for one in classes):
+    # The bases too: an agent may come wrapped in a class of ours, or be built on another team's.
+    homes = dict.fromkeys(_home(base.__module__) for one in classes for base in one.__mro__)
+    for home in homes:
         if home in _known:
             _known[home].restore()
-        elif home not in _FRAMEWORKS:
+        elif home not in _FRAMEWORKS and home not in sys.stdlib_module_names:
             _known[home] = _Memory(home)
     return classes
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from litaagent_std.market.world.events import (
 )
 from litaagent_std.market.world.isolation import load_fresh
 from litaagent_std.market.world.scml_seats import SeatAdapter, SeatMechanism
+from litaagent_std.market.world.settlement import Inventory
 from litaagent_std.market.world.setup import WorldSetup
 from litaagent_std.market.world.streams import Stream, WorldStreams, switch
 
@@ -37,8 +38,6 @@ from scml.oneshot.sysagents import DefaultOneShotAdapter  # isort: skip
 from scml.std.world import SCML2024StdWorld  # isort: skip
 
 __all__ = ["DepletingScmlWorld", "ScmlWorld", "make_scml_world", "plain_scml_world", "scml_arguments"]
-
-Inventory = Literal["as_shipped", "depleting"]
 
 _EXCEPTIONS_IGNORED = {
     "ignore_agent_exceptions": True,

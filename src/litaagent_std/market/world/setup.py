@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from litaagent_std.market.world.clock import MAX_ROUNDS
 from litaagent_std.market.world.streams import Stream, install, switch
 
 install()  # scml is imported below, and it must bind the dispatching functions
@@ -143,6 +144,10 @@ class WorldSetup:
         if len(self.factories) != len(self.agents):
             raise ValueError(
                 f"{len(self.factories)} factories have {len(self.agents)} agents; every seat needs exactly one"
+            )
+        if not 1 <= self.n_rounds <= MAX_ROUNDS:
+            raise ValueError(
+                f"n_rounds is {self.n_rounds}; virtual time stays below a second only from 1 to {MAX_ROUNDS} rounds"
             )
         levels = [factory.level for factory in self.factories]
         if levels != sorted(levels) or set(levels) != set(range(self.n_levels)):

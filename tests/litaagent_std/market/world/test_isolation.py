@@ -88,6 +88,17 @@ def test_replaced_objects_come_back(package):
     assert package.TABLE is original
 
 
+def test_the_state_of_a_wrapped_agent_is_put_back_too(package, monkeypatch):
+    wrapper = types.ModuleType("litaagent_std.wrapper_of_the_test")
+    wrapper.Wrapped = type("Wrapped", (package.Agent,), {"__module__": wrapper.__name__})
+    monkeypatch.setitem(sys.modules, wrapper.__name__, wrapper)
+    spec = AgentSpec(f"{wrapper.__name__}.Wrapped")
+    load_fresh([spec])
+    package.TABLE["a"].append(3)
+    load_fresh([spec])
+    assert package.TABLE == {"a": [1, 2]}
+
+
 @pytest.mark.parametrize("engine", ["fast", "scml"])
 def test_a_second_world_in_the_process_is_as_the_first(engine):
     path = "scml_agents.scml2025.standard.team_276.litaagent_std.litaagent_yr.LitaAgentYR"

@@ -138,3 +138,8 @@ def test_class_paths():
 def test_too_few_days_for_the_levels_are_refused():
     with pytest.raises(ValueError, match="3 days are too few for 4 levels"):
         official_setup(4, n_days=3)
+
+
+def test_more_rounds_than_the_virtual_clock_can_count_are_refused():
+    with pytest.raises(ValueError, match="n_rounds is 501"):
+        WorldSetup.from_dict(official_setup(4).to_dict() | {"n_rounds": 501})
