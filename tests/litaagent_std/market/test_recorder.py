@@ -156,10 +156,10 @@ def test_exceptions_of_agents_are_kept(record_world, watching_agents):
     assert record.factories[0]["n_errors"] == 1
 
 
-def test_a_random_negotiation_equals_the_mechanisms_own_trace(watched_setup, record_world):
+def test_every_negotiation_equals_the_mechanisms_own_trace(record_world):
     from litaagent_std.market.world.scml_engine import make_scml_world
 
-    setup = watched_setup(15, n_days=8)
+    setup = official_setup(15, n_days=6, n_levels=3)
     traces = {}
     world = make_scml_world(setup)
     original = type(world).on_negotiation_start

@@ -1,7 +1,8 @@
 """Agents that note what they see, to compare it with what a record says they saw."""
 
+from negmas.sao import SAOResponse
 from scml.std.agents.greedy import GreedyStdAgent
-from scml.std.agents.rand import RandomStdAgent
+from scml.std.agents.rand import RandomStdAgent, SyncRandomStdAgent
 
 from litaagent_std.policy.observation import Offer, observe_calendar, observe_day
 
@@ -47,9 +48,28 @@ class Raises(RandomStdAgent):
             raise ValueError("nothing works")
 
 
-class OffersFloats(RandomStdAgent):
-    """Offers what negmas 0.16 drops: whole numbers as floats."""
+class OffersFractions(RandomStdAgent):
+    """Offers prices with fractions, which negmas 0.16 drops together with the offer."""
 
     def propose(self, negotiator_id, state):
         offer = super().propose(negotiator_id, state)
-        return None if offer is None else tuple(float(value) for value in offer)
+        return None if offer is None else (*offer[:2], min(offer[2] + 0.25, self.top_price(negotiator_id)))
+
+    def top_price(self, negotiator_id):
+        """The highest price that is still inside the issue, with a fraction."""
+        return self.get_nmi(negotiator_id).issues[2].max_value - 0.75
+
+
+class SyncFractions(SyncRandomStdAgent):
+    """The same, for an agent that answers all partners together."""
+
+    def first_proposals(self):
+        return {partner: _fractional(offer) for partner, offer in super().first_proposals().items()}
+
+    def counter_all(self, offers, states):
+        answers = super().counter_all(offers, states)
+        return {name: SAOResponse(one.response, _fractional(one.outcome)) for name, one in answers.items()}
+
+
+def _fractional(offer):
+    return None if offer is None else (offer[0], offer[1], offer[2] + 0.25)
