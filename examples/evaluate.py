@@ -1,0 +1,36 @@
+"""Evaluate a checkpoint that examples/train.py wrote.
+
+python examples/evaluate.py runs/cartpole/checkpoints/final_model.pt --env CartPole-v1 --episodes 100
+"""
+
+import argparse
+from pathlib import Path
+
+import gymnasium as gym
+from gymnasium.spaces import Box
+
+from apexrl.agent.on_policy_runner import OnPolicyRunner
+from apexrl.envs.gym_wrapper import GymVecEnv, GymVecEnvContinuous
+
+
+def main() -> None:
+    """Load and play."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("checkpoint", type=Path)
+    parser.add_argument("--env", default="CartPole-v1")
+    parser.add_argument("--episodes", type=int, default=100)
+    parser.add_argument("--envs", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--sample", action="store_true", help="sample actions instead of taking the most probable ones")
+    arguments = parser.parse_args()
+
+    wrap = GymVecEnvContinuous if isinstance(gym.make(arguments.env).action_space, Box) else GymVecEnv
+    runner = OnPolicyRunner(env=wrap([lambda: gym.make(arguments.env)] * arguments.envs))
+    runner.load_checkpoint(arguments.checkpoint.resolve())
+    stats = runner.eval(arguments.episodes, deterministic=not arguments.sample, seed=arguments.seed)
+    for name, value in stats.items():
+        print(f"{name:20} {value:.3f}")
+
+
+if __name__ == "__main__":
+    main()
