@@ -25,6 +25,7 @@ from litaagent_std.market.world.events import (
     WorldStart,
 )
 from litaagent_std.market.world.external import Decision, Reply
+from litaagent_std.market.world.facade import WorldFacade
 from litaagent_std.market.world.ledger import Ledger
 from litaagent_std.market.world.prices import price_band
 from litaagent_std.market.world.reports import make_board
@@ -38,7 +39,7 @@ from litaagent_std.market.world.turns import limited
 from litaagent_std.market.world.ufun import LeanUFun
 
 
-class FastWorld:
+class FastWorld(WorldFacade):
     """A world of the Standard league.
 
     Args:

@@ -117,23 +117,23 @@ class MechanismView:
         """Drops a negotiator's log entry."""
 
     @property
-    def trace(self) -> list[tuple[str, Offer]]:
-        """All offers as (negotiator, offer)."""
-        return [(pid, offer) for _, pid, offer in self.trace_]
+    def extended_trace(self) -> list[tuple[int, str, Offer]]:
+        """All offers of completed rounds as (round, negotiator, offer)."""
+        return [made for made in self.trace_ if made[0] < self.state.step]
 
     @property
-    def extended_trace(self) -> list[tuple[int, str, Offer]]:
-        """All offers as (round, negotiator, offer)."""
-        return list(self.trace_)
+    def trace(self) -> list[tuple[str, Offer]]:
+        """All offers of completed rounds as (negotiator, offer)."""
+        return [(pid, offer) for _, pid, offer in self.extended_trace]
 
     @property
     def offers(self) -> list[Offer]:
-        """All offers in order."""
-        return [offer for _, _, offer in self.trace_]
+        """All offers of completed rounds in order."""
+        return [offer for _, _, offer in self.extended_trace]
 
     def negotiator_offers(self, negotiator_id: str) -> list[Offer]:
-        """Returns all offers of a negotiator."""
-        return [offer for _, pid, offer in self.trace_ if pid == negotiator_id]
+        """Returns all offers that a negotiator made in completed rounds."""
+        return [offer for _, pid, offer in self.extended_trace if pid == negotiator_id]
 
     @property
     def full_trace(self) -> list[TraceElement]:
@@ -142,8 +142,7 @@ class MechanismView:
             TraceElement(
                 elapsed_seconds(step), self.topic.relative_times[step], step, pid, offer, {}, "continuing", None, None
             )
-            for step, pid, offer in self.trace_
-            if step < self.state.step
+            for step, pid, offer in self.extended_trace
         ]
 
     @property
