@@ -88,8 +88,8 @@ class AliceAndBobEnv(MultiAgentVecEnv):
             "terminated": ended,
             "truncated": cut,
             "time_outs": cut,
-            "agent_terminated": ended.unsqueeze(1).expand(-1, N_AGENTS),
-            "agent_truncated": cut.unsqueeze(1).expand(-1, N_AGENTS),
+            "agent_terminated": ended.unsqueeze(1).repeat(1, N_AGENTS),
+            "agent_truncated": cut.unsqueeze(1).repeat(1, N_AGENTS),
         }
         if dones.any():
             extras["final_observation"] = torch.from_numpy(observation)

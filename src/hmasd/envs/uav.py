@@ -61,8 +61,8 @@ class UAVEnv(MultiAgentVecEnv):
             "terminated": ended,
             "truncated": cut,
             "time_outs": cut,
-            "agent_terminated": ended.unsqueeze(1).expand(-1, self.num_agents),
-            "agent_truncated": cut.unsqueeze(1).expand(-1, self.num_agents),
+            "agent_terminated": ended.unsqueeze(1).repeat(1, self.num_agents),
+            "agent_truncated": cut.unsqueeze(1).repeat(1, self.num_agents),
             "reward_components": {name: self._for_all_agents(part) for name, part in parts.items()},
         }
         if dones.any():
