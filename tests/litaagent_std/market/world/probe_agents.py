@@ -3,6 +3,7 @@
 import random
 
 import numpy as np
+from negmas import ResponseType
 from scml.std.agent import StdAgent
 from scml.std.agents.rand import RandomStdAgent
 
@@ -57,3 +58,21 @@ class Watches(RandomStdAgent):
                 "cost": awi.profile.cost,
             }
         )
+
+
+class Steady(StdAgent):
+    """Plays by rule alone: it draws nothing, iterates over no set and looks at no clock."""
+
+    def propose(self, negotiator_id, state):
+        quantity, day, price = self.get_nmi(negotiator_id).outcome_space.issues
+        selling = negotiator_id in self.awi.my_consumers
+        concession = min(state.step, price.max_value - price.min_value)
+        unit_price = price.max_value - concession if selling else price.min_value + concession
+        wanted = 1 + (3 * self.awi.current_step + len(negotiator_id) + state.step) % 7
+        delivery = min(day.max_value, day.min_value + state.step % 3)
+        return min(wanted, quantity.max_value), delivery, unit_price
+
+    def respond(self, negotiator_id, state, source=None):
+        if state.step < 2 + self.awi.current_step % 3:
+            return ResponseType.REJECT_OFFER
+        return ResponseType.ACCEPT_OFFER

@@ -57,3 +57,25 @@ def test_a_window_shows_the_place_of_a_difference():
     make_scml_world(setup, [window]).run_to_end()
     assert len(window.texts) == min(place, 4) + 1
     assert window.prints == one.prints
+
+
+def test_with_agents_that_draw_nothing_the_reference_equals_scmls_unmodified_world(probe_agents):
+    setup = official_setup(1, ["probe_agents.Steady"], n_days=8, n_levels=3, fill="competitors")
+    ours, plain = make_scml_world(setup), plain_scml_world(setup, sync_calls=True)
+    costs = setup.daily_costs()
+    for seat, name in enumerate(ours.agents):
+        if seat < setup.n_seats:
+            plain.agent_shortfall_penalty[name] = costs.shortfall_penalty[seat]
+            plain.agent_storage_cost[name] = costs.storage_cost[seat]
+            plain.agent_disposal_cost[name] = costs.disposal_cost[seat]
+    ours.run_to_end()
+    plain.run()
+
+    def contracts(world):
+        keys = ("buyer_name", "seller_name", "quantity", "delivery_time", "unit_price", "signed_at", "executed_at")
+        return sorted(tuple(record[key] for key in keys) for record in world.saved_contracts)
+
+    assert contracts(ours) == contracts(plain)
+    assert len(contracts(ours)) > 100
+    assert plain.scores() == pytest.approx(ours.scores(), rel=1e-12)
+    assert plain.trading_prices == pytest.approx(ours.trading_prices, rel=1e-12)
