@@ -43,7 +43,7 @@ class OnPolicyRunner(Runner):
         log_dir: Where TensorBoard events and ``metrics.jsonl`` go; None logs nowhere.
         save_dir: Where checkpoints go and relative names are resolved; ``log_dir/checkpoints`` without.
         device: Where to learn; the environment's device without. CUDA falls back to the CPU with a warning.
-        log_interval: Log every so many iterations, and the first and the last; 0 never logs.
+        log_interval: Log every so many iterations, and the last; 0 never logs.
         save_interval: Save every so many iterations; 0 never saves.
         log_reward_components: Whether to log the mean of each reward component per episode.
         eval_env: Environments for evaluation only; a copy of ``env`` without.

@@ -37,7 +37,7 @@ def ppo_surrogate(
 
 
 def squared_error(prediction: Tensor, target: Tensor, huber_delta: float | None = None) -> Tensor:
-    """½-free squared error e², or with ``huber_delta`` δ its robust form: e² for |e| ≤ δ, else 2δ|e| − δ²."""
+    """Squared error e², or with ``huber_delta`` δ its robust form: e² up to an error of δ, beyond it 2δ·abs(e) − δ²."""
     error = prediction - target
     if huber_delta is None:
         return error.square()
