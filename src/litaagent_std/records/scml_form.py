@@ -271,8 +271,9 @@ def _stats(record: WorldRecord) -> str:
         row[f"exogenous_quantity_{p}"] = m["exogenous_quantity"]
     for (day, product), (quantity, value) in _traded(record).items():
         rows[day][f"unit_price_{product}"] = value / quantity if quantity else 0.0
-    for s in record.tables["settlements"].to_pylist():
-        _settled(rows[s["day"]], record.factories[s["factory"]], s)
+    stocks = record.tables["days"]["stock_in"].to_pylist()  # in the order of the settlements
+    for s, stock in zip(record.tables["settlements"].to_pylist(), stocks, strict=True):
+        _settled(rows[s["day"]], record.factories[s["factory"]], s, stock)
     for row, extra in zip(rows, _counts(record), strict=True):
         row.update(extra)
     columns = list(rows[0])
@@ -289,7 +290,7 @@ def _traded(record: WorldRecord) -> dict[tuple[int, int], tuple[int, int]]:
     return found
 
 
-def _settled(row: dict[str, Any], factory: dict[str, Any], s: dict[str, Any]) -> None:
+def _settled(row: dict[str, Any], factory: dict[str, Any], s: dict[str, Any], stock: int) -> None:
     name, end = factory["name"], factory["bankrupt_day"]
     values = (
         s["balance"] / factory["initial_balance"] if factory["initial_balance"] else s["balance"],
@@ -300,7 +301,7 @@ def _settled(row: dict[str, Any], factory: dict[str, Any], s: dict[str, Any]) ->
         s["shortfall_penalty"],
         s["storage_cost"],
         0.0,
-        s["stock_in"],
+        max(0, stock + s["input_quantity"] - s["produced"]),
         s["stock_in"],
         0,
     )
@@ -332,5 +333,5 @@ def _counts(record: WorldRecord) -> list[dict[str, int]]:
         day, how = days[n["day"]], "successful" if n["status"] == "agreement" else "failed"
         day["n_negotiations"] += 1
         day[f"n_negotiation_{how}"] += 1
-        day[f"n_negotiation_rounds_{how}"] += n["rounds"]
+        day[f"n_negotiation_rounds_{how}"] += n["rounds"] + 1  # scml counts the pass that ended it
     return days

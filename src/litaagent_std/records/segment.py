@@ -3,7 +3,7 @@
 A segment is written whole or not at all, and carries a checksum. It holds a world's tables, or the reason why the
 world failed for good::
 
-    LITASEG1 | length of the header, 8 bytes little-endian | header, JSON | one Arrow stream per table
+    LITASEG1 | length of the header, 8 bytes little-endian | header, JSON | one Arrow stream per table | SHA-256
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ __all__ = ["RecordsDamagedError", "Segment", "pack_failure", "pack_world", "read
 
 _MAGIC = b"LITASEG1"
 _LENGTH = struct.Struct("<Q")
+_DIGEST = hashlib.sha256().digest_size
 
 Tables = dict[str, pa.Table]
 
@@ -75,16 +76,13 @@ def read_segment(path: Path) -> Segment:
     """
     data = path.read_bytes()
     start = len(_MAGIC) + _LENGTH.size
-    if not data.startswith(_MAGIC) or len(data) < start:
+    if len(data) < start + _DIGEST or not data.startswith(_MAGIC):
         raise _damaged(path, "it does not begin like a segment")
-    (length,) = _LENGTH.unpack_from(data, len(_MAGIC))
-    payload = memoryview(data)[start + length :]
-    try:
-        header: dict[str, Any] = json.loads(data[start : start + length])
-    except ValueError as error:
-        raise _damaged(path, "its header is no JSON") from error
-    if header.get("sha256") != hashlib.sha256(payload).hexdigest():
+    if hashlib.sha256(memoryview(data)[:-_DIGEST]).digest() != data[-_DIGEST:]:
         raise _damaged(path, "its content does not match its checksum")
+    (length,) = _LENGTH.unpack_from(data, len(_MAGIC))
+    header: dict[str, Any] = json.loads(data[start : start + length])
+    payload = memoryview(data)[start + length : -_DIGEST]
     if header["schema_version"] != SCHEMA_VERSION:
         raise RecordsDamagedError(
             f"segment {str(path)!r} has schema version {header['schema_version']}",
@@ -102,9 +100,9 @@ def read_segment(path: Path) -> Segment:
 
 
 def _pack(header: dict[str, Any], payload: bytes) -> bytes:
-    header = {"schema_version": SCHEMA_VERSION, **header, "sha256": hashlib.sha256(payload).hexdigest()}
-    text = json.dumps(header).encode()
-    return b"".join((_MAGIC, _LENGTH.pack(len(text)), text, payload))
+    text = json.dumps({"schema_version": SCHEMA_VERSION, **header}).encode()
+    body = b"".join((_MAGIC, _LENGTH.pack(len(text)), text, payload))
+    return body + hashlib.sha256(body).digest()
 
 
 def _damaged(path: Path, why: str) -> RecordsDamagedError:

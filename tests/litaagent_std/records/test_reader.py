@@ -1,0 +1,72 @@
+"""The reader: one folder or many as one, some columns, some worlds, damage found."""
+
+import pytest
+
+from litaagent_std.records.manifest import NoRecordsError
+from litaagent_std.records.reader import WorldKey, open_records
+from litaagent_std.records.segment import RecordsDamagedError, pack_failure
+from litaagent_std.records.store import RecordStore
+
+
+@pytest.fixture
+def two_folders(tmp_path, packed):
+    """A finished tournament of 5 worlds, one of which failed, and an unfinished one."""
+    first = RecordStore(tmp_path / "a" / "records", {"seed": 0}, 5, shard_size=2)
+    for world in range(5):
+        first.add(world, pack_failure(world, "hung") if world == 1 else packed(world))
+    second = RecordStore(tmp_path / "b" / "records", {"seed": 1}, 50, shard_size=2)
+    for world in (0, 1, 7):
+        second.add(world, packed(world))
+    second.add(9, pack_failure(9, "died"))
+    return tmp_path
+
+
+def test_several_folders_are_read_as_one(two_folders, made_up):
+    records = open_records(two_folders)
+    assert records.keys == ((0, 0), (0, 2), (0, 3), (0, 4), (1, 0), (1, 1), (1, 7))
+    turns = records.table("turns")
+    assert turns.num_rows == sum(made_up(key.world)["turns"].num_rows for key in records.keys)
+    assert turns.column_names[:2] == ["source", "world"]
+    assert open_records([two_folders / "a", two_folders]).keys == records.keys, "each folder once"
+
+
+def test_columns_and_worlds_can_be_chosen(two_folders, made_up):
+    records = open_records(two_folders)
+    keys = [WorldKey(0, 3), WorldKey(1, 7)]
+    for name in ("turns", "days"):
+        table = records.table(name, columns=["day"], keys=keys)
+        assert table.column_names == ["source", "world", "day"]
+        expected = [day for key in keys for day in made_up(key.world)[name]["day"].to_pylist()]
+        assert table["day"].to_pylist() == expected
+    assert records.table("errors", keys=[]).num_rows == 0
+
+
+def test_unknown_tables_columns_and_worlds_are_named(two_folders):
+    records = open_records(two_folders)
+    with pytest.raises(KeyError, match="no table 'offers'"):
+        records.table("offers")
+    with pytest.raises(KeyError, match="price"):
+        records.table("turns", columns=["price"])
+    with pytest.raises(KeyError, match="finished worlds"):
+        records.world(WorldKey(0, 1))
+
+
+def test_no_records_are_an_error_with_a_way_out(tmp_path):
+    with pytest.raises(NoRecordsError, match="Name the folder"):
+        open_records(tmp_path)
+
+
+def test_damaged_files_are_found(two_folders):
+    records = open_records(two_folders)
+    assert records.verify() == []
+    victim = two_folders / "a" / "records" / "turns" / "00000.parquet"
+    content = bytearray(victim.read_bytes())
+    content[40] ^= 1
+    victim.write_bytes(content)
+    (two_folders / "b" / "records" / "days" / "00000.parquet").unlink()
+    wrong = records.verify()
+    assert len(wrong) == 2
+    assert any("turns/00000.parquet is not the file" in line for line in wrong)
+    victim.write_bytes(b"nothing of the kind")
+    with pytest.raises(RecordsDamagedError, match="Restore"):
+        records.table("turns")
