@@ -27,18 +27,18 @@ def progress(thread: ThreadObservation, *, proposing: bool) -> float:
 def sell_reservation(
     goals: Goals, agenda: Agenda, lead: int, time: float, parameters: Parameters, patience: float = 1.0
 ) -> float:
-    """Returns the least price of a sale at this relative time; without patience it is the final one."""
+    """Returns the least price of a sale at this relative time, in whole units; without patience the final one."""
     start = band_price(agenda, parameters.sell_start)
     end = goals.p_sell[lead]
-    return end + max(0.0, start - end) * (1.0 - float(time**parameters.sell_curve)) * patience
+    return float(round(end + max(0.0, start - end) * (1.0 - float(time**parameters.sell_curve)) * patience))
 
 
 def buy_reservation(goals: Goals, agenda: Agenda, lead: int, time: float, parameters: Parameters) -> float:
-    """Returns the most to pay for a purchase at this relative time."""
+    """Returns the most to pay for a purchase at this relative time, in whole units."""
     start = band_price(agenda, parameters.buy_start)
     end = goals.p_buy[lead]
     conceded = max(parameters.buy_urgency, float(time**parameters.buy_curve))
-    return min(end, start + (end - start) * conceded)
+    return float(round(min(end, start + (end - start) * conceded)))
 
 
 def sell_offers(

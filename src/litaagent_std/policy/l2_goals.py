@@ -81,17 +81,23 @@ class HeuristicGoals:
         p = self.parameters
         quantities = self._sellable(obs, calendar, limits, memory)
         agenda, shift = obs.sell_agenda, p.drift_weight * memory.drift(obs)
-        floor = obs.production_cost - obs.storage_cost * obs.price_in
+        floor = self._unit_cost(obs, memory)
         prices, hold = [], []
         for lead in leads:
             unusual = calendar.sold[lead] / obs.n_lines - memory.usual_fill[lead]
             full = min(1.0, max(0.0, memory.full_rate + p.fill_weight * unusual))
             position = p.sell_end_slack + (p.sell_end_full - p.sell_end_slack) * full
-            prices.append(max(floor, round(band_price(agenda, position + shift))))
+            prices.append(max(ceil(floor), round(band_price(agenda, position + shift))))
             hold.append(max(floor, p.hold * full * agenda.price_max))
         if floor >= agenda.price_max:
             quantities = (0,) * len(leads)
         return quantities, tuple(prices), tuple(hold)
+
+    @staticmethod
+    def _unit_cost(obs: Observation, memory: Memory) -> float:
+        """Returns what a unit sold costs: production and used input, less the storage it saves."""
+        used = obs.price_in if memory.regime is Regime.DEPLETING and not obs.first_level else 0.0
+        return obs.production_cost + used - obs.storage_cost * obs.price_in
 
     def _sellable(self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory) -> tuple[int, ...]:
         """Returns the units to sell by lead: what is covered, and with a risk budget what is sure to come.
@@ -140,8 +146,9 @@ class HeuristicGoals:
         need = self._need(obs, calendar, memory)
         quantities = tuple(max(0, min(q, limits.buy)) for q in (need, self._need_tomorrow(obs, calendar, memory)))
         quantities += (0,) * (leads - 2)
-        margin = obs.price_out - obs.production_cost
-        value = margin * max(1.0, obs.days_left / max(1.0, p.stock_days))
+        value = obs.price_out - obs.production_cost
+        if memory.regime is Regime.PERSISTENT:  # a unit of stock serves on every day that is left
+            value *= max(1.0, obs.days_left / max(1.0, p.stock_days))
         return quantities, (min(value, band_price(obs.buy_agenda, p.buy_end)),) * leads, value
 
     def _need(self, obs: Observation, calendar: Calendar, memory: Memory) -> int:
