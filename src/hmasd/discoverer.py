@@ -10,8 +10,9 @@ from gymnasium.spaces import Space
 from torch import Tensor, nn
 
 from apexrl.models.distributions import Distribution
+from apexrl.models.heads import make_action_head
 from apexrl.models.mlp import orthogonal_linear
-from hmasd.networks import HEAD_GAIN, RecurrentTrunk, bounded_action_head
+from hmasd.networks import HEAD_GAIN, RecurrentTrunk
 
 
 class SkillDiscoverer(nn.Module):
@@ -31,7 +32,7 @@ class SkillDiscoverer(nn.Module):
         super().__init__()
         self.width = width
         self.actor = RecurrentTrunk(n_actor_inputs, width)
-        self.head = bounded_action_head(action_space)
+        self.head = make_action_head(action_space)
         self.to_action = orthogonal_linear(width, self.head.num_inputs, HEAD_GAIN)
         self.critic = RecurrentTrunk(n_critic_inputs, width)
         self.to_value = orthogonal_linear(width, n_values, 1.0)

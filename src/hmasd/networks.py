@@ -4,14 +4,11 @@ Shapes: L steps of a sequence, B sequences, H width, N tokens (the state and one
 """
 
 import math
-from typing import Any
 
 import torch
-from gymnasium.spaces import Box, Space
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own convention
 
-from apexrl.models.heads import ActionHead, make_action_head
 from apexrl.models.mlp import make_mlp, orthogonal_linear
 
 HEAD_GAIN = 0.01
@@ -130,13 +127,6 @@ def value_head(width: int) -> nn.Sequential:
 def policy_head(width: int, n_outputs: int) -> nn.Sequential:
     """From a token to small logits ``[..., n_outputs]``."""
     return make_mlp(width, (width,), n_outputs, activation="gelu", layer_norm=True, output_gain=HEAD_GAIN)
-
-
-def bounded_action_head(action_space: Space[Any]) -> ActionHead:
-    """The head of an action space; continuous actions start with half of the usual spread, inside their bounds."""
-    if isinstance(action_space, Box):
-        return make_action_head(action_space, log_std_init=math.log(0.5))
-    return make_action_head(action_space)
 
 
 def one_hot(index: Tensor, n: int) -> Tensor:

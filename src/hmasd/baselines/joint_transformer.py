@@ -7,10 +7,10 @@ from gymnasium.spaces import Space
 from torch import Tensor, nn
 
 from apexrl.models.distributions import Distribution
+from apexrl.models.heads import make_action_head
 from hmasd.networks import (
     DecoderBlock,
     EncoderBlock,
-    bounded_action_head,
     one_hot,
     policy_head,
     token_embedding,
@@ -40,7 +40,7 @@ class JointTransformer(nn.Module):
     def __init__(self, *, n_inputs: int, n_agents: int, action_space: Space[Any], width: int, n_blocks: int) -> None:
         super().__init__()
         self.n_agents = n_agents
-        self.head = bounded_action_head(action_space)
+        self.head = make_action_head(action_space)
         n_action = self.head.num_inputs
         self.embed = token_embedding(n_inputs, width)
         self.places = nn.Parameter(torch.randn(n_agents, width) * 0.02)

@@ -12,8 +12,8 @@ def view_sizes(config: UAVConfig) -> tuple[int, int]:
     """Length of one UAV's observation and of the state."""
     shared = 2 * config.map_cells**2 + 1
     relay = config.scenario == "relay"
-    # own place, load, the others' places, maps and clock; in `relay` also the station, own hops and everybody's link
-    observation = 3 + 1 + 3 * (config.n_uavs - 1) + shared + (3 + 1 + config.n_uavs if relay else 0)
+    # own place, load, own users, the others' places, maps and clock; in `relay` also the station, own hops, all links
+    observation = 3 + 1 + 6 + 3 * (config.n_uavs - 1) + shared + (3 + 1 + config.n_uavs if relay else 0)
     state = 4 * config.n_uavs + shared + (2 * config.n_uavs if relay else 0)
     return observation, state
 
@@ -36,7 +36,9 @@ def look(worlds: UAVWorlds, links: Links, steps: NDArray[np.int64]) -> tuple[NDA
     difference = worlds.uavs[:, None, :, :] - worlds.uavs[:, :, None, :]  # [e, i, j] = place of j seen from i
     others = difference[:, ~np.eye(n_uavs, dtype=bool)].reshape(n_envs, n_uavs, -1) / config.side
     everyone = np.broadcast_to(shared[:, None, :], (n_envs, n_uavs, shared.shape[1]))
-    own = [place, load, others, everyone]
+    hears = links.ratio.argmax(axis=1)[:, None, :] == np.arange(n_uavs)[:, None]  # (E, U, K): whom a user hears best
+    users = [_middle_of_users(worlds, hears), _middle_of_users(worlds, hears & ~served[:, None, :])]
+    own = [place, load, *users, others, everyone]
     central = [place.reshape(n_envs, -1), load.reshape(n_envs, -1), shared]
     if config.scenario == "relay":
         hops = links.hops / n_uavs
@@ -50,6 +52,15 @@ def look(worlds: UAVWorlds, links: Links, steps: NDArray[np.int64]) -> tuple[NDA
     observation = np.clip(np.concatenate(own, axis=-1), -1.0, 1.0).astype(np.float32)
     state = np.clip(np.concatenate(central, axis=-1), -1.0, 1.0).astype(np.float32)
     return observation, state
+
+
+def _middle_of_users(worlds: UAVWorlds, counted: NDArray[np.bool_]) -> Array:
+    """For each UAV the way to the middle of its counted users, and their share of all users, ``(E, U, 3)``."""
+    count = counted.sum(axis=2)
+    total = np.einsum("euk,ekd->eud", counted.astype(np.float64), worlds.users)
+    middle = total / np.maximum(count, 1)[..., None]
+    way = np.where(count[..., None] > 0, middle - worlds.uavs[..., :2], 0.0) / worlds.config.side
+    return np.concatenate([way, count[..., None] / worlds.config.n_users], axis=-1)
 
 
 def _scaled_places(worlds: UAVWorlds) -> Array:
