@@ -15,15 +15,7 @@ from scml.oneshot.common import SYSTEM_BUYER_ID, SYSTEM_SELLER_ID
 
 from litaagent_std.market.world.awi import LeanAWI
 from litaagent_std.market.world.bargaining import Bargaining
-from litaagent_std.market.world.events import (
-    AgentError,
-    DayEnd,
-    DayStart,
-    EventHub,
-    Exogenous,
-    WorldEnd,
-    WorldStart,
-)
+from litaagent_std.market.world.events import AgentError, EventHub, WorldEnd
 from litaagent_std.market.world.external import Decision, Reply
 from litaagent_std.market.world.facade import WorldFacade
 from litaagent_std.market.world.ledger import Ledger
@@ -34,6 +26,7 @@ from litaagent_std.market.world.seats import Seat
 from litaagent_std.market.world.settlement import Inventory, Terms
 from litaagent_std.market.world.setup import DailyCosts, ExogenousContract, WorldSetup
 from litaagent_std.market.world.streams import WorldStreams, switch
+from litaagent_std.market.world.telling import tell_day_end, tell_day_start, tell_world_start
 from litaagent_std.market.world.topics import Topic, relative_times
 from litaagent_std.market.world.turns import limited
 from litaagent_std.market.world.ufun import LeanUFun
@@ -172,7 +165,7 @@ class FastWorld(WorldFacade):
 
     def _start_world(self) -> None:
         if self.hub.world_start is not None:
-            self.hub.world_start(self._world_start())
+            self.hub.world_start(tell_world_start(self.setup, self.seats))
         for seat in self.seats:
             self._give_ufun(seat)
             seat.agent.connect_to_oneshot_adapter(seat.adapter)
@@ -184,7 +177,9 @@ class FastWorld(WorldFacade):
         self._negotiations: list[Any] = []
         topics = [self._topics[0]] + [self._make_topic(product) for product in range(1, self.n_products)]
         if self.hub.day_start is not None:
-            self.hub.day_start(self._day_start(topics))
+            self.hub.day_start(
+                tell_day_start(day, self.seats, self._ledger.markets, self._exogenous.get(day, ()), topics)
+            )
         summary = self._publish(day)
         for seat in self.seats:
             self._tell_day(seat)
@@ -222,7 +217,7 @@ class FastWorld(WorldFacade):
             for product, market in enumerate(self._ledger.markets):
                 table[product, day + 1 :] = market.price
         if self.hub.day_end is not None:
-            self.hub.day_end(self._day_end())
+            self.hub.day_end(tell_day_end(day, self.seats, self._ledger.markets, self._ledger.sold))
         self.current_step = day + 1
         for seat in self.seats:
             seat.awi.current_step = day + 1
@@ -354,51 +349,3 @@ class FastWorld(WorldFacade):
         errors = {seat.id: seat.n_errors for seat in self.seats if seat.n_errors}
         scores = {agent: float(score) for agent, score in self.scores().items()}
         return WorldEnd(scores, self.current_step, errors, self.limit_fired)
-
-    def _world_start(self) -> WorldStart:
-        setup = self.setup
-        return WorldStart(
-            agents=tuple(seat.id for seat in self.seats),
-            levels=tuple(factory.level for factory in setup.factories),
-            agent_types=tuple(_path(type(seat.agent)) for seat in self.seats),
-            n_lines=tuple(factory.n_lines for factory in setup.factories),
-            costs=tuple(float(factory.cost) for factory in setup.factories),
-            initial_balances=tuple(float(factory.balance) for factory in setup.factories),
-            catalog_prices=tuple(float(price) for price in setup.catalog_prices),
-            n_days=setup.n_days,
-            n_rounds=setup.n_rounds,
-            horizon=setup.horizon,
-        )
-
-    def _day_start(self, topics: list[Topic]) -> DayStart:
-        exogenous = tuple(
-            Exogenous(
-                self.seats[contract.buyer].id if contract.buyer >= 0 else SYSTEM_BUYER_ID,
-                self.seats[contract.seller].id if contract.seller >= 0 else SYSTEM_SELLER_ID,
-                contract.product,
-                contract.quantity,
-                contract.unit_price,
-            )
-            for contract in self._exogenous.get(self.current_step, ())
-        )
-        return DayStart(
-            day=self.current_step,
-            trading_prices=tuple(market.price for market in self._ledger.markets),
-            exogenous=exogenous,
-            balances=tuple(float(seat.balance) for seat in self.seats),
-            inventories=tuple(seat.inventory for seat in self.seats),
-            issues=tuple(topic.ranges for topic in topics),
-        )
-
-    def _day_end(self) -> DayEnd:
-        return DayEnd(
-            day=self.current_step,
-            trading_prices=tuple(market.price for market in self._ledger.markets),
-            sold_quantities=tuple(self._ledger.sold),
-            balances=tuple(float(seat.balance) for seat in self.seats),
-            bankrupt=tuple(seat.bankrupt for seat in self.seats),
-        )
-
-
-def _path(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"

@@ -17,9 +17,9 @@ an optional `on_offer` (only when a legal counter-offer was made). A turn in whi
 for its other partners is no event. `on_negotiation_end` follows the turn that ended the negotiation; when it
 ended in agreement, `on_contract` follows directly. Exogenous contracts are part of `DayStart`.
 
-Contracts are signed and executed in the order of their conclusion, exogenous ones first. scml keeps them in a
-set of objects with random ids, so that its own order, and the last bit of its trading prices, differ from run
-to run; both engines fix the order.
+Contracts between factories are executed in the order of their conclusion, then the day's exogenous ones in the
+configuration's order. scml keeps the latter in a set of objects with random ids, so that its own order, and the
+last bit of its trading prices, differ from run to run; both engines fix the order.
 """
 
 from __future__ import annotations

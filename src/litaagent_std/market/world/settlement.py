@@ -6,7 +6,6 @@ agent computes is what it will get.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from operator import itemgetter
 from typing import Literal, NamedTuple
 
@@ -112,6 +111,22 @@ def settle(inputs: list[Line], outputs: list[Line], terms: Terms) -> Settled:
     inputs.sort(key=_by_price)
     outputs.sort(key=_dearest_first)
 
+    bill, bought, affordable = _pay(inputs, balance, cost)
+    deliverable = min(affordable, n_lines)
+    revenue, sold = _deliver(outputs, deliverable)
+    produced = min(bought, n_lines, min(deliverable, sold))
+
+    shortfall = max(0, sold - produced)
+    unused = max(0, bought - produced)
+    penalty = shortfall_price * (shortfall_penalty * shortfall)
+    disposal = disposal_price * (disposal_cost * unused)
+    storage = storage_price * (storage_cost * unused)
+    profit = revenue - bill - cost * produced - disposal - storage - penalty
+    return Settled(profit, produced, bought, sold, shortfall, penalty, storage, disposal)
+
+
+def _pay(inputs: list[Line], balance: float, cost: float) -> tuple[float, int, int]:
+    """Returns the bill, the quantity bought, and the quantity that the balance allows to produce."""
     bill: float = 0
     bought = affordable = 0
     broke = balance < 0
@@ -122,30 +137,23 @@ def settle(inputs: list[Line], outputs: list[Line], terms: Terms) -> Settled:
             broke = True
         bill += due
         bought += quantity
-    if not broke:
-        affordable = bought
-    produced = min(affordable, n_lines)
+    return bill, bought, affordable if broke else bought
 
+
+def _deliver(outputs: list[Line], deliverable: int) -> tuple[float, int]:
+    """Returns the revenue of what can be delivered, and the quantity sold."""
     revenue: float = 0
     sold = 0
     delivering = True
     for price, quantity in outputs:
         if delivering:
-            if sold + quantity >= produced:
-                revenue += (produced - sold) * price
+            if sold + quantity >= deliverable:
+                revenue += (deliverable - sold) * price
                 delivering = False
             else:
                 revenue += quantity * price
         sold += quantity
-    produced = min(bought, n_lines, min(produced, sold))
-
-    shortfall = max(0, sold - produced)
-    unused = max(0, bought - produced)
-    penalty = shortfall_price * (shortfall_penalty * shortfall)
-    disposal = disposal_price * (disposal_cost * unused)
-    storage = storage_price * (storage_cost * unused)
-    profit = revenue - bill - cost * produced - disposal - storage - penalty
-    return Settled(profit, produced, bought, sold, shortfall, penalty, storage, disposal)
+    return revenue, sold
 
 
 def next_inventory(rule: Inventory, inventory: int, bought: int, produced: int) -> int:
@@ -171,8 +179,3 @@ def breach(bought: int, sold: int, terms: Terms) -> tuple[bool, float]:
     promised = sold + terms.stock_out
     capacity = min(available, terms.n_lines)
     return promised > capacity, 0 if capacity >= promised else (promised - capacity) / promised
-
-
-def total(lines: Iterable[Line]) -> int:
-    """Returns the quantity of all deliveries together."""
-    return sum(quantity for _, quantity in lines)

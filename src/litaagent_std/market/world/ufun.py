@@ -137,41 +137,46 @@ class LeanUFun(OneShotUFun):  # type: ignore[misc]
             )
         n_in = self.n_input_negs if n_input_negs is None else n_input_negs
         n_out = self.n_output_negs if n_output_negs is None else n_output_negs
-        in_price = self.input_prange[0] if best else self.input_prange[1]
-        out_price = self.output_prange[1] if best else self.output_prange[0]
-        key = (
-            (best, n_in, n_out),
-            (secured_input_quantity, secured_input_unit_price),
-            (secured_output_quantity, secured_output_unit_price),
+        secured = (
+            (secured_input_unit_price, secured_input_quantity),
+            (
+                secured_output_unit_price,
+                secured_output_quantity,
+            ),
         )
         cache: dict[Any, UFunLimit] = self.__dict__.setdefault("_limits", {})
-        found = cache.get(key)
-        if found is None:
-            utility, quantity_in, quantity_out, produced = find_limit_on_grid(
-                best,
-                n_in * self.input_qrange[1],
-                n_out * self.output_qrange[1],
-                in_price,
-                out_price,
-                [(secured_input_unit_price, secured_input_quantity)],
-                [(secured_output_unit_price, secured_output_quantity)],
-                self._terms(),
-            )
-            found = cache[key] = UFunLimit(
-                utility=_float64(utility),
-                input_quantity=quantity_in,
-                input_price=in_price,
-                output_quantity=quantity_out,
-                output_price=out_price,
-                exogenous_input_price=self.ex_pin / self.ex_qin if self.ex_qin else 0,
-                exogenous_output_price=self.ex_pout / self.ex_qout if self.ex_qout else 0,
-                exogenous_input_quantity=self.ex_qin if self.force_exogenous else None,
-                exogenous_output_quantity=self.ex_qout if self.force_exogenous else None,
-                inventory_input=self.inventory_in,
-                inventory_output=self.inventory_out,
-                producible=produced,
-            )
-        return found
+        key = (best, n_in, n_out, secured)
+        if key not in cache:
+            cache[key] = self._find_limit(best, n_in, n_out, secured)
+        return cache[key]
+
+    def _find_limit(self, best: bool, n_in: int, n_out: int, secured: tuple[Line, Line]) -> UFunLimit:
+        in_price = self.input_prange[0] if best else self.input_prange[1]
+        out_price = self.output_prange[1] if best else self.output_prange[0]
+        utility, quantity_in, quantity_out, produced = find_limit_on_grid(
+            best,
+            n_in * self.input_qrange[1],
+            n_out * self.output_qrange[1],
+            in_price,
+            out_price,
+            [secured[0]],
+            [secured[1]],
+            self._terms(),
+        )
+        return UFunLimit(
+            utility=_float64(utility),
+            input_quantity=quantity_in,
+            input_price=in_price,
+            output_quantity=quantity_out,
+            output_price=out_price,
+            exogenous_input_price=self.ex_pin / self.ex_qin if self.ex_qin else 0,
+            exogenous_output_price=self.ex_pout / self.ex_qout if self.ex_qout else 0,
+            exogenous_input_quantity=self.ex_qin if self.force_exogenous else None,
+            exogenous_output_quantity=self.ex_qout if self.force_exogenous else None,
+            inventory_input=self.inventory_in,
+            inventory_output=self.inventory_out,
+            producible=produced,
+        )
 
 
 def _as_info(settled: Settled) -> UtilityInfo:
