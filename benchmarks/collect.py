@@ -1,0 +1,208 @@
+"""Collecting complete records: speed and size beside scml with ``log_negotiations=True``, and 1,000 worlds once.
+
+Both sides play the same worlds of the official mix with the default roster, in one process, one after the other; CPU
+time is compared. Ours includes recording, packing and gathering into shards. The collection of 1,000 worlds runs on
+two processes, is kept in ``tournament_history/bench_collect``, and goes on where it stopped.
+"""
+
+import argparse
+import json
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import Benchmark, Figure
+from litaagent_std.market.competitors import default_roster, resolve
+from litaagent_std.market.recorder import Recorder, WorldFacts
+from litaagent_std.market.tournament.config import TournamentConfig
+from litaagent_std.market.tournament.plan import make_plan
+from litaagent_std.market.tournament.play import WorldTask, make_setup, play_world
+from litaagent_std.market.tournament.run import run_tournament
+from litaagent_std.market.world.hashing import restart_with_fixed_hashing
+from litaagent_std.market.world.interface import run_world
+from litaagent_std.market.world.scml_engine import plain_scml_world
+from litaagent_std.records.reader import open_records
+from litaagent_std.records.segment import pack_world
+from litaagent_std.records.store import RecordStore
+
+ROOT = Path(__file__).parent.parent
+COLLECTION = ROOT / "tournament_history" / "bench_collect"
+EXAMPLE = (
+    "--configs 1 --runs 1 --max-top-2025 2 --max-top-2024 2 --max-worlds-per-config 11 --parallelism loky --foreground"
+)
+
+
+def folder_bytes(folder: Path) -> int:
+    """Size of all files under a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def world_task(world: int, days: int | None) -> WorldTask:
+    """A world of the official mix with agents as shipped, so that scml can play the same one."""
+    config = TournamentConfig(official_mix=True, configs=world + 1, runs=1, seed=7)
+    found = resolve(default_roster(), integer_offers=False)
+    specs = [spec for spec in make_plan(config, len(found)).worlds if spec.config == world]
+    spec = specs[world % len(specs)]
+    names, paths = tuple(one.name for one in found), tuple(one.path for one in found)
+    return WorldTask(spec, names, paths, days, None, "as_shipped", "fast", False)
+
+
+def compare(world: int, days: int | None) -> dict[str, float]:
+    """CPU seconds and bytes of one world on both sides."""
+    task = world_task(world, days)
+    setup, _ = make_setup(task)
+    with tempfile.TemporaryDirectory() as temporary:
+        ours, theirs = Path(temporary) / "ours", Path(temporary) / "scml"
+        store = RecordStore(ours, {}, task.spec.world + 1, shard_size=1)
+        started = time.process_time()
+        store.add(task.spec.world, play_world(task).packed)
+        our_seconds = time.process_time() - started
+        started = time.process_time()
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            log = {"log_folder": str(theirs), "log_negotiations": True, "log_ufuns": True, "no_logs": False}
+            scml = plain_scml_world(setup, **log, compact=False, ignore_agent_exceptions=True)
+            scml.run()
+            from negmas.situated import save_stats
+
+            save_stats(scml, scml.log_folder)
+        scml_seconds = time.process_time() - started
+        sizes = (folder_bytes(ours), folder_bytes(theirs))
+    result = {"days": setup.n_days, "ours_s": our_seconds, "scml_s": scml_seconds}
+    return result | {"ours_bytes": sizes[0], "scml_bytes": sizes[1]}
+
+
+def recording(world: int, days: int | None) -> dict[str, float]:
+    """CPU seconds of one world without and with its record, packed; the better of three interleaved runs each."""
+    task = world_task(world, days)
+    setup, labels = make_setup(task)
+    facts = WorldFacts(0, 0, 0, 0, 0, labels)
+    bare, recorded = [], []
+    for _ in range(3):
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            started = time.process_time()
+            run_world(setup)
+            bare.append(time.process_time() - started)
+            started = time.process_time()
+            recorder = Recorder(setup, facts)
+            run_world(setup, observers=[recorder])
+            pack_world(0, recorder.tables())
+            recorded.append(time.process_time() - started)
+    return {"bare_s": min(bare), "recorded_s": min(recorded)}
+
+
+def example(steps: int) -> dict[str, float]:
+    """The small example of document 000, as written there: seconds and bytes."""
+    with tempfile.TemporaryDirectory() as temporary:
+        target = Path(temporary) / "hrl_data_smoke_std"
+        words = [*EXAMPLE.split(), "--steps", str(steps), "--output-dir", str(target)]
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "runners.hrl_data_runner", *words], cwd=ROOT, check=True)
+        seconds = time.perf_counter() - started
+        worlds = len(open_records(target).keys)
+        return {"seconds": seconds, "worlds": worlds, "bytes": folder_bytes(target / "records")}
+
+
+def collection(worlds: int, days: int | None, folder: str, workers: int) -> dict[str, Any]:
+    """A collection of the official mix on processes; goes on where it stopped."""
+    target = ROOT / folder
+    config = TournamentConfig(
+        official_mix=True,
+        target_worlds=worlds,
+        steps=days,
+        runs=1,
+        output_dir=target,
+        executor="processes",
+        workers=workers,
+        csv=False,
+    )
+    outcome = run_tournament(config)
+    if not outcome.finished:
+        sys.exit(outcome.exit_code or 1)
+    timings = [json.loads(line) for line in (target / "wall_clock.jsonl").read_text().splitlines()]
+    busy = sum(attempt["seconds"] for one in timings for attempt in one["attempts"])
+    records = open_records(target)
+    return {
+        "worlds": len(records.keys),
+        "failed": len(records.sources[0].manifest.failed),
+        "days": sum(records.table("worlds", columns=["n_days"])["n_days"].to_pylist()),
+        "cpu_hours": sum(one["cpu_seconds"] or 0 for one in timings) / 3600,
+        "wall_hours": busy / workers / 3600,
+        "bytes": folder_bytes(target / "records"),
+        "turns": sum(shard.files["turns"].rows for shard in records.sources[0].manifest.shards),
+    }
+
+
+def figures(
+    pairs: list[dict[str, float]], costs: list[dict[str, float]], shown: dict[str, float], big: dict[str, Any]
+) -> list[Figure]:
+    """The table."""
+    ours, scml = sum(p["ours_s"] for p in pairs), sum(p["scml_s"] for p in pairs)
+    size, scml_size = sum(p["ours_bytes"] for p in pairs), sum(p["scml_bytes"] for p in pairs)
+    days = f"{len(pairs)} worlds, {sum(p['days'] for p in pairs):.0f} days"
+    spread = (
+        f"{min(p['scml_s'] / p['ours_s'] for p in pairs):.1f} to {max(p['scml_s'] / p['ours_s'] for p in pairs):.1f}"
+    )
+    shares = [c["recorded_s"] / c["bare_s"] - 1 for c in costs]
+    return [
+        Figure(name="CPU time of scml / ours", value=scml / ours, unit="x", goal=25.0, note=f"{days}; {spread}"),
+        Figure(name="bytes of scml / ours", value=scml_size / size, unit="x", goal=10.0, note=days),
+        Figure(name="worlds per CPU hour, ours", value=len(pairs) / ours * 3600),
+        Figure(name="worlds per CPU hour, scml", value=len(pairs) / scml * 3600),
+        Figure(name="MB per world, ours", value=size / len(pairs) / 1e6, unit="MB"),
+        Figure(name="MB per world, scml", value=scml_size / len(pairs) / 1e6, unit="MB"),
+        Figure(
+            name="cost of recording",
+            value=statistics.median(shares) * 100,
+            unit="%",
+            op="<",
+            goal=10.0,
+            note=f"median of {len(shares)} worlds",
+        ),
+        Figure(
+            name="example of document 000: time", value=shown["seconds"], unit="s", note=f"{shown['worlds']} worlds"
+        ),
+        Figure(name="example of document 000: records", value=shown["bytes"] / 1e6, unit="MB"),
+        Figure(name="collection: worlds", value=big["worlds"], note=f"{big['failed']} failed, {big['days']} days"),
+        Figure(name="collection: time on two processes", value=big["wall_hours"], unit="h"),
+        Figure(name="collection: CPU time", value=big["cpu_hours"], unit="h"),
+        Figure(name="collection: MB per world", value=big["bytes"] / big["worlds"] / 1e6, unit="MB"),
+        Figure(name="collection: bytes per turn", value=big["bytes"] / big["turns"], unit="B"),
+    ]
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """The size of the collection."""
+    parser.add_argument("--worlds", type=int, default=1000, help="worlds of the collection")
+
+
+def main() -> int:
+    """Measure, collect and show."""
+    restart_with_fixed_hashing()
+    bench = Benchmark("collect", __doc__ or "", seeds=[7, 0], add_options=options)
+    days = 8 if bench.quick else None
+    n_pairs = 2 if bench.quick else 5
+    pairs = [bench.unit(f"pair-{world}", compare, world=world, days=days) for world in range(n_pairs)]
+    costs = [bench.unit(f"recording-{world}", recording, world=world, days=days) for world in range(n_pairs)]
+    shown = bench.unit("example", example, steps=6 if bench.quick else 50)
+    folder = COLLECTION.relative_to(ROOT).as_posix() + ("_quick" if bench.quick else "")
+    if bench.options.fresh:
+        shutil.rmtree(ROOT / folder, ignore_errors=True)
+    worlds = 17 if bench.quick else bench.options.worlds
+    big = bench.unit("collection", collection, worlds=worlds, days=days, folder=folder, workers=2)
+    records = open_records(ROOT / folder) if (ROOT / folder).exists() else None
+    if records is not None:
+        world = records.world(random.Random(0).choice(records.keys))
+        print(world.negotiation(0, 0))
+    return bench.finish(figures(pairs, costs, shown, big))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
