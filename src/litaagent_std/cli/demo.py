@@ -39,6 +39,9 @@ class Config:
 
 def run(config: Config) -> int:
     """Show the league, then the engine."""
+    from litaagent_std.market.world.hashing import restart_with_fixed_hashing
+
+    restart_with_fixed_hashing()  # worlds run in this very process
     console = Console()
     play(config, console)
     train(config, console)
@@ -89,9 +92,12 @@ def train(config: Config, console: Console) -> None:
 
     env = GymVecEnv([partial(gymnasium.make, "CartPole-v1")] * 8)
     cfg = PPOConfig(num_steps=32, minibatch_size=256, num_epochs=20, learning_rate=1e-3, gamma=0.98, seed=config.seed)
-    runner = OnPolicyRunner(env=env, cfg=cfg, log_dir=config.output_dir)
+    runner = OnPolicyRunner(env=env, cfg=cfg, log_dir=config.output_dir, save_interval=40)
     before = runner.eval(20)["eval/mean_reward"]
-    runner.learn(total_timesteps=config.steps)
+    if runner.resume():
+        console.print(f"an earlier training in {config.output_dir} goes on at step {runner.total_timesteps}")
+    if runner.total_timesteps < config.steps:
+        runner.learn(total_timesteps=config.steps)
     after = runner.eval(20)["eval/mean_reward"]
     checkpoint = runner.save_checkpoint("final_model.pt")
     runner.close()
