@@ -17,9 +17,9 @@ def agent_name(seat: int, class_name: str, level: int) -> str:
 def _initials(class_name: str) -> str:
     shortened = class_name.replace("Agent", "").replace("OneShot", "")
     capitals = "".join(letter for letter in shortened if letter.isupper())[:3]
-    if len(capitals) == 3:  # noqa: PLR2004 - scml uses three capitals where there are three
+    if len(capitals) == 3:  # scml uses three capitals where there are three
         return capitals
-    if len(class_name) > 3:  # noqa: PLR2004 - and else the first two letters
+    if len(class_name) > 3:  # and else the first two letters
         return class_name[:2]
     if len(class_name) > 1:
         return class_name[0] + class_name[1 : 1 + (3 - len(capitals))] + class_name[1:]
