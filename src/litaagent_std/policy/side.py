@@ -160,7 +160,7 @@ class Side:
         is taken when it comes.
         """
         leaving = self._memory.leaving.get((self.selling, partner), LEAVING_PRIOR)
-        return 1.0 - self._parameters.impatience * leaving * (1.0 - self._memory.full_rate)
+        return max(0.0, 1.0 - self._parameters.impatience * leaving * (1.0 - self._memory.full_rate))
 
     def _baseline_offers(
         self, threads: list[ThreadObservation], room: list[int], goals: Goals
