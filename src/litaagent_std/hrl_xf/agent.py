@@ -15,6 +15,7 @@ from scml.std.agent import StdSyncAgent
 
 from litaagent_std.policy.brain import Brain, Decision, Layers
 from litaagent_std.policy.observation import (
+    Calendar,
     Observation,
     Offer,
     ThreadObservation,
@@ -78,7 +79,8 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         if not self._opens():
             return {}
         running = {name: entry[0].nmi for name, entry in self.negotiators.items()}
-        threads = [self._thread(name, nmi.state, None) for name, nmi in running.items() if nmi is not None]
+        now = observe_calendar(self.awi)
+        threads = [self._thread(name, nmi.state, None, now) for name, nmi in running.items() if nmi is not None]
         proposals = self.brain.propose(threads)
         for name, offer in proposals.items():
             self._note(name, 0, mine=True, offer=offer)
@@ -86,7 +88,8 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
 
     def counter_all(self, offers: Mapping[str, Any], states: Mapping[str, SAOState]) -> dict[str, SAOResponse]:
         """Decides on all offers of a round together."""
-        threads = [self._thread(name, states[name], offer) for name, offer in offers.items() if name in states]
+        now = observe_calendar(self.awi)
+        threads = [self._thread(name, states[name], offer, now) for name, offer in offers.items() if name in states]
         decisions = self.brain.respond(threads)
         for thread in threads:
             self._note(thread.partner, thread.round, mine=False, offer=thread.offer)
@@ -117,7 +120,13 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
             if name != self.id:
                 self.brain.thread_failed(name)
 
-    def _thread(self, name: str, state: SAOState, offer: Any) -> ThreadObservation:  # noqa: ANN401 - an outcome
+    def _thread(
+        self,
+        name: str,
+        state: SAOState,
+        offer: Any,  # noqa: ANN401 - an outcome
+        calendar: Calendar,
+    ) -> ThreadObservation:
         assert self._today is not None
         nmi = self.negotiators[name][0].nmi
         return ThreadObservation(
@@ -130,7 +139,7 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
             opens=self._opens(),
             offer=None if offer is None else Offer(int(offer[0]), int(offer[1]), int(offer[2])),
             turns=tuple(self._turns.get(name, ())),
-            calendar=observe_calendar(self.awi),
+            calendar=calendar,
         )
 
     def _opens(self) -> bool:

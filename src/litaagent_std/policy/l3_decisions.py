@@ -25,7 +25,7 @@ ARCHETYPES: Final = ("random", "greedy", "sharing", "able")
 buys ahead at the lowest price only; and a competitor who takes little."""
 
 PRIOR: Final = (0.28, 0.28, 0.28, 0.16)
-LARGE_OFFER: Final = (0.65, 0.03, 0.06, 0.04)
+LARGE_OFFER: Final = (0.65, 0.03, 0.3, 0.04)
 """How often each archetype offers more units than a factory has lines."""
 
 _LEAST, _MOST = 0.002, 0.97

@@ -114,5 +114,4 @@ def forecast_bankruptcy(partner: Partner) -> float:
     days, cash = partner.report_days[-3:], partner.report_cash[-3:]
     if len(days) < 2 or cash[-1] >= cash[0]:
         return float("inf")
-    slope = (cash[-1] - cash[0]) / (days[-1] - days[0])
-    return days[-1] + cash[-1] / -slope
+    return days[-1] + cash[-1] * (days[-1] - days[0]) / (cash[0] - cash[-1])

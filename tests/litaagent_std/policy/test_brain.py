@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from litaagent_std.policy.brain import Brain, Decision, Layers
 from litaagent_std.policy.l1_safety import Regime, affordable, bounds
+from litaagent_std.policy.memory import forecast_bankruptcy
 from litaagent_std.policy.observation import Calendar, Offer, ThreadObservation
 from litaagent_std.policy.parameters import Parameters
 
@@ -229,3 +230,13 @@ def test_a_log_says_why(observation):
 def test_an_unknown_layer_is_refused():
     with pytest.raises(ValueError, match="l2='learned' does not exist"):
         Layers(l2="learned")
+
+
+@pytest.mark.parametrize(
+    ("cash", "day"),
+    [((1000.0, 500.0), 10.0), ((500.0, 1000.0), float("inf")), ((0.0, 0.0), float("inf")), ((5e-324, 0.0), 5.0)],
+)
+def test_bankruptcy_is_forecast_from_the_trend_of_the_reports(observation, cash, day):
+    partner = replace(observation().consumers[0], report_days=(0, 5), report_cash=cash)
+    assert forecast_bankruptcy(partner) == day
+    assert forecast_bankruptcy(replace(partner, bankrupt=True)) == float("-inf")
