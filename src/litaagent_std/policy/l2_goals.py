@@ -145,7 +145,7 @@ class HeuristicGoals:
         p = self.parameters
         need = self._need(obs, calendar, memory)
         quantities = tuple(max(0, min(q, limits.buy)) for q in (need, self._need_tomorrow(obs, calendar, memory)))
-        quantities += (0,) * (leads - 2)
+        quantities = (*quantities, *(0,) * leads)[:leads]
         value = obs.price_out - obs.production_cost
         if memory.regime is Regime.PERSISTENT:  # a unit of stock serves on every day that is left
             value *= max(1.0, obs.days_left / max(1.0, p.stock_days))
@@ -171,7 +171,7 @@ class HeuristicGoals:
 
     def _need_tomorrow(self, obs: Observation, calendar: Calendar, memory: Memory) -> int:
         """Returns the units that tomorrow's output lacks if nothing more is bought today."""
-        if obs.days_left <= 1:
+        if obs.days_left <= 1 or obs.horizon < 1:
             return 0
         bought, out = calendar.bought[0] + obs.exogenous_in, calendar.sold[0] + obs.exogenous_out
         grown = max(0, bought - min(out, obs.n_lines))

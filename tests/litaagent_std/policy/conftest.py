@@ -124,7 +124,7 @@ def observations(draw):
     level = draw(st.integers(0, n_levels - 1))
     n_days = draw(st.integers(1, 60))
     day = draw(st.integers(0, n_days - 1))
-    horizon = draw(st.integers(1, 12))
+    horizon = draw(st.integers(0, 12))
     lines = draw(st.integers(1, 12))
     leads = horizon + 1
     last = min(day + horizon, n_days - 1)
