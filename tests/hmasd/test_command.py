@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from apexrl.configuration import to_mapping
 from apexrl.runs.errors import ConfigurationError
 from apexrl.runs.jsonl import read_jsonl
 from hmasd.command import TrainCommand, run, settings_of
@@ -69,6 +70,31 @@ def test_evaluation_in_a_fresh_process_gives_what_training_gave(tmp_path, capsys
     status, out, err = finish(process)
     assert status == 0, err
     assert json.loads(out) == trained
+
+
+def test_a_killed_run_goes_on_to_the_same_end(tmp_path, capsys):
+    words = tuple(word for word in SMALL if not word.startswith(("total_steps", "eval_interval")))
+    words += ("total_steps=2000", "eval_interval=1000", "keep_checkpoints=2")
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert run(TrainCommand(set=words, folder=whole, log_level="ERROR")) == 0
+    killed.mkdir()
+    process = start(killed, "--preset", "paper", "--set", *_as_preset(words))
+    deadline = time.monotonic() + 200
+    while time.monotonic() < deadline and not list(killed.glob("models/*_[0-9]*.pth")):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.02)
+    process.kill()
+    process.communicate()
+    assert not (killed / "models" / "hmasd_sync_enhanced_final.pth").exists(), "killed before the end"
+    newest = max(killed.glob("models/*_[0-9]*.pth"), key=lambda path: int(path.stem.rsplit("_", 1)[1]))
+    assert run(TrainCommand(model_path=newest, folder=killed, log_level="ERROR")) == 0
+    assert (killed / "logs" / "metrics.jsonl").read_bytes() == (whole / "logs" / "metrics.jsonl").read_bytes()
+
+
+def _as_preset(words):
+    """All settings of a run without a preset, so that they can be given over one."""
+    config = to_mapping(settings_of(TrainCommand(set=words)))
+    return [f"{name}={json.dumps(value)}" for name, value in config.items()]
 
 
 def test_settings_are_put_together(tmp_path):

@@ -1,4 +1,5 @@
 import pytest
+
 from apexrl.envs.checker import check_env
 from hmasd.envs.alice_and_bob import AliceAndBobEnv
 from hmasd.envs.uav import UAVEnv
