@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from apexrl.configuration import from_mapping, to_mapping
 from apexrl.runs.checkpoint import Checkpoint, CheckpointStore, Retention, Schema, load_checkpoint, save_checkpoint
-from apexrl.runs.errors import ConfigMismatchError
+from apexrl.runs.errors import ConfigMismatchError, SchemaMismatchError
 from apexrl.runs.metrics import MetricLogger, MetricSink
 from apexrl.runs.rng import capture_rng
 from apexrl.runs.signals import StopRequest
@@ -129,13 +129,24 @@ class Trainer:
     def state_dict(self) -> dict[str, Any]:
         """Everything that a run needs to go on as if it had not stopped."""
         return {
+            "sizes": self._sizes(),
             "env_steps": self.env_steps,
             "learner": self.learner.state_dict(),
             "collector": self.collector.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what :meth:`state_dict` gave."""
+        """Go on from what :meth:`state_dict` gave.
+
+        Raises:
+            SchemaMismatchError: It is of a task with other sizes.
+        """
+        if state["sizes"] != self._sizes():
+            raise SchemaMismatchError(
+                f"the checkpoint is of task {self.config.task} with the sizes {state['sizes']}",
+                f"the task has {self._sizes()} in this release",
+                "train again, or use the release that wrote the checkpoint",
+            )
         self.env_steps = state["env_steps"]
         self.learner.load_state_dict(state["learner"])
         exact = self.collector.load_state_dict(state["collector"], self.config.seed + self.env_steps)
@@ -144,6 +155,14 @@ class Trainer:
                 "environments of task %s cannot be captured: the run goes on with fresh episodes, not bit by bit",
                 self.config.task,
             )
+
+    def _sizes(self) -> dict[str, int]:
+        rollout = self.learner.rollout
+        return {
+            "agents": rollout.n_agents,
+            "observation": rollout.observations.shape[-1],
+            "state": rollout.states.shape[-1],
+        }
 
     @classmethod
     def resume(cls, path: Path, config: HMASDConfig | None = None, models: Path | None = None) -> "Trainer":

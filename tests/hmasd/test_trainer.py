@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from apexrl.configuration import from_mapping, to_mapping
-from apexrl.runs.errors import ConfigMismatchError, ConfigurationError
+from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMismatchError
 from apexrl.runs.jsonl import JsonlSink, read_jsonl
 from apexrl.runs.metrics import MetricLogger
 from apexrl.runs.signals import StopRequest
@@ -144,6 +144,13 @@ def test_a_run_goes_on_only_under_its_own_configuration(small, tmp_path):
     assert longer.config.total_steps == 10_000
     with pytest.raises(ConfigMismatchError, match=r"gamma: 0.99 → 0.5"):
         Trainer.resume(final, small(gamma=0.5))
+
+
+def test_a_checkpoint_of_other_sizes_is_refused(small):
+    state = Trainer(small()).state_dict()
+    state["sizes"]["observation"] = 12
+    with pytest.raises(SchemaMismatchError, match="'observation': 12.*'observation': 11"):
+        Trainer(small()).load_state_dict(state)
 
 
 def test_a_batch_that_environments_cannot_share_is_refused():
