@@ -149,7 +149,7 @@ def test_a_run_goes_on_only_under_its_own_configuration(small, tmp_path):
 def test_a_checkpoint_of_other_sizes_is_refused(small):
     state = Trainer(small()).state_dict()
     state["sizes"]["observation"] = 12
-    with pytest.raises(SchemaMismatchError, match="'observation': 12.*'observation': 11"):
+    with pytest.raises(SchemaMismatchError, match=r"'observation': 12.*'observation': 11"):
         Trainer(small()).load_state_dict(state)
 
 
