@@ -30,8 +30,8 @@ EPISODES = 20
 NUM_ENVS = 8
 
 GYM: dict[str, dict[str, Any]] = {
-    "CartPole-v1": {"steps": 100_352, "num_steps": 32, "minibatch_size": 256, "num_epochs": 20, "learning_rate": 1e-3}
-    | {"gamma": 0.98, "gae_lambda": 0.8},
+    "CartPole-v1": {"steps": 100_352, "num_steps": 256, "minibatch_size": 64, "num_epochs": 10, "learning_rate": 3e-4}
+    | {"gamma": 0.99, "gae_lambda": 0.95},
     "Acrobot-v1": {"steps": 102_400, "num_steps": 256, "minibatch_size": 64, "num_epochs": 4, "learning_rate": 3e-4}
     | {"gamma": 0.99, "gae_lambda": 0.94},
     "Pendulum-v1": {"steps": 102_400, "num_steps": 256, "minibatch_size": 64, "num_epochs": 10, "learning_rate": 1e-3}
