@@ -40,7 +40,7 @@ def _alice_and_bob() -> dict[str, Any]:
 
 
 def _uav(scenario: str) -> dict[str, Any]:
-    run = {"task": scenario, "total_steps": 1_000_000, "num_envs": 32, "batch_size": 3200, "eval_interval": 96_000}
+    run = {"task": scenario, "total_steps": 480_000, "num_envs": 32, "batch_size": 3200, "eval_interval": 32_000}
     skills = {"skill_steps": 25, "n_team_skills": 3, "n_agent_skills": 3, "entropy_high": 0.01, "entropy_low": 0.001}
     weights = {"lambda_e": 1.0, "lambda_team": 0.01, "lambda_agent": 0.02, "center_rewards": True}
     passes = {"lr": 5e-4, "lr_discriminator": 5e-4, "ppo_epochs": 8, "num_minibatches": 4}
