@@ -1,13 +1,13 @@
 """The contract of multi-agent environments: local actors, a central critic, agents that come and go."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any, Required, TypedDict
 
 import torch
 from gymnasium.spaces import Space
 from torch import Tensor
 
-from apexrl.envs.vec_env import StateDict, StateNotSupportedError
+from apexrl.envs.vec_env import EnvBatch
 
 
 class MultiAgentExtras(TypedDict, total=False):
@@ -43,7 +43,7 @@ class MultiAgentExtras(TypedDict, total=False):
     """Scalars that go to the metrics as they are."""
 
 
-class MultiAgentVecEnv(ABC):
+class MultiAgentVecEnv(EnvBatch):
     """A batch of independent multi-agent environments with one padded agent axis.
 
     The rules of `apexrl.envs.vec_env.VecEnv` hold: same-step autoreset, copy safety, termination is not
@@ -89,35 +89,3 @@ class MultiAgentVecEnv(ABC):
             Observations ``[num_envs, num_agents, *obs]``, rewards float32 ``[num_envs, num_agents]``, dones
             bool ``[num_envs]`` (the episode of all agents is over), extras.
         """
-
-    @property
-    def supports_state(self) -> bool:
-        """Whether `state_dict` captures everything, so that a resumed run continues bit by bit."""
-        return False
-
-    def state_dict(self) -> StateDict:
-        """Everything that decides the future of the batch.
-
-        Raises:
-            StateNotSupportedError: If this environment cannot be captured (see `supports_state`).
-        """
-        raise StateNotSupportedError(
-            f"{type(self).__name__} cannot capture its state (supports_state is False): a resumed run has "
-            f"to start "
-            "fresh episodes with reset(seed=...). Implement state_dict and load_state_dict to resume exactly."
-        )
-
-    def load_state_dict(self, state: StateDict) -> None:
-        """Put the batch into a state that `state_dict` gave.
-
-        Raises:
-            StateNotSupportedError: If this environment cannot be captured (see `supports_state`).
-        """
-        raise StateNotSupportedError(
-            f"{type(self).__name__} cannot restore a state (supports_state is False): start fresh episodes "
-            f"with "
-            "reset(seed=...) instead."
-        )
-
-    def close(self) -> None:  # noqa: B027 - most environments hold nothing that needs closing
-        """Release windows, processes and files."""

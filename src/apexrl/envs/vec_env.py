@@ -59,7 +59,41 @@ class StateNotSupportedError(RuntimeError):
     """The environment cannot give or take back its internal state."""
 
 
-class VecEnv(ABC):
+class EnvBatch(ABC):
+    """What every batch of environments can do, whether one agent acts in each or several."""
+
+    @property
+    def supports_state(self) -> bool:
+        """Whether `state_dict` captures everything, so that a resumed run continues bit by bit."""
+        return False
+
+    def state_dict(self) -> StateDict:
+        """Everything that decides the future of the batch: physics, counters, random streams.
+
+        Raises:
+            StateNotSupportedError: If this environment cannot be captured (see `supports_state`).
+        """
+        raise StateNotSupportedError(
+            f"{type(self).__name__} cannot capture its state (supports_state is False): a resumed run has to "
+            "start fresh episodes with reset(seed=...). Implement state_dict and load_state_dict to resume exactly."
+        )
+
+    def load_state_dict(self, state: StateDict) -> None:
+        """Put the batch into a state that `state_dict` gave; the next `step` continues from there.
+
+        Raises:
+            StateNotSupportedError: If this environment cannot be captured (see `supports_state`).
+        """
+        raise StateNotSupportedError(
+            f"{type(self).__name__} cannot restore a state (supports_state is False): start fresh episodes "
+            "with reset(seed=...) instead."
+        )
+
+    def close(self) -> None:  # noqa: B027 - most environments hold nothing that needs closing
+        """Release windows, processes and files."""
+
+
+class VecEnv(EnvBatch):
     """A batch of independent environments that step together.
 
     Attributes:
@@ -105,35 +139,3 @@ class VecEnv(ABC):
             Observations ``[num_envs, *obs]``, rewards float32 ``[num_envs]``, dones bool ``[num_envs]``,
             extras.
         """
-
-    @property
-    def supports_state(self) -> bool:
-        """Whether `state_dict` captures everything, so that a resumed run continues bit by bit."""
-        return False
-
-    def state_dict(self) -> StateDict:
-        """Everything that decides the future of the batch: physics, counters, random streams.
-
-        Raises:
-            StateNotSupportedError: If this environment cannot be captured (see `supports_state`).
-        """
-        raise StateNotSupportedError(
-            f"{type(self).__name__} cannot capture its state (supports_state is False): a resumed run has "
-            f"to start "
-            "fresh episodes with reset(seed=...). Implement state_dict and load_state_dict to resume exactly."
-        )
-
-    def load_state_dict(self, state: StateDict) -> None:
-        """Put the batch into a state that `state_dict` gave; the next `step` continues from there.
-
-        Raises:
-            StateNotSupportedError: If this environment cannot be captured (see `supports_state`).
-        """
-        raise StateNotSupportedError(
-            f"{type(self).__name__} cannot restore a state (supports_state is False): start fresh episodes "
-            f"with "
-            "reset(seed=...) instead."
-        )
-
-    def close(self) -> None:  # noqa: B027 - most environments hold nothing that needs closing
-        """Release windows, processes and files."""
