@@ -55,9 +55,9 @@ class LeanAWI(OneShotAWI):  # type: ignore[misc]
     current_inventory_input = 0
     current_inventory_output = 0
     current_exogenous_input_quantity = 0
-    current_exogenous_input_price = 0
+    current_exogenous_input_price: float = 0
     current_exogenous_output_quantity = 0
-    current_exogenous_output_price = 0
+    current_exogenous_output_price: float = 0
     current_disposal_cost = 0.0
     current_storage_cost = 0.0
     current_shortfall_penalty = 0.0

@@ -11,6 +11,7 @@ from scml.oneshot.common import NegotiationDetails
 from litaagent_std.market.world.contracts import ContractBook, Deal, annotation_of, write_contract
 from litaagent_std.market.world.events import ContractSigned, EventHub, NegotiationEnd, NegotiationRef
 from litaagent_std.market.world.external import Decision, DecisionNeeded, Reply
+from litaagent_std.market.world.native.negotiation import NativeNegotiation
 from litaagent_std.market.world.negotiation import Negotiation, Side
 from litaagent_std.market.world.seats import Seat
 from litaagent_std.market.world.standins import make_negotiator
@@ -54,52 +55,68 @@ class Bargaining:
                     pairs += [(caller, partner, False) for partner in self._levels[level + 1]]
         return pairs
 
-    def open(self, today: int, topics: Sequence[Topic]) -> list[Negotiation]:
+    def open(self, today: int, topics: Sequence[Topic]) -> list[Negotiation | NativeNegotiation]:
         """Opens today's negotiations between factories that are not bankrupt, in order of registration."""
         self._today = today
-        negotiations: list[Negotiation] = []
+        negotiations: list[Negotiation | NativeNegotiation] = []
         tell = self._hub.negotiation_start
         met: set[tuple[int, bool]] = set()
         for caller, partner, buys in self._pairs:
             if caller.bankrupt or partner.bankrupt:
                 continue
-            if (caller.index, buys) not in met:  # a caller's negotiators of one side are made together
+            if (
+                caller.mind is None and (caller.index, buys) not in met
+            ):  # a caller's negotiators of one side are made together
                 met.add((caller.index, buys))
                 self._invite(caller, buys)
             buyer, seller = (caller, partner) if buys else (partner, caller)
             product = buyer.level
             ref = NegotiationRef(today, len(negotiations), caller.id, partner.id, buyer.id, seller.id, product)
-            negotiator = caller.agent._negotiators[partner.id][0]
-            answering = make_negotiator(caller.id, partner.agent, partner.adapter)
-            partner.agent._negotiators[caller.id] = NegotiatorEntry(answering, None)
-            negotiation = Negotiation(
-                ref,
-                topics[product],
-                Side(caller, partner.id, negotiator),
-                Side(partner, caller.id, answering),
-                annotation_of(buyer.id, seller.id, caller.id, product, today),
-                self._max_waits,
-                self._hub,
-                self._report,
-            )
             caller.n_active += 1
             partner.n_active += 1
-            negotiations.append(negotiation)
+            negotiations.append(self._meet(ref, topics[product], caller, partner))
             if tell is not None:
                 tell(ref)
-            details = NegotiationDetails(buyer.id, seller.id, product, negotiation.nmi)
-            seller.selling[buyer.id] = details
-            buyer.buying[seller.id] = details
         return negotiations
+
+    def _meet(self, ref: NegotiationRef, topic: Topic, caller: Seat, partner: Seat) -> Negotiation | NativeNegotiation:
+        calling, answering = caller.mind, partner.mind
+        to_partner = calling and calling.meet(partner.id, caller.id == ref.seller)
+        to_caller = answering and answering.meet(caller.id, partner.id == ref.seller)
+        if calling and answering and to_partner and to_caller:
+            sides = (calling, to_partner), (answering, to_caller)
+            return NativeNegotiation(ref, topic, *sides, self._max_waits, self._hub)
+        if calling is not None:  # a hosted caller's negotiators are there already
+            self._make_negotiator(caller, partner)
+        self._make_negotiator(partner, caller)
+        negotiation = Negotiation(
+            ref,
+            topic,
+            Side(caller, partner.id, caller.agent._negotiators[partner.id][0]),
+            Side(partner, caller.id, partner.agent._negotiators[caller.id][0]),
+            annotation_of(ref.buyer, ref.seller, ref.caller, ref.product, ref.day),
+            self._max_waits,
+            self._hub,
+            self._report,
+        )
+        buyer, seller = (caller, partner) if caller.id == ref.buyer else (partner, caller)
+        details = NegotiationDetails(ref.buyer, ref.seller, ref.product, negotiation.nmi)
+        seller.selling[ref.buyer] = details
+        buyer.buying[ref.seller] = details
+        return negotiation
+
+    @staticmethod
+    def _make_negotiator(seat: Seat, partner: Seat) -> None:
+        negotiator = make_negotiator(partner.id, seat.agent, seat.adapter)
+        seat.agent._negotiators[partner.id] = NegotiatorEntry(negotiator, None)
 
     def _invite(self, caller: Seat, buys: bool) -> None:
         partners = self._levels[caller.level - 1 if buys else caller.level + 1]
         for partner in partners:
             if not partner.bankrupt:
-                negotiator = make_negotiator(partner.id, caller.agent, caller.adapter)
-                caller.agent._negotiators[partner.id] = NegotiatorEntry(negotiator, None)
+                self._make_negotiator(caller, partner)
 
-    def play(self, negotiations: list[Negotiation]) -> Generator[Decision, Reply, None]:
+    def play(self, negotiations: list[Negotiation | NativeNegotiation]) -> Generator[Decision, Reply, None]:
         """Runs the negotiations to their ends, one pass of each at a time.
 
         Yields:
@@ -117,10 +134,14 @@ class Bargaining:
                         needed.agent.give((yield needed.decision))
                         continue
                     except Exception:  # agents raise anything; it was reported where it was raised
+                        if isinstance(negotiation, NativeNegotiation):
+                            raise  # no agent's code has run
                         negotiation.abort()
                     break
                 if goes_on:
                     still.append(negotiation)
+                elif isinstance(negotiation, NativeNegotiation):
+                    negotiation.close(self._book)
                 else:
                     self.close(negotiation)
             running = still
@@ -145,6 +166,8 @@ class Bargaining:
         ref = negotiation.ref
         for side in negotiation.sides:
             seat = side.seat
+            if seat.mind is not None:
+                continue  # minds learn nothing from failures
             if seat.id == ref.buyer:
                 seat.ufun._registered_supply_failures.add(ref.seller)
                 seat.ufun._invalidate_limit_cache()
@@ -171,6 +194,9 @@ class Bargaining:
         buyer, seller = sorted((side.seat for side in negotiation.sides), key=lambda seat: seat.id != ref.buyer)
         for side in negotiation.sides:
             seat = side.seat
+            if seat.mind is not None:
+                seat.mind.conclude(seat.mind.links[side.pid], quantity, day, unit_price)
+                continue
             if seat is buyer:
                 seat.awi.register_supply(ref.seller, quantity, unit_price, day)
                 seat.ufun.register_supply(quantity, unit_price, day)

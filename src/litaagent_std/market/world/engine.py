@@ -19,6 +19,7 @@ from litaagent_std.market.world.events import AgentError, EventHub, WorldEnd
 from litaagent_std.market.world.external import Decision, Reply
 from litaagent_std.market.world.facade import WorldFacade
 from litaagent_std.market.world.ledger import Ledger
+from litaagent_std.market.world.native.minds import Defaults, give_minds
 from litaagent_std.market.world.prices import price_band
 from litaagent_std.market.world.reports import make_board
 from litaagent_std.market.world.roster import make_agents, make_seats, make_ufun_factory, trade_partners
@@ -42,6 +43,8 @@ class FastWorld(WorldFacade):
         call_limit: Seconds after which a turn of an agent is given up and its negotiation ends, as in the league
             (20 there). Without a limit the outcome never depends on the machine's speed; with one, every turn
             passes through a thread.
+        defaults: Who plays the league's default agents: ``hosted`` agent objects, or ``native`` minds, which do the
+            same in a fraction of the time.
         agents: Agents to seat, already constructed; the setup's are constructed when None.
         costs: The daily costs; drawn by the setup when None.
 
@@ -58,6 +61,7 @@ class FastWorld(WorldFacade):
         *,
         inventory: Inventory = "as_shipped",
         call_limit: float | None = None,
+        defaults: Defaults = "hosted",
         agents: Sequence[OneShotAgent] | None = None,
         costs: DailyCosts | None = None,
     ) -> None:
@@ -75,11 +79,15 @@ class FastWorld(WorldFacade):
         try:
             self.seats = make_seats(setup, self._streams, agents or make_agents(setup, self._streams))
             self._costs = costs or setup.daily_costs()
+            self._relative_times = relative_times(setup.n_rounds)
+            if defaults == "native":
+                give_minds(self.seats, setup.n_days, setup.n_levels, self._relative_times)
+            self._hosted = [seat for seat in self.seats if seat.mind is None]
             self._make_factories(inventory)
         finally:
             switch(previous)
         if call_limit is not None:
-            for seat in self.seats:
+            for seat in self._hosted:
                 seat.turn = limited(seat.turn, call_limit, self._limit_has_fired)
 
     def _limit_has_fired(self) -> None:
@@ -101,11 +109,10 @@ class FastWorld(WorldFacade):
         self._exogenous: dict[int, list[ExogenousContract]] = {}
         for contract in setup.exogenous:
             self._exogenous.setdefault(contract.day, []).append(contract)
-        self._relative_times = relative_times(setup.n_rounds)
         self._topics = [self._make_topic(product) for product in range(self.n_products)]
-        shape = (self.n_products, self.n_steps + 1)
-        self._price_tables = [np.tile(self.catalog_prices.reshape(-1, 1).astype(float), (1, shape[1])) for _ in ids]
-        for seat in self.seats:
+        catalog = self.catalog_prices.reshape(-1, 1).astype(float)
+        self._price_tables = {seat.index: np.tile(catalog, (1, self.n_steps + 1)) for seat in self._hosted}
+        for seat in self._hosted:
             seat.awi = LeanAWI(self, seat.adapter, seat.profile)
             seat.ufun_factory = make_ufun_factory(seat, self.suppliers, self.consumers)
             seat.adapter._awi = seat.awi
@@ -166,7 +173,7 @@ class FastWorld(WorldFacade):
     def _start_world(self) -> None:
         if self.hub.world_start is not None:
             self.hub.world_start(tell_world_start(self.setup, self.seats))
-        for seat in self.seats:
+        for seat in self._hosted:
             self._give_ufun(seat)
             seat.agent.connect_to_oneshot_adapter(seat.adapter)
             self._call(seat, "init")
@@ -183,6 +190,7 @@ class FastWorld(WorldFacade):
         summary = self._publish(day)
         for seat in self.seats:
             self._tell_day(seat)
+        for seat in self._hosted:
             seat.awi.exogenous_contract_summary = list(summary)
             self._give_ufun(seat)  # before the issues are renewed: its ranges are yesterday's, as in scml
         for seat in self.seats:
@@ -190,12 +198,12 @@ class FastWorld(WorldFacade):
                 return False
         self._topics = topics
         for seat in self.seats:
-            seat.awi.current_input_issues = topics[seat.level].issues
-            seat.awi.current_output_issues = topics[seat.level + 1].issues
-            seat.buying, seat.selling = {}, {}
-            seat.awi.open_negotiations(seat.buying, seat.selling)
+            self._tell_topics(seat)
         self._negotiations = self._bargaining.open(day, topics)
         for seat in self.seats:
+            if seat.mind is not None:
+                seat.mind.before_step()
+                continue
             seat.awi.forget_past()
             if not self._call(seat, "before_step"):
                 break  # scml's step 0 ends here: the agents after this one do not start their day
@@ -203,23 +211,27 @@ class FastWorld(WorldFacade):
 
     def _reset(self, seat: Seat) -> bool:
         seat.n_active = 0
+        if seat.mind is not None:
+            seat.mind.reset()
+            return True
         return self._call(seat, "reset")
 
     def _close_day(self) -> None:
         day = self.current_step
         self._negotiations = []
         self._ledger.execute(day, self._exogenous.get(day, ()))
-        for seat in self.seats:
+        for seat in self._hosted:
             self._call(seat, "step")
         self._ledger.settle_day(day)
-        for seat, table in zip(self.seats, self._price_tables, strict=True):
+        for seat in self.seats:
             self.is_bankrupt[seat.id] = seat.bankrupt
+        for table in self._price_tables.values():
             for product, market in enumerate(self._ledger.markets):
                 table[product, day + 1 :] = market.price
         if self.hub.day_end is not None:
             self.hub.day_end(tell_day_end(day, self.seats, self._ledger.markets, self._ledger.sold))
         self.current_step = day + 1
-        for seat in self.seats:
+        for seat in self._hosted:
             seat.awi.current_step = day + 1
         if self.current_step == self.n_steps and self.hub.world_end is not None:
             self.hub.world_end(self.outcome())
@@ -235,7 +247,7 @@ class FastWorld(WorldFacade):
         return Topic(quantities, days, (min(band), max(band)), setup.n_rounds, self._relative_times)
 
     def _tell_day(self, seat: Seat) -> None:
-        awi, index, day = seat.awi, seat.index, self.current_step
+        index, day = seat.index, self.current_step
         qin = pin = qout = pout = 0
         for contract in self._exogenous.get(day, ()):
             if contract.buyer == index:
@@ -244,18 +256,7 @@ class FastWorld(WorldFacade):
             if contract.seller == index:
                 qout += contract.quantity
                 pout += contract.quantity * contract.unit_price
-        awi.current_step = day
-        awi.relative_time = day / self.n_steps
-        awi.current_exogenous_input_quantity, awi.current_exogenous_input_price = qin, pin
-        awi.current_exogenous_output_quantity, awi.current_exogenous_output_price = qout, pout
-        awi.current_balance = seat.balance
-        awi.current_inventory_input = seat.inventory
-        awi._stock = qin + seat.inventory - qout
-        awi.current_disposal_cost = self._costs.disposal_cost[index, day]
-        awi.current_storage_cost = self._costs.storage_cost[index, day]
-        awi.current_shortfall_penalty = self._costs.shortfall_penalty[index, day]
-        awi.trading_prices = self._price_tables[index][:, day + 1]
-        markets = self._ledger.markets
+        markets, costs = self._ledger.markets, self._costs
         in_price, out_price = markets[seat.level].price, markets[seat.level + 1].price
         seat.terms = Terms(
             balance=float(seat.balance),
@@ -266,12 +267,39 @@ class FastWorld(WorldFacade):
             stock_out=qout,
             stock_out_bill=pout,
             shortfall_price=out_price,
-            shortfall_penalty=float(awi.current_shortfall_penalty),
+            shortfall_penalty=float(costs.shortfall_penalty[index, day]),
             storage_price=in_price,
-            storage_cost=float(awi.current_storage_cost),
+            storage_cost=float(costs.storage_cost[index, day]),
             disposal_price=in_price,
-            disposal_cost=float(awi.current_disposal_cost),
+            disposal_cost=float(costs.disposal_cost[index, day]),
         )
+        if seat.mind is not None:
+            seat.mind.start_day(day, seat.terms, seat.inventory)
+        else:
+            self._tell_agent(seat, qin, qout)
+
+    def _tell_agent(self, seat: Seat, qin: int, qout: int) -> None:
+        awi, terms, index, day = seat.awi, seat.terms, seat.index, self.current_step
+        awi.current_step = day
+        awi.relative_time = day / self.n_steps
+        awi.current_exogenous_input_quantity, awi.current_exogenous_input_price = qin, terms.stock_in_bill
+        awi.current_exogenous_output_quantity, awi.current_exogenous_output_price = qout, terms.stock_out_bill
+        awi.current_balance = seat.balance
+        awi.current_inventory_input = seat.inventory
+        awi._stock = qin + seat.inventory - qout
+        awi.current_disposal_cost = self._costs.disposal_cost[index, day]
+        awi.current_storage_cost = self._costs.storage_cost[index, day]
+        awi.current_shortfall_penalty = self._costs.shortfall_penalty[index, day]
+        awi.trading_prices = self._price_tables[index][:, day + 1]
+
+    def _tell_topics(self, seat: Seat) -> None:
+        bought, sold = self._topics[seat.level], self._topics[seat.level + 1]
+        if seat.mind is not None:
+            seat.mind.set_topics(bought, sold)
+            return
+        seat.awi.current_input_issues, seat.awi.current_output_issues = bought.issues, sold.issues
+        seat.buying, seat.selling = {}, {}
+        seat.awi.open_negotiations(seat.buying, seat.selling)
 
     def _publish(self, day: int) -> list[tuple[float, float]]:
         quantities, bills = np.zeros(self.n_products), np.zeros(self.n_products)

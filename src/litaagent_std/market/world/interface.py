@@ -8,6 +8,7 @@ from typing import Literal
 from litaagent_std.market.world.engine import FastWorld
 from litaagent_std.market.world.events import WorldEnd
 from litaagent_std.market.world.hashing import warn_unless_fixed
+from litaagent_std.market.world.native.minds import Defaults
 from litaagent_std.market.world.settlement import Inventory
 from litaagent_std.market.world.setup import WorldSetup
 
@@ -20,6 +21,7 @@ def run_world(
     observers: Iterable[object] = (),
     inventory: Inventory = "as_shipped",
     call_limit: float | None = None,
+    defaults: Defaults = "hosted",
 ) -> WorldEnd:
     """Runs a world to its end.
 
@@ -29,13 +31,17 @@ def run_world(
         observers: Who hears the events; see `events.WorldObserver`.
         inventory: Whether production consumes input stock (``depleting``) or not (``as_shipped``).
         call_limit: Seconds after which a turn of an agent is given up; a world in which it fired is marked.
+        defaults: Who plays the league's default agents: ``hosted`` agent objects, or ``native`` minds, which play the
+            same in a fraction of the time (fast engine only).
 
     Returns:
         Scores, errors and whether a wall-clock limit fired.
     """
     warn_unless_fixed()
     if engine == "fast":
-        return FastWorld(setup, observers, inventory=inventory, call_limit=call_limit).run()
+        return FastWorld(setup, observers, inventory=inventory, call_limit=call_limit, defaults=defaults).run()
+    if engine == "scml" and defaults != "hosted":
+        raise ValueError(f"defaults={defaults!r} needs engine='fast'; with engine='scml' leave it out")
     if engine == "scml":
         from litaagent_std.market.world.scml_engine import make_scml_world
 

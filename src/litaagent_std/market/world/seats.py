@@ -22,6 +22,7 @@ from litaagent_std.market.world.turns import Turn, chained_turn, plain_turn, syn
 
 if TYPE_CHECKING:
     from litaagent_std.market.world.awi import LeanAWI
+    from litaagent_std.market.world.native.mind import Mind
     from litaagent_std.market.world.negotiation import Side
     from litaagent_std.market.world.standins import LeanState
     from litaagent_std.market.world.ufun import LeanUFun, UFunFactory
@@ -62,6 +63,9 @@ class Seat:
         name: Id of the factory.
         stream: The seat's random stream.
         profile: The factory's private facts, in the agent's own copy.
+
+    Attributes:
+        mind: What decides in the place of the agent, if anything does; the agent is then never called.
     """
 
     __slots__ = (
@@ -82,6 +86,7 @@ class Seat:
         "inventory",
         "is_sync",
         "level",
+        "mind",
         "n_active",
         "n_errors",
         "profile",
@@ -121,6 +126,7 @@ class Seat:
         self.breach_levels: list[float] = []
         self.n_active = 0
         self.n_errors = 0
+        self.mind: Mind | None = None
         self.responded: Any = None
         self.buying: dict[str, NegotiationDetails] = {}
         self.selling: dict[str, NegotiationDetails] = {}
@@ -154,6 +160,9 @@ class Seat:
     def end_negotiation(self, side: Side, state: LeanState) -> None:
         """Tells the agent's controller that a negotiation is over, before the agent hears of the outcome."""
         agent, pid = self.agent, side.pid
+        if self.mind is not None:
+            self.mind.leave(pid)
+            return
         if self.end_callback == "sync":
             agent._SAOSyncController__offers.pop(pid, None)
             agent._SAOSyncController__offer_states.pop(pid, None)
