@@ -1,6 +1,6 @@
 """The contract of multi-agent environments: local actors, a central critic, agents that come and go."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Any, Required, TypedDict
 
 import torch
@@ -43,7 +43,7 @@ class MultiAgentExtras(TypedDict, total=False):
     """Scalars that go to the metrics as they are."""
 
 
-class MultiAgentVecEnv(EnvBatch):
+class MultiAgentVecEnv(EnvBatch, ABC):
     """A batch of independent multi-agent environments with one padded agent axis.
 
     The rules of `apexrl.envs.vec_env.VecEnv` hold: same-step autoreset, copy safety, termination is not

@@ -59,7 +59,7 @@ class StateNotSupportedError(RuntimeError):
     """The environment cannot give or take back its internal state."""
 
 
-class EnvBatch(ABC):
+class EnvBatch:
     """What every batch of environments can do, whether one agent acts in each or several."""
 
     @property
@@ -89,11 +89,11 @@ class EnvBatch(ABC):
             "with reset(seed=...) instead."
         )
 
-    def close(self) -> None:  # noqa: B027 - most environments hold nothing that needs closing
+    def close(self) -> None:
         """Release windows, processes and files."""
 
 
-class VecEnv(EnvBatch):
+class VecEnv(EnvBatch, ABC):
     """A batch of independent environments that step together.
 
     Attributes:
