@@ -15,9 +15,12 @@ import sys
 import tempfile
 import time
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
+
+from negmas.situated import save_stats
 
 from benchmarks.harness import Benchmark, Figure
 from litaagent_std.market.competitors import default_roster, resolve
@@ -59,6 +62,7 @@ def compare(world: int, days: int | None) -> dict[str, float]:
     """CPU seconds and bytes of one world on both sides."""
     task = world_task(world, days)
     setup, _ = make_setup(task)
+    _warm_up(task)
     with tempfile.TemporaryDirectory() as temporary:
         ours, theirs = Path(temporary) / "ours", Path(temporary) / "scml"
         store = RecordStore(ours, {}, task.spec.world + 1, shard_size=1)
@@ -67,11 +71,9 @@ def compare(world: int, days: int | None) -> dict[str, float]:
         our_seconds = time.process_time() - started
         started = time.process_time()
         with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-            log = {"log_folder": str(theirs), "log_negotiations": True, "log_ufuns": True, "no_logs": False}
-            scml = plain_scml_world(setup, **log, compact=False, ignore_agent_exceptions=True)
+            full = {"log_folder": str(theirs), "fast": False, "compact": False, "no_logs": False}
+            scml = plain_scml_world(setup, **full, log_negotiations=True, ignore_agent_exceptions=True)
             scml.run()
-            from negmas.situated import save_stats
-
             save_stats(scml, scml.log_folder)
         scml_seconds = time.process_time() - started
         sizes = (folder_bytes(ours), folder_bytes(theirs))
@@ -79,11 +81,19 @@ def compare(world: int, days: int | None) -> dict[str, float]:
     return result | {"ours_bytes": sizes[0], "scml_bytes": sizes[1]}
 
 
+def _warm_up(task: WorldTask) -> None:
+    """Imports the agents and plays a few days: importing is no part of a world's cost."""
+    short, _ = make_setup(replace(task, days=5))
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        run_world(short)
+
+
 def recording(world: int, days: int | None) -> dict[str, float]:
     """CPU seconds of one world without and with its record, packed; the better of three interleaved runs each."""
     task = world_task(world, days)
     setup, labels = make_setup(task)
     facts = WorldFacts(0, 0, 0, 0, 0, labels)
+    _warm_up(task)
     bare, recorded = [], []
     for _ in range(3):
         with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
@@ -189,8 +199,9 @@ def main() -> int:
     bench = Benchmark("collect", __doc__ or "", seeds=[7, 0], add_options=options)
     days = 8 if bench.quick else None
     n_pairs = 2 if bench.quick else 5
-    pairs = [bench.unit(f"pair-{world}", compare, world=world, days=days) for world in range(n_pairs)]
-    costs = [bench.unit(f"recording-{world}", recording, world=world, days=days) for world in range(n_pairs)]
+    some = 20 if bench.quick else None
+    pairs = [bench.unit(f"pair-{world}", compare, world=world, days=some) for world in range(n_pairs)]
+    costs = [bench.unit(f"recording-{world}", recording, world=world, days=some) for world in range(n_pairs)]
     shown = bench.unit("example", example, steps=6 if bench.quick else 50)
     folder = COLLECTION.relative_to(ROOT).as_posix() + ("_quick" if bench.quick else "")
     if bench.options.fresh:

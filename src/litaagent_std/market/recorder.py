@@ -78,16 +78,14 @@ class Recorder(WorldObserver):
         self._setup = setup
         self._facts = facts
         self._pending: tuple[int, int, int, int] | None = None  # an answer whose offer, if any, comes next
-        self._turns: list[int] = []
+        self._turns: list[int] = []  # flat, seven numbers each
+        self._day_starts: list[int] = []  # where each day's turns begin
         self._failed_seat: int | None = None
-        self._refs: list[NegotiationRef] = []
-        self._ends: dict[int, tuple[Any, ...]] = {}
-        self._packed_turns: list[tuple[int, NDArray[np.int32]]] = []
-        self._negotiations: list[tuple[Any, ...]] = []
+        self._ends: list[tuple[NegotiationEnd, str, int | None]] = []
         self._contracts: list[tuple[int, ...]] = []
         self._mornings: list[DayStart] = []
         self._evenings: list[DayEnd] = []
-        self._due: list[list[tuple[int, int]]] = []
+        self._due: list[NDArray[np.int64]] = []
         self._settlements: list[Settlement] = []
         self._errors: list[tuple[Any, ...]] = []
         self._bankrupt_day: dict[int, int] = {}
@@ -105,12 +103,8 @@ class Recorder(WorldObserver):
     def on_day_start(self, event: DayStart) -> None:
         """Takes every factory's state, before any agent is called."""
         self._mornings.append(event)
-        bought, sold = self._bought[:, event.day].tolist(), self._sold[:, event.day].tolist()
-        self._due.append(list(zip(bought, sold, strict=True)))
-
-    def on_negotiation_start(self, negotiation: NegotiationRef) -> None:
-        """Takes who negotiates what."""
-        self._refs.append(negotiation)
+        self._day_starts.append(len(self._turns))
+        self._due.append(self._bought[:, event.day] - self._sold[:, event.day])
 
     def on_response(self, negotiation: NegotiationRef, round_: int, agent: str, response: int) -> None:
         """Takes an answer; the offer that comes with it, if any, is the next event."""
@@ -129,18 +123,16 @@ class Recorder(WorldObserver):
 
     def on_negotiation_end(self, event: NegotiationEnd) -> None:
         """Takes how a negotiation ended, by whom and why."""
-        index = event.negotiation.index
-        ended_by, reason = self._cause(event)
+        reason, ended_by = self._cause(event)
         if self._pending is not None:
             self._put_alone()
-        terms = event.agreement or (None, None, None)
-        self._ends[index] = (event.round, event.status, reason, ended_by, *terms)
+        self._ends.append((event, reason, ended_by))
 
     def on_contract(self, event: ContractSigned) -> None:
         """Takes a contract."""
         ref = event.negotiation
         buyer, seller = self._seat[ref.buyer], self._seat[ref.seller]
-        turn = len(self._turns) // _TURN_WIDTH - 1
+        turn = (len(self._turns) - self._day_starts[-1]) // _TURN_WIDTH - 1
         terms = (int(event.quantity), int(event.time), int(event.unit_price))
         self._contracts.append((ref.day, ref.index, turn, buyer, seller, ref.product, *terms))
         self._bought[buyer, event.time] += event.quantity
@@ -162,17 +154,8 @@ class Recorder(WorldObserver):
         self._errors.append((event.day, seat, event.where, event.kind, event.message))
 
     def on_day_end(self, event: DayEnd) -> None:
-        """Packs the day."""
+        """Takes the state of the world after the day."""
         self._evenings.append(event)
-        turns = np.array(self._turns, np.int32).reshape(-1, _TURN_WIDTH)
-        counts = np.bincount(turns[:, 0], minlength=len(self._refs))
-        self._packed_turns.append((event.day, turns))
-        for ref in self._refs:
-            rounds, status, reason, ended_by, *terms = self._ends[ref.index]
-            sides = (self._seat[ref.buyer], self._seat[ref.seller], self._seat[ref.caller], ref.product)
-            shape = (rounds, int(counts[ref.index]), status, reason, ended_by)
-            self._negotiations.append((ref.day, ref.index, *sides, *shape, *terms))
-        self._turns, self._refs, self._ends = [], [], {}
 
     def on_world_end(self, event: WorldEnd) -> None:
         """Takes the scores."""
@@ -184,15 +167,15 @@ class Recorder(WorldObserver):
             self._turns.extend((*self._pending, _NONE, _NONE, _NONE))
             self._pending = None
 
-    def _cause(self, event: NegotiationEnd) -> tuple[int | None, str]:
-        """Returns who ended a negotiation and why; what is pending is the turn that ended it."""
+    def _cause(self, event: NegotiationEnd) -> tuple[str, int | None]:
+        """Returns why a negotiation ended and by whom; what is pending is the turn that ended it."""
         if event.status == "timedout":
-            return None, "rounds_over"
+            return "rounds_over", None
         if event.status == "error":
-            return self._failed_seat, "error"
+            return "error", self._failed_seat
         if self._pending is not None and self._pending[0] == event.negotiation.index:
-            return self._pending[2], _REASONS.get(self._pending[3], "no_offer")
-        return self._seat[event.negotiation.caller], "no_offer"  # nothing was ever offered
+            return _REASONS.get(self._pending[3], "no_offer"), self._pending[2]
+        return "no_offer", self._seat[event.negotiation.caller]  # nothing was ever offered
 
     # -- tables
 
@@ -204,21 +187,20 @@ class Recorder(WorldObserver):
         """
         if not hasattr(self, "_end"):
             raise RuntimeError("the world has not ended; a record is complete or it is not made")
-        world = self._facts.world
+        world, turns = self._facts.world, self._packed_turns()
         rows = {
             "worlds": [self._world_row()],
             "factories": self._factory_rows(),
             "markets": self._market_rows(),
-            "days": self._day_rows(),
             "exogenous": self._exogenous_rows(),
-            "negotiations": self._negotiations,
+            "negotiations": self._negotiation_rows(turns),
             "contracts": [(*contract, *self._fate(contract)) for contract in self._contracts],
             "settlements": self._settlement_rows(),
             "reports": self._report_rows(),
             "errors": self._errors,
         }
         made = {name: from_rows(name, world, some) for name, some in rows.items()}
-        return made | {"turns": self._turn_table()}
+        return made | {"days": self._day_table(), "turns": self._turn_table(turns)}
 
     def _world_row(self) -> tuple[Any, ...]:
         facts, setup = self._facts, self._setup
@@ -250,33 +232,44 @@ class Recorder(WorldObserver):
                 rows.append((morning.day, product, price, *ranges, quantity, value, *after))
         return rows
 
-    def _day_rows(self) -> list[tuple[Any, ...]]:
+    def _day_table(self) -> pa.Table:
+        days, seats = len(self._mornings), self._setup.n_seats
         costs = self._setup.daily_costs()
-        last = self._setup.n_levels - 1
-        rows = []
-        for morning, due in zip(self._mornings, self._due, strict=True):
-            day = morning.day
-            forced = self._forced(morning)
-            for seat, factory in enumerate(self._setup.factories):
-                q_in, v_in, q_out, v_out = forced[seat]
-                stock = morning.inventories[seat]
-                surplus = q_in + stock - q_out + due[seat][0] - due[seat][1]
-                needs = (0 if factory.level == last else surplus, 0 if factory.level == 0 else -surplus)
-                relative = (costs.shortfall_penalty, costs.storage_cost, costs.disposal_cost)
-                today = (float(cost[seat, day]) for cost in relative)
-                bankrupt = self._bankrupt_day.get(seat, day) < day
-                state = (morning.balances[seat], stock, q_in, v_in, q_out, v_out)
-                rows.append((day, seat, *state, *needs, *today, bankrupt))
-        return rows
+        levels = np.array([factory.level for factory in self._setup.factories])
+        stock = np.array([morning.inventories for morning in self._mornings])  # (days, seats), as all below
+        forced = np.array(self._forced()).reshape(days, seats, 4)
+        surplus = forced[:, :, 0] + stock - forced[:, :, 2] + np.array(self._due)
+        ends = np.array([self._bankrupt_day.get(seat, days) for seat in range(seats)])
+        columns = {
+            "day": np.repeat(np.arange(days), seats),
+            "factory": np.tile(np.arange(seats), days),
+            "balance": np.array([morning.balances for morning in self._mornings]),
+            "stock_in": stock,
+            "exogenous_in": forced[:, :, 0],
+            "exogenous_in_value": forced[:, :, 1],
+            "exogenous_out": forced[:, :, 2],
+            "exogenous_out_value": forced[:, :, 3],
+            "needed_sales": np.where(levels == self._setup.n_levels - 1, 0, surplus),
+            "needed_supplies": np.where(levels == 0, 0, -surplus),
+            "shortfall_penalty": costs.shortfall_penalty[:, :days].T,
+            "storage_cost": costs.storage_cost[:, :days].T,
+            "disposal_cost": costs.disposal_cost[:, :days].T,
+            "bankrupt": ends < np.arange(days)[:, None],
+        }
+        return from_columns("days", self._facts.world, {name: values.ravel() for name, values in columns.items()})
 
-    def _forced(self, morning: DayStart) -> list[tuple[int, int, int, int]]:
-        totals = [[0, 0, 0, 0] for _ in self._setup.factories]
-        for one in morning.exogenous:
-            for name, place in ((one.buyer, 0), (one.seller, 2)):
-                if name in self._seat:
-                    totals[self._seat[name]][place] += one.quantity
-                    totals[self._seat[name]][place + 1] += one.quantity * one.unit_price
-        return [(a, b, c, d) for a, b, c, d in totals]
+    def _forced(self) -> list[list[list[int]]]:
+        """Returns forced purchases and sales, units and value of each, by day and seat."""
+        days = []
+        for morning in self._mornings:
+            totals = [[0, 0, 0, 0] for _ in self._setup.factories]
+            for one in morning.exogenous:
+                for name, place in ((one.buyer, 0), (one.seller, 2)):
+                    if name in self._seat:
+                        totals[self._seat[name]][place] += one.quantity
+                        totals[self._seat[name]][place + 1] += one.quantity * one.unit_price
+            days.append(totals)
+        return days
 
     def _exogenous_rows(self) -> list[tuple[Any, ...]]:
         seat = self._seat
@@ -312,13 +305,14 @@ class Recorder(WorldObserver):
     def _report_rows(self) -> list[tuple[Any, ...]]:
         """Works out the published reports: breaches follow from what was bought and sold."""
         n_seats = self._setup.n_seats
+        forced = self._forced()
         breaches: list[list[bool]] = [[] for _ in range(n_seats)]
         levels: list[list[float]] = [[] for _ in range(n_seats)]
         rows = []
         for index, one in enumerate(self._settlements):
             seat = self._seat[one.agent]
-            morning = self._mornings[index // n_seats]
-            missing, promised = self._shortage(one, morning, seat)
+            day = index // n_seats
+            missing, promised = self._shortage(one, self._mornings[day].inventories[seat], forced[day][seat])
             breaches[seat].append(missing > 0)
             levels[seat].append(missing / promised if missing > 0 else 0)
             if one.day % REPORT_PERIOD == 0:
@@ -328,41 +322,51 @@ class Recorder(WorldObserver):
                 rows.append((one.day, seat, one.balance, 0.0, *rates, bankrupt))
         return rows
 
-    def _shortage(self, one: Settlement, morning: DayStart, seat: int) -> tuple[int, int]:
+    def _shortage(self, one: Settlement, stock: int, forced: list[int]) -> tuple[int, int]:
         """Returns the units promised beyond what could be made, and the units promised, as scml counts them.
 
         Exogenous quantities count twice there: once as executed contracts and once as terms of the day.
         """
-        forced_in, _, forced_out, _ = self._forced(morning)[seat] if self._edge(seat) else (0, 0, 0, 0)
-        available = one.input_quantity + forced_in + morning.inventories[seat]
-        promised = one.output_quantity + forced_out
-        return promised - min(available, self._setup.factories[seat].n_lines), promised
+        available = one.input_quantity + forced[0] + stock
+        promised = one.output_quantity + forced[2]
+        return promised - min(available, self._setup.factories[self._seat[one.agent]].n_lines), promised
 
-    def _edge(self, seat: int) -> bool:
-        return self._setup.factories[seat].level in (0, self._setup.n_levels - 1)
-
-    def _turn_table(self) -> pa.Table:
-        days = [np.full(len(turns), day, np.int16) for day, turns in self._packed_turns]
-        places = [np.arange(len(turns), dtype=np.int32) for _, turns in self._packed_turns]
-        day, place = np.concatenate(days), np.concatenate(places)
-        turns = np.concatenate([turns for _, turns in self._packed_turns])
+    def _packed_turns(self) -> NDArray[np.int32]:
+        """Returns all turns as rows of day, place in the day, and the seven numbers; ordered by negotiation."""
+        turns = np.array(self._turns, np.int32).reshape(-1, _TURN_WIDTH)
+        starts = np.array([*self._day_starts, len(self._turns)]) // _TURN_WIDTH
+        day = np.repeat(np.arange(len(self._day_starts)), np.diff(starts))
+        place = np.arange(len(turns)) - starts[day]
         order = np.lexsort((place, turns[:, 0], day))
-        turns = turns[order]
-        clock = self._setup.n_rounds + 1
+        return np.column_stack([day, place, turns])[order].astype(np.int32)
+
+    def _negotiation_rows(self, turns: NDArray[np.int32]) -> list[tuple[Any, ...]]:
+        seat = self._seat
+        ends = sorted(self._ends, key=lambda end: (end[0].negotiation.day, end[0].negotiation.index))
+        keys, counts = np.unique(turns[:, 0].astype(np.int64) << 32 | turns[:, 2], return_counts=True)
+        n_turns = dict(zip(keys.tolist(), counts.tolist(), strict=True))
+        rows = []
+        for event, reason, ended_by in ends:
+            ref = event.negotiation
+            sides = (seat[ref.buyer], seat[ref.seller], seat[ref.caller], ref.product)
+            shape = (event.round, n_turns.get(ref.day << 32 | ref.index, 0), event.status, reason, ended_by)
+            rows.append((ref.day, ref.index, *sides, *shape, *(event.agreement or (None, None, None))))
+        return rows
+
+    def _turn_table(self, turns: NDArray[np.int32]) -> pa.Table:
+        day, place, negotiation, round_, factory, response, quantity, delivery, price = turns.T
+        silent = quantity == _NONE
         columns = {
-            "day": day[order],
-            "negotiation": turns[:, 0],
-            "turn": place[order],
-            "round": turns[:, 1],
-            "relative_time": np.minimum(1.0, (turns[:, 1] + 1) / clock),
-            "factory": turns[:, 2],
-            "response": turns[:, 3],
-            "quantity": turns[:, 4],
-            "time": turns[:, 5],
-            "unit_price": turns[:, 6],
+            "day": day,
+            "negotiation": negotiation,
+            "turn": place,
+            "round": round_,
+            "relative_time": np.minimum(1.0, (round_ + 1) / (self._setup.n_rounds + 1)),
+            "factory": factory,
+            "response": response,
+            "quantity": quantity,
+            "time": delivery,
+            "unit_price": price,
         }
-        silent = turns[:, 4] == _NONE
-        masks = {"response": turns[:, 3] == _NONE, "quantity": silent, "time": silent, "unit_price": silent}
-        types = {"negotiation": np.int16, "round": np.int16, "factory": np.int16, "response": np.int8, "time": np.int16}
-        narrow = {name: values.astype(types.get(name, values.dtype)) for name, values in columns.items()}
-        return from_columns("turns", self._facts.world, narrow, masks)
+        masks = {"response": response == _NONE, "quantity": silent, "time": silent, "unit_price": silent}
+        return from_columns("turns", self._facts.world, columns, masks)

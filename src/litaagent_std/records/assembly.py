@@ -34,8 +34,14 @@ def from_columns(
     masks = missing or {}
     n_rows = len(columns[expected[0]])
     arrays = [pa.array(np.full(n_rows, world, np.int32))]
-    arrays += [pa.array(columns[key], schema.field(key).type, mask=masks.get(key)) for key in expected]
+    arrays += [_array(columns[key], schema.field(key).type, masks.get(key)) for key in expected]
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _array(values: Any, kind: pa.DataType, mask: Any) -> pa.Array:  # noqa: ANN401 - arrays or sequences
+    if isinstance(values, np.ndarray):
+        values = values.astype(kind.to_pandas_dtype(), copy=False)
+    return pa.array(values, kind, mask=mask)
 
 
 def from_rows(name: str, world: int, rows: Sequence[Sequence[Any]]) -> pa.Table:

@@ -10,7 +10,6 @@ from litaagent_std.market.tournament.run import run_tournament
 from litaagent_std.records.segment import pack_failure
 from litaagent_std.records.store import RecordStore
 
-
 pytestmark = pytest.mark.filterwarnings("ignore::litaagent_std.market.world.hashing.UnstableHashingWarning")
 
 
