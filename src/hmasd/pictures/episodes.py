@@ -77,6 +77,7 @@ def animate(episode: Episode, task: str) -> str:
     """An animated SVG: agents in the colours of their individual skills, a bar in the colour of the team skill."""
     size = _CELL * SIDE
     seconds = _SECONDS_PER_STEP * len(episode.skills)
+    # Without animation, as on paper, the picture shows the episode's end.
     elements = _board(size) if task == "alice_and_bob" else _ground(episode, size, relay=task == "uav_relay")
     band = [colour(skill) for skill in episode.skills[:, 0]]
     elements.append(
@@ -89,7 +90,8 @@ def animate(episode: Episode, task: str) -> str:
         moving = animated("cx", xy[:, 0], seconds) + animated("cy", xy[:, 1], seconds)
         moving += animated("fill", fill, seconds, jumps=True)
         elements.append(
-            f'<circle r="{_CELL * 0.32:g}" stroke="{INK}" stroke-width="2">{moving}'
+            f'<circle cx="{xy[-1, 0]:.5g}" cy="{xy[-1, 1]:.5g}" r="{_CELL * 0.32:g}" fill="{fill[-1]}" '
+            f'stroke="{INK}" stroke-width="2">{moving}'
             f"<title>agent {agent}</title></circle>"
         )
     return document(size, size + 46, elements, f"An episode of {task}")
