@@ -44,15 +44,8 @@ class Agenda:
     @classmethod
     def from_issues(cls, issues: Sequence[IssueLike]) -> Self:
         """Read the ranges of (quantity, time, unit price) issues."""
-        quantity, time, price = issues
-        return cls(
-            int(quantity.min_value),
-            int(quantity.max_value),
-            int(time.min_value),
-            int(time.max_value),
-            int(price.min_value),
-            int(price.max_value),
-        )
+        ends = [int(end) for issue in issues for end in (issue.min_value, issue.max_value)]
+        return cls(*ends)
 
     def legal(self, offer: Offer) -> bool:
         """Whether an offer consists of integers inside the ranges."""
