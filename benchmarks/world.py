@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from io import StringIO
 from statistics import mean, median
 from types import FrameType
@@ -27,13 +28,15 @@ from litaagent_std.market.competitors import YEARS, finalists
 from litaagent_std.market.world.events import DayEnd, WorldObserver
 from litaagent_std.market.world.hashing import restart_with_fixed_hashing
 from litaagent_std.market.world.interface import run_world
+from litaagent_std.market.world.native.minds import Defaults
 from litaagent_std.market.world.scml_engine import plain_scml_world
 from litaagent_std.market.world.setup import WorldSetup, official_setup
 
 LOGGED, DEFAULT, FASTEST = "scml, negotiation logs", "scml, default", "scml, fastest options"
-GOALS = {
+GOALS: dict[str, dict[str, float | None]] = {
     "official mix": {LOGGED: 30.0, DEFAULT: 12.0, FASTEST: 5.0},
     "finalists only": {LOGGED: 15.0, DEFAULT: 4.0, FASTEST: 2.0},
+    "default agents": {DEFAULT: 100.0, FASTEST: None},  # played by native minds; the second figure has no goal
 }
 SHARE_GOAL = 25.0
 
@@ -103,8 +106,10 @@ def compare(scenario: str, seed: int, days: int) -> dict[str, Any]:
     """Milliseconds per day of every variant on one configuration."""
     setup = make_setup(scenario, seed, days)
     cpu_seconds(lambda: run_world(make_setup(scenario, seed, 6)))  # imports and caches
-    seconds = {"fast": mean(cpu_seconds(lambda: run_world(setup, observers=[Listener()])) for _ in range(2))}
-    for variant in (FASTEST, DEFAULT, LOGGED):
+    defaults: Defaults = "native" if scenario == "default agents" else "hosted"
+    run = partial(run_world, setup, defaults=defaults)
+    seconds = {"fast": mean(cpu_seconds(lambda: run(observers=[Listener()])) for _ in range(2))}
+    for variant in reversed(GOALS[scenario]):
         seconds[variant] = cpu_seconds(lambda variant=variant: run_scml(setup, variant))
     return {"seats": setup.n_seats, **{name: 1000 * value / days for name, value in seconds.items()}}
 

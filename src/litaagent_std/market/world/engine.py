@@ -244,7 +244,8 @@ class FastWorld(WorldFacade):
         quantities = (1, max(1, int(self.max_n_lines * setup.quantity_multiplier + 0.5)))
         days = (min(day, last), min(day + setup.horizon, last))
         band = price_band(self._ledger.markets[product].price, setup.price_range)
-        return Topic(quantities, days, (min(band), max(band)), setup.n_rounds, self._relative_times)
+        prices = (min(band), max(band))
+        return Topic(quantities, days, prices, setup.n_rounds, self._relative_times, for_agents=bool(self._hosted))
 
     def _tell_day(self, seat: Seat) -> None:
         index, day = seat.index, self.current_step

@@ -6,6 +6,7 @@ goes wrong in the agent's code.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -208,7 +209,15 @@ def _takes(method: Callable[..., Any], source: bool) -> bool:
 
     For `propose` that is the call without ``dest``: agents that take it are asked by `chained_turn`.
     """
-    signature = inspect.signature(method)
+    function = getattr(method, "__func__", None)
+    if function is None:  # the agent's own, set on the instance: not worth keeping
+        return _fits.__wrapped__(method, False, source)
+    return _fits(function, True, source)
+
+
+@functools.cache
+def _fits(function: Callable[..., Any], bound: bool, source: bool) -> bool:
+    signature = inspect.signature(functools.partial(function, None) if bound else function)
     try:
         if source:
             signature.bind(negotiator_id="", state=None, source="")
@@ -220,7 +229,7 @@ def _takes(method: Callable[..., Any], source: bool) -> bool:
         signature.bind(negotiator_id="", state=None, dest="")
     except TypeError:
         return True
-    return method.__func__ is SAOSyncController.propose if hasattr(method, "__func__") else False
+    return function is SAOSyncController.propose
 
 
 def _overridden(agent: OneShotAgent, name: str) -> bool:

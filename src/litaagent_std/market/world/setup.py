@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from litaagent_std.market.world.clock import MAX_ROUNDS
-from litaagent_std.market.world.streams import Stream, install, switch
+from litaagent_std.market.world.streams import Stream, install, numpy_stream, switch
 
 install()  # scml is imported below, and it must bind the dispatching functions
 
@@ -174,7 +174,7 @@ class WorldSetup:
         shape = (self.n_seats, self.n_days)
         costs = DailyCosts(np.empty(shape), np.empty(shape), np.empty(shape))
         for seat, factory in enumerate(self.factories):
-            draw = Stream.from_key(self.seed, f"costs/{seat}").numpy
+            draw = numpy_stream(self.seed, f"costs/{seat}")
             for name in ("disposal_cost", "storage_cost", "shortfall_penalty"):
                 mean, deviation = getattr(factory, name)
                 getattr(costs, name)[seat] = np.abs(draw.randn(self.n_days) * deviation + mean)

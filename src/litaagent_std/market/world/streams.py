@@ -37,7 +37,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.random import bit_generator, mtrand
 
-__all__ = ["Stream", "WorldStreams", "active", "install", "is_installed", "switch"]
+__all__ = ["Stream", "WorldStreams", "active", "install", "is_installed", "numpy_stream", "switch"]
 
 _SEED_BITS: Final = 128
 
@@ -66,16 +66,21 @@ class Stream:
     @classmethod
     def from_key(cls, seed: int, name: str) -> Stream:
         """Makes the stream that ``(seed, name)`` determines, on any machine and in any process."""
-
-        def number(part: str) -> int:
-            key = f"{seed}/{name}/{part}".encode()
-            return int.from_bytes(hashlib.blake2b(key, digest_size=_SEED_BITS // 8).digest(), "big")
-
-        legacy = np.random.RandomState(np.random.MT19937(np.random.SeedSequence(number("numpy"))))
-        return cls(name, random.Random(number("python")), legacy, random.Random(number("seeds")))
+        python, seeds = (random.Random(_number(seed, name, part)) for part in ("python", "seeds"))
+        return cls(name, python, numpy_stream(seed, name), seeds)
 
     def __repr__(self) -> str:
         return f"Stream({self.name!r})"
+
+
+def _number(seed: int, name: str, part: str) -> int:
+    key = f"{seed}/{name}/{part}".encode()
+    return int.from_bytes(hashlib.blake2b(key, digest_size=_SEED_BITS // 8).digest(), "big")
+
+
+def numpy_stream(seed: int, name: str) -> np.random.RandomState:
+    """Makes the numpy part of the stream that ``(seed, name)`` determines."""
+    return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(_number(seed, name, "numpy"))))
 
 
 class WorldStreams:

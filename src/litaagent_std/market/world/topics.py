@@ -24,23 +24,34 @@ class Topic:
         prices: Lowest and highest unit price.
         n_rounds: Rounds of a negotiation.
         relative_times: Relative time by completed rounds (shared by all topics of a world).
+        for_agents: Whether agents negotiate it, who need negmas' issues beside the numbers.
     """
 
     __slots__ = ("bounds", "issues", "n_rounds", "nmi_values", "outcome_space", "ranges", "relative_times")
 
     def __init__(
-        self, quantities: Range, days: Range, prices: Range, n_rounds: int, relative_times: tuple[float, ...]
+        self,
+        quantities: Range,
+        days: Range,
+        prices: Range,
+        n_rounds: int,
+        relative_times: tuple[float, ...],
+        for_agents: bool = True,
     ) -> None:
         self.ranges = (quantities, days, prices)
         self.bounds = (*quantities, *days, *prices)
+        self.n_rounds = n_rounds
+        self.relative_times = relative_times
+        if for_agents:
+            self._make_issues(quantities, days, prices)
+
+    def _make_issues(self, quantities: Range, days: Range, prices: Range) -> None:
         self.issues = [
             ContiguousIssue(quantities, name="quantity"),
             ContiguousIssue(days, name="time"),
             ContiguousIssue(prices, name="unit_price"),
         ]
         self.outcome_space = DiscreteCartesianOutcomeSpace(tuple(self.issues), name="")
-        self.n_rounds = n_rounds
-        self.relative_times = relative_times
         size = 1
         for low, high in self.ranges:
             size *= high - low + 1
@@ -48,8 +59,8 @@ class Topic:
             "n_outcomes": size,
             "outcome_space": self.outcome_space,
             "issues": self.outcome_space.issues,
-            "shared_n_steps": n_rounds,
-            "n_steps": n_rounds,
+            "shared_n_steps": self.n_rounds,
+            "n_steps": self.n_rounds,
             "shared_time_limit": TIME_LIMIT,
             "time_limit": TIME_LIMIT,
             "step_time_limit": NO_LIMIT,

@@ -20,7 +20,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from apexrl.configuration import configuration, from_command_line
 from apexrl.execution import RunOptions, Task, make_executor
@@ -28,9 +28,11 @@ from litaagent_std.market.world.hashing import restart_with_fixed_hashing
 from litaagent_std.market.world.trace import Trace, Window, first_difference
 
 if TYPE_CHECKING:
+    from litaagent_std.market.world.events import WorldEnd
     from litaagent_std.market.world.interface import Engine
+    from litaagent_std.market.world.native.minds import Defaults
     from litaagent_std.market.world.settlement import Inventory
-    from litaagent_std.market.world.setup import Fill
+    from litaagent_std.market.world.setup import Fill, WorldSetup
 
 __all__ = ["Comparison", "Plan", "VerifyConfig", "compare", "main", "plan"]
 
@@ -61,6 +63,10 @@ class VerifyConfig:
     results: Path = Path("runs/verify_world.jsonl")
     """File of finished configurations."""
 
+    native: bool = False
+    """Let native minds play the default agents in the fast world; worlds of competitors only give way to worlds of
+    default agents only."""
+
     agents: tuple[str, ...] = ()
     """Parts of class paths: seat only the agents that contain one of them. All 35 when empty."""
 
@@ -75,6 +81,7 @@ class Plan:
         fill: Who takes the other seats.
         inventory: The rule of inventory.
         days: Days, or None for the official draw.
+        defaults: Who plays the default agents in the fast world.
     """
 
     seed: int
@@ -82,6 +89,7 @@ class Plan:
     fill: Fill
     inventory: Inventory
     days: int | None
+    defaults: Defaults = "hosted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,18 +131,19 @@ def plan(config: VerifyConfig) -> list[Plan]:
     plans, turn = [], 0
     for index in range(12 if config.quick else config.configs):
         only = index % 4 == 3
-        n_seats = 12 if only else 2 + index % 3
+        n_seats = (0 if config.native else 12) if only else 2 + index % 3
         seated = tuple(chosen[(turn + k) % len(chosen)] for k in range(min(n_seats, len(chosen))))
         turn += len(seated)
-        fill: Fill = "competitors" if only else "defaults"
+        fill: Fill = "competitors" if only and not config.native else "defaults"
+        defaults: Defaults = "native" if config.native else "hosted"
         inventory: Inventory = "depleting" if index % 5 == 4 else "as_shipped"
-        plans.append(Plan(config.seed + index, seated, fill, inventory, 12 if config.quick else config.days))
+        days = 12 if config.quick else config.days
+        plans.append(Plan(config.seed + index, seated, fill, inventory, days, defaults))
     return plans
 
 
 def compare(one: Plan) -> Comparison:
     """Runs one configuration in both engines; where they differ, runs it again to show the place."""
-    from litaagent_std.market.world.interface import run_world
     from litaagent_std.market.world.setup import OFFICIAL_DAYS, official_setup
 
     setup = official_setup(
@@ -149,7 +158,7 @@ def compare(one: Plan) -> Comparison:
         traces[engine] = Trace()
         started = time.process_time()
         with _silence():
-            end = run_world(setup, engine=engine, observers=[traces[engine]], inventory=one.inventory)
+            end = _tell(one, setup, engine, traces[engine])
         seconds[engine] = time.process_time() - started
     position = first_difference(traces["scml"], traces["fast"])
     difference = ""
@@ -157,7 +166,7 @@ def compare(one: Plan) -> Comparison:
         windows = {engine: Window(position) for engine in _ENGINES}
         for engine, window in windows.items():
             with _silence():
-                run_world(setup, engine=engine, observers=[window], inventory=one.inventory)
+                _tell(one, setup, engine, window)
         shown = [f"{engine}:\n    " + "\n    ".join(window.texts) for engine, window in windows.items()]
         difference = f"event {position} of {len(traces['scml'].prints)}\n  " + "\n  ".join(shown)
     return Comparison(
@@ -174,6 +183,14 @@ def compare(one: Plan) -> Comparison:
     )
 
 
+def _tell(one: Plan, setup: WorldSetup, engine: Engine, trace: Trace) -> WorldEnd:
+    from litaagent_std.market.world.interface import run_world
+
+    native = one.defaults == "native" and engine == "fast"
+    options: dict[str, Any] = {"defaults": "native"} if native else {}
+    return run_world(setup, engine=engine, observers=[trace], inventory=one.inventory, **options)
+
+
 @contextmanager
 def _silence() -> Iterator[None]:
     """Swallows what agents print."""
@@ -183,7 +200,7 @@ def _silence() -> Iterator[None]:
 
 def _code_digest() -> str:
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
     for name in ("scml", "negmas", "scml-agents", "numpy"):
         digest.update(f"{name}=={metadata.version(name)}".encode())

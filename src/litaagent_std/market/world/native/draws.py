@@ -68,7 +68,7 @@ def counts(n: int, draws: int, words: Bits) -> list[int]:
 
 
 def distribute(
-    quantity: int, n: int, most: int, *, equal: bool, concentrated: bool, allow_zero: bool, bits: Bits, words: Bits
+    quantity: int, n: int, most: int, concentrated: bool, equal: bool, allow_zero: bool, bits: Bits, words: Bits
 ) -> list[int]:
     """Distributes a quantity over n bins by the rule of scml's function of the same name.
 
@@ -76,8 +76,8 @@ def distribute(
         quantity: What to distribute; what the bins cannot hold is dropped.
         n: Number of bins.
         most: What a bin can hold.
-        equal: Whether the bins get the same where the quantity suffices, before the rest is drawn.
         concentrated: Whether few bins get as much as they can hold.
+        equal: Whether the bins get the same where the quantity suffices, before the rest is drawn.
         allow_zero: Whether bins may stay empty although the quantity would suffice for all.
         bits: The seat's Python generator.
         words: The seat's numpy generator.

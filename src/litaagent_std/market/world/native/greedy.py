@@ -10,6 +10,7 @@ from litaagent_std.market.world.native.mind import ACCEPT, REJECT, Link, Mind, O
 
 if TYPE_CHECKING:
     from litaagent_std.market.world.seats import Seat
+    from litaagent_std.market.world.topics import Topic
 
 _INFINITY = float("inf")
 
@@ -38,6 +39,7 @@ class GreedyMind(Mind):
         self._purchase_factors = tuple(1 + slack for slack in slacks)
         self._best_sale_ever, self._best_purchase_ever = 0.0, _INFINITY
         self._best_sale, self._best_purchase = 0.0, _INFINITY
+        self._memory = 0
 
     @staticmethod
     def can_play(seat: Seat, n_days: int, n_rounds: int) -> bool:
@@ -48,20 +50,26 @@ class GreedyMind(Mind):
         share = seat.agent._production_target * seat.profile.n_lines
         return n_rounds > 1 and int(0.5 + share * (n_days - 1) / n_days) <= int(share) and share >= 1
 
+    def set_topics(self, bought: Topic, sold: Topic) -> None:
+        """Takes in what can be negotiated today."""
+        super().set_topics(bought, sold)
+        self._memory += 1
+
     def before_step(self) -> None:
         """Forgets the prices of yesterday."""
+        self._memory += 1
         self._best_sale, self._best_purchase = 0.0, _INFINITY
         for link in self.links.values():
             link.best_today = 0.0 if link.selling else _INFINITY
 
     def conclude(self, link: Link, quantity: int, day: int, unit_price: int) -> None:
         """Remembers the best price."""
+        super().conclude(link, quantity, day, unit_price)
+        self._memory += 1
         if link.selling:
-            self.sales[day] += quantity
             self._best_sale_ever = max(unit_price, self._best_sale_ever)
             link.best_ever = max(unit_price, link.best_ever)
         else:
-            self.supplies[day] += quantity
             self._best_purchase_ever = min(unit_price, self._best_purchase_ever)
             link.best_ever = min(unit_price, link.best_ever)
 
@@ -78,19 +86,28 @@ class GreedyMind(Mind):
             threshold = self._thresholds[step]
         else:
             return REJECT
-        low, high = self._price_range(link, day == today)
+        low, high = self._range(link, day == today)
         gain = price - low if link.selling else high - price
         if day == today:
-            if link.selling:
-                link.best_today = self._best_sale = max(price, self._best_sale)
-            else:
-                link.best_today = self._best_purchase = min(price, self._best_purchase)
+            self._remember(link, price)
         return ACCEPT if gain >= threshold * (high - low) else REJECT
+
+    def _remember(self, link: Link, price: int) -> None:
+        """Remembers the best price that was offered for today."""
+        best = max(price, self._best_sale) if link.selling else min(price, self._best_purchase)
+        if best == link.best_today:
+            return
+        self._memory += 1
+        link.best_today = best
+        if link.selling:
+            self._best_sale = best
+        else:
+            self._best_purchase = best
 
     def propose(self, link: Link, step: int) -> Outcome:
         """Returns an offer of what is needed."""
         quantity, day = self._delivery(link)
-        low, high = self._price_range(link, day == self.today)
+        low, high = self._range(link, day == self.today)
         margin = self._thresholds[step] * (high - low)
         return quantity, day, int(low + margin) if link.selling else int(high - margin)
 
@@ -102,26 +119,38 @@ class GreedyMind(Mind):
 
     def _delivery(self, link: Link) -> tuple[int, int]:
         """Returns how much to ask or to offer, and for which day."""
-        today, n_lines, bits = self.today, self.n_lines, self.bits
+        today, n_lines, n_days, bits = self.today, self.n_lines, self.n_days, self.bits
         q_low, q_high, first, last, _, _ = self.sold if link.selling else self.bought
         need: float = int(self._need(link))
         if need <= 0:
+            target = self._target
             book = self.sales if link.selling else self.supplies
             days = list(range(first, last + 1))
             shuffle(days, bits)
             for day in days:
-                need = self._target * (n_lines - book[day]) if day > today else self._target * n_lines
-                if need <= 0:
+                if day <= today:
+                    need = target * n_lines  # nothing can be made for today beyond the need, yet it counts below
                     continue
-                most = min(_clipped(need, q_low, q_high), n_lines * (day - today))
-                if most >= 1:
-                    low, high = max(1, int(0.5 + most * today / self.n_days)), int(most)
+                need = target * (n_lines - book[day])
+                if need > 0:
+                    most = min(_clipped(need, q_low, q_high), n_lines * (day - today))
+                    low, high = int(0.5 + most * today / n_days) or 1, int(most)
                     return between(low, high, bits) if low < high else low, day
         most = min(_clipped(need, q_low, q_high), n_lines)
-        return between(max(1, int(0.5 + most * today / self.n_days)), int(most), bits), today
+        return between(int(0.5 + most * today / n_days) or 1, int(most), bits), today
+
+    def _range(self, link: Link, for_today: bool) -> tuple[int, int]:
+        """Returns the prices between which it concedes; they stay the same while no better price turns up."""
+        if link.known != self._memory:
+            link.known = self._memory
+            link.ranges = [None, None]
+        found = link.ranges[for_today]
+        if found is None:
+            found = link.ranges[for_today] = self._price_range(link, for_today)
+        return found
 
     def _price_range(self, link: Link, for_today: bool) -> tuple[int, int]:
-        """Returns the prices between which it concedes, narrowed by the best prices it has seen."""
+        """Works out the prices between which it concedes, narrowed by the best prices it has seen."""
         by_day, by_all, by_partner_day, by_partner, by_range = self._sale_factors
         if link.selling:
             _, _, _, _, low, high = self.sold

@@ -30,14 +30,18 @@ class Link:
         selling: Whether the mind sells to the partner.
         best_today: The best price that the partner offered for today since the morning.
         best_ever: The best price of any contract with the partner.
+        ranges: Prices to concede between, for future days and for today, as long as `known` is the mind's own.
+        known: Which of the mind's memories of prices the ranges were made of.
     """
 
-    __slots__ = ("best_ever", "best_today", "pid", "selling")
+    __slots__ = ("best_ever", "best_today", "known", "pid", "ranges", "selling")
 
     def __init__(self, pid: str, selling: bool) -> None:
         self.pid = pid
         self.selling = selling
         self.best_today = self.best_ever = 0.0 if selling else _INFINITY
+        self.ranges: list[tuple[int, int] | None] = [None, None]
+        self.known = -1
 
 
 class Mind(ABC):
@@ -50,6 +54,7 @@ class Mind(ABC):
         relative_times: Relative time of a negotiation by completed rounds.
 
     Attributes:
+        id: The seat's id.
         links: Partners by id.
         partners: Partners of today's negotiations in order of registration.
         supplies: Contracted input by day of delivery.
@@ -59,6 +64,7 @@ class Mind(ABC):
 
     def __init__(self, seat: Seat, n_days: int, n_levels: int, relative_times: Sequence[float]) -> None:
         self.seat = seat
+        self.id = seat.id
         self.n_days = n_days
         self.n_lines: int = seat.profile.n_lines
         self.is_first = seat.level == 0

@@ -71,7 +71,7 @@ class NativeNegotiation:
                     self._table = table
                     return self._wait(index)
                 if tell_response is not None:
-                    tell_response(self.ref, round_, mind.seat.id, response)
+                    tell_response(self.ref, round_, mind.id, response)
                 if response != REJECT:
                     self._table = table
                     return self._end("agreement" if response == ACCEPT else "broken")
@@ -82,7 +82,7 @@ class NativeNegotiation:
             if not (q_low <= quantity <= q_high and d_low <= day <= d_high and p_low <= price <= p_high):
                 return self._end("broken")
             if tell_offer is not None:
-                tell_offer(self.ref, round_, mind.seat.id, offer)
+                tell_offer(self.ref, round_, mind.id, offer)
             self._waits = 0
             index += 1
         self._table = table

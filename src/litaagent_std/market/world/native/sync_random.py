@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from litaagent_std.market.world.native.draws import distribute, shuffle, words_of
 from litaagent_std.market.world.native.mind import ACCEPT, END, REJECT, WAIT, Link, Mind, Outcome
+from litaagent_std.market.world.native.sync_prices import Concession, SyncPrices
 
 if TYPE_CHECKING:
     from litaagent_std.market.world.seats import Seat
+    from litaagent_std.market.world.topics import Topic
 
 Needs = dict[int, int]
 """Units needed by day of delivery."""
@@ -26,19 +28,28 @@ class SyncRandomMind(Mind):
         agent = seat.agent
         self._words = words_of(seat.stream.numpy)
         self._p_today: float = agent.ptoday
-        self._today_exp: float = agent.today_exp
-        self._future_exp: float = agent.future_exp
-        self._future_margin: float = agent.fmin
-        self._today_productivity: float = agent.today_productivity
+        self._concession = Concession(
+            agent.today_exp,
+            agent.future_exp,
+            agent.fmin,
+            [time**agent.today_exp for time in relative_times],
+            [time**agent.future_exp for time in relative_times],
+        )
+        self._least_today = int(self.n_lines * agent.today_productivity)
         self._future_productivity: float = agent.future_productivity
         self._sorted: bool = agent.near or agent.far
         self._far: bool = agent.far
         self._today_concentration: float = agent.today_concentration
         self._future_concentration: float = agent.future_concentration
-        self._powers = [time**self._future_exp for time in relative_times]
-        self._today_powers = [time**self._today_exp for time in relative_times]
         self._least = [self._future_productivity * days for days in range(n_days + 1)]
+        self._sides = [selling for selling, there in ((False, not self.is_first), (True, not self.is_last)) if there]
         self.reset()
+
+    def set_topics(self, bought: Topic, sold: Topic) -> None:
+        """Takes in what can be negotiated today."""
+        super().set_topics(bought, sold)
+        self._prices = SyncPrices(self.today, self.n_days, self._concession, self.bought, self.sold)
+        self._most = {False: self.bought[1], True: self.sold[1]}
 
     # -- the books of a controller that answers all partners together
 
@@ -107,7 +118,9 @@ class SyncRandomMind(Mind):
             for pid, quantity in distribution.items()
             if quantity > 0
         }
-        proposals |= self._offer_future(list({pid for pid, quantity in distribution.items() if quantity <= 0}))
+        unused = {pid for pid, quantity in distribution.items() if quantity <= 0}
+        if unused:
+            proposals |= self._offer_future(list(unused))
         self._proposals = proposals
         self._has_proposed = True
 
@@ -135,136 +148,96 @@ class SyncRandomMind(Mind):
 
     def _choose(self, offers: dict[str, Outcome]) -> set[str]:
         """Returns the partners whose offers are needed and well priced, taken in order of arrival."""
-        today = self.today
-        left = max(self.n_days - today, 1)
-        lowest_sale, highest_sale, lowest_purchase, highest_purchase = self._price_limits()
-        purchases, sales = self._future_needs()
-        purchases, sales = (
-            self._with_today(purchases, 0 if self.is_first else -self.surplus),
-            self._with_today(sales, 0 if self.is_last else self.surplus),
-        )
+        today, prices, links = self.today, self._prices, self.links
+        purchases, sales = self._needs or self._future_needs()
+        surplus = self.surplus
+        taken: dict[tuple[bool, int], int] = {}
         accepted = set()
         for pid, (quantity, day, price) in offers.items():
-            selling = self.links[pid].selling
-            needs = sales if selling else purchases
-            if not 0 < quantity < needs.get(day, 0):
-                continue
-            for_today = day == today
-            power = self._today_powers[self._steps[pid]] if for_today else ((day - today) / left) ** self._future_exp
-            if selling:
-                if lowest_sale > highest_sale:
-                    continue
-                good = price + 0.0001 >= self._sale_price(power, lowest_sale, highest_sale, for_today)
+            selling = links[pid].selling
+            if day != today:
+                need = (sales if selling else purchases).get(day, 0)
             else:
-                if lowest_purchase > highest_purchase:
-                    continue
-                high: float = highest_purchase
-                if not for_today:
-                    high = high - self._future_margin * (high - lowest_purchase)
-                good = price - 0.0001 <= _purchase_price(power, lowest_purchase, high)
-            if good:
+                need = surplus if selling else -surplus
+                if self.is_middle and need < self._least_today:
+                    need = self._least_today
+            if not 0 < quantity < need or not (prices.sells if selling else prices.buys):
+                continue
+            already = taken.get((selling, day), 0)
+            if quantity < need - already and prices.is_good(selling, price, day, self._steps[pid]):
                 accepted.add(pid)
-                needs[day] -= quantity
+                taken[selling, day] = already + quantity
         return accepted
-
-    def _with_today(self, needs: Needs, today: int) -> Needs:
-        if self.is_middle:
-            today = max(today, int(self.n_lines * self._today_productivity))
-        return {**needs, self.today: today}
 
     def _counter(self, rejected: set[str]) -> dict[str, Outcome | None]:
         """Returns counter-offers: today's needs spread over some partners, a future need over the others."""
         distribution = self._spread_today(list(rejected))
         counters: dict[str, Outcome | None] = {}
-        _, _, _, _, low_sale, high_sale = self.sold
-        _, _, _, _, low_purchase, high_purchase = self.bought
+        unused = set()
+        today, links, steps, price_of = self.today, self.links, self._steps, self._prices.counter
         for pid, quantity in distribution.items():
             if quantity <= 0:
+                unused.add(pid)
                 continue
-            power = self._powers[self._steps[pid]]
-            if self.links[pid].selling:
-                price = self._sale_price(power, low_sale, high_sale, False)
-            else:
-                price = _purchase_price(power, low_purchase, high_purchase)
-            counters[pid] = _legal(quantity, self.today, price)
-        return counters | self._offer_future(list({pid for pid, quantity in distribution.items() if quantity <= 0}))
+            price = price_of(links[pid].selling, steps[pid])
+            counters[pid] = None if price is None else (quantity, today, price)
+        if unused:
+            counters |= self._offer_future(list(unused))
+        return counters
 
     def _spread_today(self, partners: list[str]) -> dict[str, int]:
         """Distributes today's needs at random over most of the partners."""
-        bits = self.bits
+        bits, uniform = self.bits, self.uniform
         shuffle(partners, bits)
         chosen = partners[: min(len(partners), max(1, int(self._p_today * len(partners))))]
         spread = dict.fromkeys(partners, 0)
         links = self.links
-        for selling in (False, True):
+        for selling in self._sides:
             if self.is_middle:
                 needs = self.n_lines
-            else:
-                needs = (0 if self.is_last else self.surplus) if selling else (0 if self.is_first else -self.surplus)
-            active = [pid for pid in chosen if links[pid].selling is selling]
+                active = [pid for pid in chosen if links[pid].selling is selling]
+            else:  # all partners are on the same side
+                needs = self.surplus if selling else -self.surplus
+                active = chosen
             if not active or needs < 1:
                 continue
             shuffle(active, bits)
-            concentrated = self.uniform() < self._today_concentration
-            equal = self.uniform() > 0.5
-            most = self.sold[1] if selling else self.bought[1]
-            parts = distribute(
-                needs,
-                len(active),
-                most,
-                equal=equal,
-                concentrated=concentrated,
-                allow_zero=True,
-                bits=bits,
-                words=self._words,
-            )
+            concentrated, equal = uniform() < self._today_concentration, uniform() > 0.5
+            parts = distribute(needs, len(active), self._most[selling], concentrated, equal, True, bits, self._words)
             spread.update(zip(active, parts, strict=True))
         return spread
 
     def _offer_future(self, partners: list[str]) -> dict[str, Outcome | None]:
         """Distributes the need of one future day over partners that are not needed today."""
         offers: dict[str, Outcome | None] = dict.fromkeys(partners)
-        if not partners:
-            return offers
-        lowest_sale, highest_sale, lowest_purchase, highest_purchase = self._price_limits()
-        purchases, sales = self._future_needs()
-        purchase_day, sale_day = self._first_day(purchases), self._first_day(sales)
-        links = self.links
-        if purchase_day is not None and lowest_purchase <= highest_purchase:
-            suppliers = [pid for pid in partners if not links[pid].selling]
-            price = _purchase_price(self._nearness(purchase_day), lowest_purchase, highest_purchase)
-            self._spread_future(suppliers, purchases[purchase_day], purchase_day, price, self.bought[1], offers)
-        if sale_day is not None and lowest_sale <= highest_sale:
-            consumers = [pid for pid in partners if links[pid].selling]
-            price = self._sale_price(self._nearness(sale_day), lowest_sale, highest_sale, False)
-            self._spread_future(consumers, sales[sale_day], sale_day, price, self.sold[1], offers)
+        purchases, sales = self._needs or self._future_needs()
+        purchase_day = self._first_day(purchases) if purchases else None
+        sale_day = self._first_day(sales) if sales else None
+        if purchase_day is not None and self._prices.buys:
+            self._spread_future(partners, False, purchase_day, purchases[purchase_day], offers)
+        if sale_day is not None and self._prices.sells:
+            self._spread_future(partners, True, sale_day, sales[sale_day], offers)
         return offers
 
     def _spread_future(
-        self, partners: list[str], need: int, day: int, price: float, most: int, offers: dict[str, Outcome | None]
+        self, partners: list[str], selling: bool, day: int, need: int, offers: dict[str, Outcome | None]
     ) -> None:
-        if not partners:
+        if self.is_middle:
+            links = self.links
+            partners = [pid for pid in partners if links[pid].selling is selling]
+            if not partners:
+                return
+        concentrated, equal = self.uniform() < self._future_concentration, self.uniform() > 0.5
+        parts = distribute(need, len(partners), self._most[selling], concentrated, equal, False, self.bits, self._words)
+        price = self._prices.offer(selling, day)
+        if price is None:
             return
-        concentrated = self.uniform() < self._future_concentration
-        equal = self.uniform() > 0.5
-        parts = distribute(
-            need,
-            len(partners),
-            most,
-            equal=equal,
-            concentrated=concentrated,
-            allow_zero=False,
-            bits=self.bits,
-            words=self._words,
-        )
         for pid, quantity in zip(partners, parts, strict=True):
             if quantity > 0:
-                offers[pid] = _legal(quantity, day, price)
+                offers[pid] = (quantity, day, price)
 
-    def _first_day(self, needs: Needs) -> int | None:
+    def _first_day(self, needs: Needs) -> int:
         """Returns the day that is served first; the agent never comes to a second one."""
-        if not needs:
-            return None
         days = list(needs)
         if self._sorted:
             return max(days) if self._far else min(days)
@@ -272,9 +245,7 @@ class SyncRandomMind(Mind):
         return days[0]
 
     def _future_needs(self) -> tuple[Needs, Needs]:
-        """Returns what is still to buy and to sell by day, from tomorrow on."""
-        if self._needs is not None:
-            return self._needs
+        """Works out what is still to buy and to sell by day, from tomorrow on."""
         today, n_days, least = self.today, self.n_days, self._least
         first, last = max(self.bought[2], today + 1), min(self.bought[3], n_days - 1)
         purchases: Needs = {}
@@ -295,33 +266,3 @@ class SyncRandomMind(Mind):
             promised -= self.sales[day]
         self._needs = purchases, sales
         return self._needs
-
-    # -- prices
-
-    def _price_limits(self) -> tuple[int, int, int, int]:
-        """Returns lowest and highest price of sales, then of purchases, such that neither loses money."""
-        low_sale, high_sale = self.sold[4:]
-        low_purchase, high_purchase = self.bought[4:]
-        return max(low_sale, high_purchase), high_sale, low_purchase, min(high_purchase, low_sale)
-
-    def _nearness(self, day: int) -> float:
-        """Returns how near a day is, raised to the exponent of concession."""
-        left = max(self.n_days - self.today, 1)
-        nearness: float = (1 - max(0, min(1, (day - self.today) / left))) ** self._future_exp
-        return nearness
-
-    def _sale_price(self, power: float, low: float, high: float, for_today: bool) -> float:
-        if not for_today:
-            low = low + self._future_margin * (high - low)
-        return max(low, min(high, int(0.5 + high - (high - low) * power)))
-
-
-def _purchase_price(power: float, low: float, high: float) -> float:
-    return max(low, min(high, int(low + (high - low) * power + 0.5)))
-
-
-def _legal(quantity: int, day: int, price: float) -> Outcome | None:
-    """Returns the offer as the world sees it: a price between two integers is no offer."""
-    if price != int(price):
-        return None
-    return quantity, day, int(price)
