@@ -58,6 +58,7 @@ RELIABILITY: dict[str, dict[str, Any]] = {
     "skill_floor": {"skill_floor": 0.1},
     "adaptive_lambda": {"adaptive_lambda": True},
     "all_skills_critic": {"critic_sees": "all_skills"},
+    "smooth_discriminators": {"discriminator_decay": 0.01},
 }
 """Options measured beside the paper's settings, each alone."""
 
