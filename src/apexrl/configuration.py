@@ -13,6 +13,7 @@ The docstring under a field becomes its help text; an unknown key or a value tha
 message that names the value, the rule and the way out.
 """
 
+import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast, dataclass_transform
@@ -101,7 +102,7 @@ def from_command_line(cls: type[T], arguments: Sequence[str], program: str) -> T
 
     path, flags = _split_config_flag(arguments)
     default = from_mapping(cls, read_yaml(path), f"configuration file {str(path)!r}") if path else None
-    description = f"{(cls.__doc__ or '').strip()}\n\nOptions come from defaults, then --config FILE.yaml, then flags."
+    description = f"{inspect.cleandoc(cls.__doc__ or '')}\n\nOptions come from defaults, then --config FILE.yaml, then flags."
     keywords: dict[str, Any] = {} if default is None else {"default": default}
     try:
         result: T = tyro.cli(cls, args=flags, prog=program, description=description, **keywords)
