@@ -102,7 +102,8 @@ def from_command_line(cls: type[T], arguments: Sequence[str], program: str) -> T
 
     path, flags = _split_config_flag(arguments)
     default = from_mapping(cls, read_yaml(path), f"configuration file {str(path)!r}") if path else None
-    description = f"{inspect.cleandoc(cls.__doc__ or '')}\n\nOptions come from defaults, then --config FILE.yaml, then flags."
+    about = inspect.cleandoc(cls.__doc__ or "")
+    description = f"{about}\n\nOptions come from defaults, then --config FILE.yaml, then flags."
     keywords: dict[str, Any] = {} if default is None else {"default": default}
     try:
         result: T = tyro.cli(cls, args=flags, prog=program, description=description, **keywords)
