@@ -1,8 +1,8 @@
 """Collecting complete records: speed and size beside scml with ``log_negotiations=True``, and 1,000 worlds once.
 
-Both sides play the same worlds of the official mix with the default roster, in one process, one after the other; CPU
-time is compared. Ours includes recording, packing and gathering into shards. The collection of 1,000 worlds runs on
-two processes, is kept in ``tournament_history/bench_collect``, and goes on where it stopped.
+Both sides play the same worlds of the official mix with the best of 2024, 2025 and 2026, in one process, one after the
+other; CPU time is compared. Ours includes recording, packing and gathering into shards. The collection of 1,000 worlds
+runs on two processes, is kept in ``tournament_history/bench_collect``, and goes on where it stopped.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from typing import Any
 from negmas.situated import save_stats
 
 from benchmarks.harness import Benchmark, Figure
-from litaagent_std.market.competitors import default_roster, resolve
+from litaagent_std.market.competitors import resolve
 from litaagent_std.market.recorder import Recorder, WorldFacts
 from litaagent_std.market.tournament.config import TournamentConfig
 from litaagent_std.market.tournament.plan import make_plan
@@ -38,6 +38,7 @@ from litaagent_std.records.store import RecordStore
 
 ROOT = Path(__file__).parent.parent
 COLLECTION = ROOT / "tournament_history" / "bench_collect"
+ROSTER = ("top-2025", "top-2024", "finalists-2026")
 EXAMPLE = (
     "--configs 1 --runs 1 --max-top-2025 2 --max-top-2024 2 --max-worlds-per-config 11 --parallelism loky --foreground"
 )
@@ -51,7 +52,7 @@ def folder_bytes(folder: Path) -> int:
 def world_task(world: int, days: int | None) -> WorldTask:
     """A world of the official mix with agents as shipped, so that scml can play the same one."""
     config = TournamentConfig(official_mix=True, configs=world + 1, runs=1, seed=7)
-    found = resolve(default_roster(), integer_offers=False)
+    found = resolve(ROSTER, integer_offers=False)
     specs = [spec for spec in make_plan(config, len(found)).worlds if spec.config == world]
     spec = specs[world % len(specs)]
     names, paths = tuple(one.name for one in found), tuple(one.path for one in found)
@@ -89,13 +90,13 @@ def _warm_up(task: WorldTask) -> None:
 
 
 def recording(world: int, days: int | None) -> dict[str, float]:
-    """CPU seconds of one world without and with its record, packed; the better of three interleaved runs each."""
+    """CPU seconds of one world without and with its record, packed; the best of five interleaved runs each."""
     task = world_task(world, days)
     setup, labels = make_setup(task)
     facts = WorldFacts(0, 0, 0, 0, 0, labels)
     _warm_up(task)
     bare, recorded = [], []
-    for _ in range(3):
+    for _ in range(5):
         with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
             started = time.process_time()
             run_world(setup)
@@ -114,7 +115,8 @@ def example(steps: int) -> dict[str, float]:
         target = Path(temporary) / "hrl_data_smoke_std"
         words = [*EXAMPLE.split(), "--steps", str(steps), "--output-dir", str(target)]
         started = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "runners.hrl_data_runner", *words], cwd=ROOT, check=True)
+        command = [sys.executable, "-m", "runners.hrl_data_runner", *words]
+        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
         seconds = time.perf_counter() - started
         worlds = len(open_records(target).keys)
         return {"seconds": seconds, "worlds": worlds, "bytes": folder_bytes(target / "records")}
@@ -124,6 +126,7 @@ def collection(worlds: int, days: int | None, folder: str, workers: int) -> dict
     """A collection of the official mix on processes; goes on where it stopped."""
     target = ROOT / folder
     config = TournamentConfig(
+        competitors=ROSTER,
         official_mix=True,
         target_worlds=worlds,
         steps=days,
@@ -206,7 +209,7 @@ def main() -> int:
     folder = COLLECTION.relative_to(ROOT).as_posix() + ("_quick" if bench.quick else "")
     if bench.options.fresh:
         shutil.rmtree(ROOT / folder, ignore_errors=True)
-    worlds = 17 if bench.quick else bench.options.worlds
+    worlds = 16 if bench.quick else bench.options.worlds
     big = bench.unit("collection", collection, worlds=worlds, days=days, folder=folder, workers=2)
     records = open_records(ROOT / folder) if (ROOT / folder).exists() else None
     if records is not None:

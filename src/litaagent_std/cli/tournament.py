@@ -64,8 +64,7 @@ def _show(results: Results) -> None:
         table.add_column(column, justify="right")
     for s in results.standings:
         levels = [f"{s.levels[level]:.3f}" if level in s.levels else "–" for level in ("first", "middle", "last")]
-        interval = f"{s.low:.3f} … {s.high:.3f}"
-        table.add_row(s.competitor, f"{s.score:.3f}", interval, f"{s.mean:.3f}", *levels, str(s.worlds))
+        table.add_row(s.competitor, f"{s.score:.3f}", _interval(s.low, s.high), f"{s.mean:.3f}", *levels, str(s.worlds))
     console.print(table)
     best = [pair for pair in results.paired if pair.first == results.standings[0].competitor][:_PAIRS_SHOWN]
     if best:
@@ -73,7 +72,11 @@ def _show(results: Results) -> None:
         for column in ("difference", "95 % interval", "pairs"):
             pairs.add_column(column, justify="right")
         for p in best:
-            pairs.add_row(p.first, p.second, f"{p.difference:+.3f}", f"{p.low:+.3f} … {p.high:+.3f}", str(p.pairs))
+            pairs.add_row(p.first, p.second, f"{p.difference:+.3f}", _interval(p.low, p.high, "+"), str(p.pairs))
         console.print(pairs)
     for world, reason in results.failed.items():
         console.print(f"failed: {world}: {reason}", markup=False)
+
+
+def _interval(low: float | None, high: float | None, sign: str = "") -> str:
+    return "one configuration" if low is None or high is None else f"{low:{sign}.3f} … {high:{sign}.3f}"

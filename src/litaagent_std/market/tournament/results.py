@@ -5,7 +5,7 @@ Everything is computed from the records alone, so any folder of records can be a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -45,7 +45,7 @@ class Standing:
         competitor: Its name.
         worlds: Seats that it played.
         score: Truncated mean of its scores, the official metric.
-        low: Lower end of the 95 % interval of the metric, by resampling configurations.
+        low: Lower end of the 95 % interval of the metric, by resampling configurations; None with a single one.
         high: Upper end.
         mean: Plain mean.
         levels: Mean by level: ``first``, ``middle``, ``last``; levels that it never played are absent.
@@ -54,8 +54,8 @@ class Standing:
     competitor: str
     worlds: int
     score: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     mean: float
     levels: dict[str, float]
 
@@ -69,7 +69,7 @@ class Paired:
         second: The other.
         pairs: Seats that both played.
         difference: Mean of first minus second.
-        low: Lower end of its 95 % interval, by resampling configurations.
+        low: Lower end of its 95 % interval, by resampling configurations; None with a single one.
         high: Upper end.
     """
 
@@ -77,8 +77,8 @@ class Paired:
     second: str
     pairs: int
     difference: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +191,12 @@ def _groups(keys: Sequence[tuple[int, int]]) -> list[NDArray[np.intp]]:
     return [np.array(some) for _, some in sorted(places.items())]
 
 
-def _interval(values: Floats, groups: list[NDArray[np.intp]], statistic: Any) -> tuple[float, float]:  # noqa: ANN401
-    """The 95 % percentile interval of a statistic, by resampling groups; degenerate with a single group."""
+def _interval(
+    values: Floats, groups: list[NDArray[np.intp]], statistic: Callable[[Floats], float]
+) -> tuple[float, float] | tuple[None, None]:
+    """The 95 % percentile interval of a statistic, by resampling groups; one group says nothing about others."""
+    if len(groups) < 2:
+        return None, None
     draw = np.random.Generator(np.random.PCG64(0))
     estimates = np.empty(BOOTSTRAPS)
     for turn in range(BOOTSTRAPS):
