@@ -38,7 +38,7 @@ from litaagent_std.records.store import RecordStore
 
 ROOT = Path(__file__).parent.parent
 COLLECTION = ROOT / "tournament_history" / "bench_collect"
-ROSTER = ("top-2025", "top-2024", "finalists-2026")
+ROSTER = ("top-2025:5", "top-2024:5", "finalists-2026")
 EXAMPLE = (
     "--configs 1 --runs 1 --max-top-2025 2 --max-top-2024 2 --max-worlds-per-config 11 --parallelism loky --foreground"
 )
@@ -202,9 +202,9 @@ def main() -> int:
     bench = Benchmark("collect", __doc__ or "", seeds=[7, 0], add_options=options)
     days = 8 if bench.quick else None
     n_pairs = 2 if bench.quick else 5
-    some = 20 if bench.quick else None
+    some, longer = (20, 60) if bench.quick else (None, None)
     pairs = [bench.unit(f"pair-{world}", compare, world=world, days=some) for world in range(n_pairs)]
-    costs = [bench.unit(f"recording-{world}", recording, world=world, days=some) for world in range(n_pairs)]
+    costs = [bench.unit(f"recording-{world}", recording, world=world, days=longer) for world in range(n_pairs)]
     shown = bench.unit("example", example, steps=6 if bench.quick else 50)
     folder = COLLECTION.relative_to(ROOT).as_posix() + ("_quick" if bench.quick else "")
     if bench.options.fresh:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import time
 import warnings
@@ -105,7 +104,6 @@ def play_world(task: WorldTask) -> PlayedWorld:
     tables = recorder.tables()
     files = world_files(WorldRecord(tables)) if task.csv else {}
     packed = pack_world(spec.world, tables)
-    gc.collect()  # worlds and agents refer to each other in circles
     return PlayedWorld(spec.world, packed, files, setup.n_days, time.process_time() - started)
 
 
