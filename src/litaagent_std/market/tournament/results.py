@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from litaagent_std.records.reader import Records
 
-__all__ = ["Paired", "Results", "Score", "Standing", "results_of", "truncated_mean"]
+__all__ = ["Paired", "Results", "Score", "Standing", "bootstrap_interval", "results_of", "truncated_mean"]
 
 BOOTSTRAPS: Final = 1000
 _TOP_LIMIT: Final = 2.0
@@ -156,7 +156,7 @@ def _scores(records: Records) -> list[Score]:
 def _standing(name: str, own: Sequence[Score]) -> Standing:
     values = np.array([one.score for one in own])
     groups = _groups([(one.source, one.config) for one in own])
-    low, high = _interval(values, groups, truncated_mean)
+    low, high = bootstrap_interval(values, groups, truncated_mean)
     by_level = {
         level: float(np.mean([one.score for one in own if one.level == level]))
         for level in ("first", "middle", "last")
@@ -175,7 +175,7 @@ def _pair(first: Sequence[Score], second: Sequence[Score]) -> Paired | None:
     if not shared:
         return None
     gaps = np.array([float(np.mean(seats[0][seat])) - float(np.mean(seats[1][seat])) for seat in shared])
-    low, high = _interval(gaps, _groups([seat[:2] for seat in shared]), _mean)
+    low, high = bootstrap_interval(gaps, _groups([seat[:2] for seat in shared]), _mean)
     return Paired(first[0].competitor, second[0].competitor, len(shared), float(gaps.mean()), low, high)
 
 
@@ -191,10 +191,16 @@ def _groups(keys: Sequence[tuple[int, int]]) -> list[NDArray[np.intp]]:
     return [np.array(some) for _, some in sorted(places.items())]
 
 
-def _interval(
+def bootstrap_interval(
     values: Floats, groups: list[NDArray[np.intp]], statistic: Callable[[Floats], float]
 ) -> tuple[float, float] | tuple[None, None]:
-    """The 95 % percentile interval of a statistic, by resampling groups; one group says nothing about others."""
+    """The 95 % percentile interval of a statistic, by resampling groups; one group says nothing about others.
+
+    Args:
+        values: The observations.
+        groups: Places of observations that hang together.
+        statistic: What is computed from the observations.
+    """
     if len(groups) < 2:
         return None, None
     draw = np.random.Generator(np.random.PCG64(0))

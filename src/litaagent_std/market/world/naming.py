@@ -1,17 +1,17 @@
-"""Ids of factories, as scml makes them: seat, initials of the agent's class, level (``03Gr@0``)."""
+"""Ids of factories, as scml makes them: seat, initials of the agent's class, level (``03Gr@0``); neutral: ``03@0``."""
 
 from __future__ import annotations
 
 
-def agent_name(seat: int, class_name: str, level: int) -> str:
+def agent_name(seat: int, class_name: str | None, level: int) -> str:
     """Returns the id of the factory in a seat.
 
     Args:
         seat: Number of the seat.
-        class_name: Name of the agent's class.
+        class_name: Name of the agent's class; None for a neutral id.
         level: The factory's level.
     """
-    return f"{seat:02}{_initials(class_name)}@{level:01}"
+    return f"{seat:02}{'' if class_name is None else _initials(class_name)}@{level:01}"
 
 
 def _initials(class_name: str) -> str:

@@ -33,7 +33,7 @@ def make_seats(setup: WorldSetup, streams: WorldStreams, agents: Sequence[OneSho
         Seat(
             index,
             agent,
-            agent_name(index, type(agent).__name__, factory.level),
+            agent_name(index, None if setup.neutral_names else type(agent).__name__, factory.level),
             streams[index],
             _profile(factory),
             factory.balance,

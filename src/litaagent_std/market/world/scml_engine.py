@@ -97,6 +97,7 @@ def scml_arguments(setup: WorldSetup) -> dict[str, Any]:
         "neg_step_time_limit": 20,
         "publish_exogenous_summary": True,
         "publish_trading_prices": True,
+        "agent_name_reveals_type": not setup.neutral_names,
     }
 
 

@@ -127,6 +127,9 @@ class WorldSetup:
         horizon: Days ahead that deliveries can be agreed for.
         price_range: Half width of the price issue around the trading price.
         quantity_multiplier: Largest quantity of an offer, in multiples of the lines.
+        neutral_names: Whether ids leave out the initials of the agent's class (scml's ``agent_name_reveals_type`` off).
+            Agents iterate over sets of ids, so where agents are exchanged seat by seat, only neutral names leave the
+            others undisturbed.
     """
 
     seed: int
@@ -139,6 +142,7 @@ class WorldSetup:
     horizon: int = HORIZON
     price_range: float = 0.1
     quantity_multiplier: int = 3
+    neutral_names: bool = False
 
     def __post_init__(self) -> None:
         if len(self.factories) != len(self.agents):
@@ -189,8 +193,11 @@ class WorldSetup:
         return replace(self, seed=seed)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns plain data that JSON can hold."""
-        return asdict(self)
+        """Returns plain data that JSON can hold; official names go without saying, so digests stay what they were."""
+        data = asdict(self)
+        if not self.neutral_names:
+            del data["neutral_names"]
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> WorldSetup:
