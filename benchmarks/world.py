@@ -193,7 +193,7 @@ def plan(quick: bool, seeds: list[int]) -> dict[str, dict[str, Any]]:
     for scenario in GOALS:
         for seed in seeds:
             key = f"{scenario.replace(' ', '-')}-{seed}"
-            long = scenario == "default agents"  # in a few days, constructing the world would weigh as much as running it
+            long = scenario == "default agents"  # a few days are not typical: the first ones are the dearest
             units[key] = {"kind": "compare", "scenario": scenario, "seed": seed, "days": 30 if long else days}
     for seed in seeds:
         units[f"profile-{seed}"] = {"kind": "profile", "seed": seed, "days": 12 if quick else 60}
