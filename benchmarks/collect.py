@@ -18,7 +18,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from negmas.situated import save_stats
 
@@ -89,7 +89,7 @@ def _warm_up(task: WorldTask) -> None:
         run_world(short)
 
 
-def recording(world: int, days: int | None) -> dict[str, float]:
+def recording(world: int, days: int | None, defaults: Literal["hosted", "native"]) -> dict[str, float]:
     """CPU seconds of one world without and with its record, packed; the best of five interleaved runs each."""
     task = world_task(world, days)
     setup, labels = make_setup(task)
@@ -99,11 +99,11 @@ def recording(world: int, days: int | None) -> dict[str, float]:
     for _ in range(5):
         with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
             started = time.process_time()
-            run_world(setup)
+            run_world(setup, defaults=defaults)
             bare.append(time.process_time() - started)
             started = time.process_time()
             recorder = Recorder(setup, facts)
-            run_world(setup, observers=[recorder])
+            run_world(setup, observers=[recorder], defaults=defaults)
             pack_world(0, recorder.tables())
             recorded.append(time.process_time() - started)
     return {"bare_s": min(bare), "recorded_s": min(recorded)}
@@ -154,7 +154,10 @@ def collection(worlds: int, days: int | None, folder: str, workers: int) -> dict
 
 
 def figures(
-    pairs: list[dict[str, float]], costs: list[dict[str, float]], shown: dict[str, float], big: dict[str, Any]
+    pairs: list[dict[str, float]],
+    costs: dict[str, list[dict[str, float]]],
+    shown: dict[str, float],
+    big: dict[str, Any],
 ) -> list[Figure]:
     """The table."""
     ours, scml = sum(p["ours_s"] for p in pairs), sum(p["scml_s"] for p in pairs)
@@ -163,7 +166,7 @@ def figures(
     spread = (
         f"{min(p['scml_s'] / p['ours_s'] for p in pairs):.1f} to {max(p['scml_s'] / p['ours_s'] for p in pairs):.1f}"
     )
-    shares = [c["recorded_s"] / c["bare_s"] - 1 for c in costs]
+    shares = {kind: [c["recorded_s"] / c["bare_s"] - 1 for c in some] for kind, some in costs.items()}
     return [
         Figure(name="CPU time of scml / ours", value=scml / ours, unit="x", goal=25.0, note=f"{days}; {spread}"),
         Figure(name="bytes of scml / ours", value=scml_size / size, unit="x", goal=10.0, note=days),
@@ -171,13 +174,16 @@ def figures(
         Figure(name="worlds per CPU hour, scml", value=len(pairs) / scml * 3600),
         Figure(name="MB per world, ours", value=size / len(pairs) / 1e6, unit="MB"),
         Figure(name="MB per world, scml", value=scml_size / len(pairs) / 1e6, unit="MB"),
-        Figure(
-            name="cost of recording",
-            value=statistics.median(shares) * 100,
-            unit="%",
-            op="<",
-            goal=10.0,
-            note=f"median of {len(shares)} worlds",
+        *(
+            Figure(
+                name=f"cost of recording, {kind} default agents",
+                value=statistics.median(some) * 100,
+                unit="%",
+                op="<",
+                goal=10.0,
+                note=f"median of {len(some)} worlds",
+            )
+            for kind, some in shares.items()
         ),
         Figure(
             name="example of document 000: time", value=shown["seconds"], unit="s", note=f"{shown['worlds']} worlds"
@@ -204,7 +210,13 @@ def main() -> int:
     n_pairs = 2 if bench.quick else 5
     some, longer = (20, 60) if bench.quick else (None, None)
     pairs = [bench.unit(f"pair-{world}", compare, world=world, days=some) for world in range(n_pairs)]
-    costs = [bench.unit(f"recording-{world}", recording, world=world, days=longer) for world in range(n_pairs)]
+    costs = {
+        kind: [
+            bench.unit(f"recording-{kind}-{world}", recording, world=world, days=longer, defaults=kind)
+            for world in range(n_pairs)
+        ]
+        for kind in ("hosted", "native")
+    }
     shown = bench.unit("example", example, steps=6 if bench.quick else 50)
     folder = COLLECTION.relative_to(ROOT).as_posix() + ("_quick" if bench.quick else "")
     if bench.options.fresh:

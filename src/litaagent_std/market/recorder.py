@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -31,7 +32,7 @@ from litaagent_std.market.world.events import (
     WorldStart,
 )
 from litaagent_std.market.world.reports import REPORT_PERIOD
-from litaagent_std.records.assembly import from_columns, from_rows
+from litaagent_std.records.assembly import as_rows, as_text, from_columns, from_rows
 
 if TYPE_CHECKING:
     from litaagent_std.market.world.setup import WorldSetup
@@ -40,7 +41,15 @@ __all__ = ["Recorder", "WorldFacts"]
 
 _NONE: Final = -1
 _TURN_WIDTH: Final = 7
-_REASONS: Final = {ACCEPT: "accepted", END: "ended", LEAVE: "left"}
+_END_WIDTH: Final = 13
+_DAY_SHIFT: Final = 16
+"""Bits of a negotiation's number in a key made of day and number."""
+
+_STATUSES: Final = ("agreement", "broken", "timedout", "error")
+_REASONS: Final = ("accepted", "ended", "no_offer", "left", "rounds_over", "error")
+_STATUS_CODE: Final = {name: code for code, name in enumerate(_STATUSES)}
+_ACCEPTED, _ENDED, _NO_OFFER, _LEFT, _ROUNDS_OVER, _ERROR = range(len(_REASONS))
+_REASON_OF: Final = {ACCEPT: _ACCEPTED, END: _ENDED, LEAVE: _LEFT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +89,8 @@ class Recorder(WorldObserver):
         self._pending: tuple[int, int, int, int] | None = None  # an answer whose offer, if any, comes next
         self._turns: list[int] = []  # flat, seven numbers each
         self._day_starts: list[int] = []  # where each day's turns begin
-        self._failed_seat: int | None = None
-        self._ends: list[tuple[NegotiationEnd, str, int | None]] = []
+        self._failed_seat = _NONE
+        self._ends: list[int] = []  # flat, thirteen numbers each
         self._contracts: list[tuple[int, ...]] = []
         self._mornings: list[DayStart] = []
         self._evenings: list[DayEnd] = []
@@ -123,10 +132,13 @@ class Recorder(WorldObserver):
 
     def on_negotiation_end(self, event: NegotiationEnd) -> None:
         """Takes how a negotiation ended, by whom and why."""
-        reason, ended_by = self._cause(event)
+        ref, seat = event.negotiation, self._seat
+        cause = self._cause(event)
         if self._pending is not None:
             self._put_alone()
-        self._ends.append((event, reason, ended_by))
+        sides = (seat[ref.buyer], seat[ref.seller], seat[ref.caller], ref.product)
+        terms = event.agreement or (_NONE, _NONE, _NONE)
+        self._ends.extend((ref.day, ref.index, *sides, event.round, _STATUS_CODE[event.status], *cause, *terms))
 
     def on_contract(self, event: ContractSigned) -> None:
         """Takes a contract."""
@@ -167,15 +179,15 @@ class Recorder(WorldObserver):
             self._turns.extend((*self._pending, _NONE, _NONE, _NONE))
             self._pending = None
 
-    def _cause(self, event: NegotiationEnd) -> tuple[str, int | None]:
+    def _cause(self, event: NegotiationEnd) -> tuple[int, int]:
         """Returns why a negotiation ended and by whom; what is pending is the turn that ended it."""
         if event.status == "timedout":
-            return "rounds_over", None
+            return _ROUNDS_OVER, _NONE
         if event.status == "error":
-            return "error", self._failed_seat
+            return _ERROR, self._failed_seat
         if self._pending is not None and self._pending[0] == event.negotiation.index:
-            return _REASONS.get(self._pending[3], "no_offer"), self._pending[2]
-        return "no_offer", self._seat[event.negotiation.caller]  # nothing was ever offered
+            return _REASON_OF.get(self._pending[3], _NO_OFFER), self._pending[2]
+        return _NO_OFFER, self._seat[event.negotiation.caller]  # nothing was ever offered
 
     # -- tables
 
@@ -193,14 +205,14 @@ class Recorder(WorldObserver):
             "factories": self._factory_rows(),
             "markets": self._market_rows(),
             "exogenous": self._exogenous_rows(),
-            "negotiations": self._negotiation_rows(turns),
             "contracts": [(*contract, *self._fate(contract)) for contract in self._contracts],
             "settlements": self._settlement_rows(),
             "reports": self._report_rows(),
             "errors": self._errors,
         }
         made = {name: from_rows(name, world, some) for name, some in rows.items()}
-        return made | {"days": self._day_table(), "turns": self._turn_table(turns)}
+        large = {"days": self._day_table(), "turns": self._turn_table(turns)}
+        return made | large | {"negotiations": self._negotiation_table(turns)}
 
     def _world_row(self) -> tuple[Any, ...]:
         facts, setup = self._facts, self._setup
@@ -237,7 +249,7 @@ class Recorder(WorldObserver):
         costs = self._setup.daily_costs()
         levels = np.array([factory.level for factory in self._setup.factories])
         stock = np.array([morning.inventories for morning in self._mornings])  # (days, seats), as all below
-        forced = np.array(self._forced()).reshape(days, seats, 4)
+        forced = np.array(self._forced).reshape(days, seats, 4)
         surplus = forced[:, :, 0] + stock - forced[:, :, 2] + np.array(self._due)
         ends = np.array([self._bankrupt_day.get(seat, days) for seat in range(seats)])
         columns = {
@@ -258,6 +270,7 @@ class Recorder(WorldObserver):
         }
         return from_columns("days", self._facts.world, {name: values.ravel() for name, values in columns.items()})
 
+    @cached_property
     def _forced(self) -> list[list[list[int]]]:
         """Returns forced purchases and sales, units and value of each, by day and seat."""
         days = []
@@ -305,7 +318,7 @@ class Recorder(WorldObserver):
     def _report_rows(self) -> list[tuple[Any, ...]]:
         """Works out the published reports: breaches follow from what was bought and sold."""
         n_seats = self._setup.n_seats
-        forced = self._forced()
+        forced = self._forced
         breaches: list[list[bool]] = [[] for _ in range(n_seats)]
         levels: list[list[float]] = [[] for _ in range(n_seats)]
         rows = []
@@ -333,25 +346,35 @@ class Recorder(WorldObserver):
 
     def _packed_turns(self) -> NDArray[np.int32]:
         """Returns all turns as rows of day, place in the day, and the seven numbers; ordered by negotiation."""
-        turns = np.array(self._turns, np.int32).reshape(-1, _TURN_WIDTH)
+        turns = as_rows(self._turns, _TURN_WIDTH)
         starts = np.array([*self._day_starts, len(self._turns)]) // _TURN_WIDTH
-        day = np.repeat(np.arange(len(self._day_starts)), np.diff(starts))
-        place = np.arange(len(turns)) - starts[day]
-        order = np.lexsort((place, turns[:, 0], day))
-        return np.column_stack([day, place, turns])[order].astype(np.int32)
+        day = np.repeat(np.arange(len(self._day_starts), dtype=np.int32), np.diff(starts))
+        place = np.arange(len(turns), dtype=np.int32) - starts[day].astype(np.int32)
+        order = np.argsort(day << _DAY_SHIFT | turns[:, 0], kind="stable")
+        return np.column_stack([day, place, turns])[order]
 
-    def _negotiation_rows(self, turns: NDArray[np.int32]) -> list[tuple[Any, ...]]:
-        seat = self._seat
-        ends = sorted(self._ends, key=lambda end: (end[0].negotiation.day, end[0].negotiation.index))
-        keys, counts = np.unique(turns[:, 0].astype(np.int64) << 32 | turns[:, 2], return_counts=True)
-        n_turns = dict(zip(keys.tolist(), counts.tolist(), strict=True))
-        rows = []
-        for event, reason, ended_by in ends:
-            ref = event.negotiation
-            sides = (seat[ref.buyer], seat[ref.seller], seat[ref.caller], ref.product)
-            shape = (event.round, n_turns.get(ref.day << 32 | ref.index, 0), event.status, reason, ended_by)
-            rows.append((ref.day, ref.index, *sides, *shape, *(event.agreement or (None, None, None))))
-        return rows
+    def _negotiation_table(self, turns: NDArray[np.int32]) -> pa.Table:
+        ends = as_rows(self._ends, _END_WIDTH)
+        keys = ends[:, 0] << _DAY_SHIFT | ends[:, 1]
+        order = np.argsort(keys, kind="stable")
+        day, number, buyer, seller, caller, product, rounds, status, reason, ended_by, *terms = ends[order].T
+        counts = np.bincount(turns[:, 0] << _DAY_SHIFT | turns[:, 2], minlength=int(keys.max(initial=0)) + 1)
+        columns = {
+            "day": day,
+            "negotiation": number,
+            "buyer": buyer,
+            "seller": seller,
+            "caller": caller,
+            "product": product,
+            "rounds": rounds,
+            "n_turns": counts[keys[order]],
+            "status": as_text(status, _STATUSES),
+            "reason": as_text(reason, _REASONS),
+            "ended_by": ended_by,
+            **dict(zip(("quantity", "time", "unit_price"), terms, strict=True)),
+        }
+        masks = {name: columns[name] == _NONE for name in ("ended_by", "quantity", "time", "unit_price")}
+        return from_columns("negotiations", self._facts.world, columns, masks)
 
     def _turn_table(self, turns: NDArray[np.int32]) -> pa.Table:
         day, place, negotiation, round_, factory, response, quantity, delivery, price = turns.T

@@ -100,7 +100,7 @@ def play_world(task: WorldTask) -> PlayedWorld:
     facts = WorldFacts(spec.world, spec.config, spec.run, spec.rotation, spec.config_seed, labels, task.inventory)
     recorder = Recorder(setup, facts)
     with _silence():
-        run_world(setup, engine=task.engine, observers=[recorder], inventory=task.inventory)
+        run_world(setup, task.engine, [recorder], task.inventory, defaults=_defaults(task))
     tables = recorder.tables()
     files = world_files(WorldRecord(tables)) if task.csv else {}
     packed = pack_world(spec.world, tables)
@@ -114,8 +114,13 @@ def time_days(task: WorldTask) -> tuple[float, int]:
     short, _ = make_setup(replace(task, days=days))
     started = time.perf_counter()
     with _silence():
-        run_world(short, engine=task.engine, inventory=task.inventory)
+        run_world(short, task.engine, (), task.inventory, defaults=_defaults(task))
     return (time.perf_counter() - started) / days, setup.n_days
+
+
+def _defaults(task: WorldTask) -> Literal["hosted", "native"]:
+    """Who plays the league's default agents: the fast engine knows their minds, and they play the same."""
+    return "native" if task.engine == "fast" else "hosted"
 
 
 @contextmanager

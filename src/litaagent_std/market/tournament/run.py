@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +28,7 @@ from litaagent_std.market.tournament.plan import Plan, make_plan
 from litaagent_std.market.tournament.play import PlayedWorld, WorldTask, play_world, time_days
 from litaagent_std.market.tournament.progress import Progress, duration
 from litaagent_std.market.tournament.results import Results, results_of
-from litaagent_std.market.world.hashing import warn_unless_fixed
+from litaagent_std.market.world.hashing import fixed_for_workers, warn_unless_fixed
 from litaagent_std.records.reader import RECORDS_FOLDER, Records, open_records
 from litaagent_std.records.segment import pack_failure
 from litaagent_std.records.store import RecordStore
@@ -94,7 +93,7 @@ def run_tournament(config: TournamentConfig, *, prefix: str = "hrl_data", say: S
     started = time.monotonic()
     settings = {"played": played, "how": {name: getattr(config, name) for name in FREE if name != "output_dir"}}
     with (
-        _fixed_hashing(),
+        fixed_for_workers(),
         RunDir.start(
             choice.folder, config=settings, seed=config.seed, free=("how",), resume=config.resumable
         ) as run_dir,
@@ -109,20 +108,6 @@ def run_tournament(config: TournamentConfig, *, prefix: str = "hrl_data", say: S
         if config.csv:
             export_configurations(records, choice.folder)
     return Outcome(choice.folder, results, finished, stopped.exit_code, runner.n_played, time.monotonic() - started)
-
-
-@contextmanager
-def _fixed_hashing() -> Iterator[None]:
-    """Lets workers that are started now hash strings alike: agents iterate over sets of names."""
-    before = os.environ.get("PYTHONHASHSEED")
-    os.environ["PYTHONHASHSEED"] = "0"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["PYTHONHASHSEED"]
-        else:
-            os.environ["PYTHONHASHSEED"] = before
 
 
 def _check_days(config: TournamentConfig) -> None:
