@@ -12,6 +12,7 @@ COMMANDS: dict[str, str] = {
     "info": "show versions, machine and optional features",
     "collect": "play a tournament for its records, or go on with it",
     "tournament": "play the default tournament, or go on with it",
+    "arena": "compare an agent with others in the same worlds",
     "competitors": "list who can play, and check that they do",
     "records": "show what records hold, and print a negotiation",
     "export-scml": "write logs in scml's own form from records",

@@ -12,8 +12,10 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-__all__ = ["UnstableHashingWarning", "is_fixed", "restart_with_fixed_hashing", "warn_unless_fixed"]
+__all__ = ["UnstableHashingWarning", "fixed_for_workers", "is_fixed", "restart_with_fixed_hashing", "warn_unless_fixed"]
 
 _VARIABLE = "PYTHONHASHSEED"
 
@@ -33,6 +35,20 @@ def restart_with_fixed_hashing() -> None:
         return
     sys.stdout.flush()
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, _VARIABLE: "0"})
+
+
+@contextmanager
+def fixed_for_workers() -> Iterator[None]:
+    """Lets processes that are started inside the block hash strings alike; this one stays as it is."""
+    before = os.environ.get(_VARIABLE)
+    os.environ[_VARIABLE] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_VARIABLE]
+        else:
+            os.environ[_VARIABLE] = before
 
 
 def warn_unless_fixed() -> None:

@@ -1,0 +1,86 @@
+"""What an evaluation is: the options of ``lita arena``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+from tyro.conf import Positional
+
+from apexrl.configuration import configuration
+
+__all__ = ["ArenaConfig"]
+
+Count = Annotated[int, Field(ge=1)]
+
+
+@configuration
+class ArenaConfig:
+    """Compare an agent with others in the same worlds, seats and luck; only the agent changes.
+
+    Worlds are played until every answer is clear, at most --worlds. The same command goes on where it stopped, and
+    every evaluation in a folder uses the finished worlds of the others.
+    """
+
+    agent: Annotated[str, Positional] = "lita"
+    """The agent: lita, a name of lita competitors, or a class path; parameters as JSON behind a colon:
+    lita:{"l4": "none"}."""
+
+    against: tuple[str, ...] = ("HorizonAwareAgent",)
+    """Whom it is compared with: like AGENT, class names of finalists, and groups such as finalists-2026."""
+
+    opponents: tuple[str, ...] = ("finalists-2024", "finalists-2025", "finalists-2026")
+    """Who may sit in the other competitors' seats."""
+
+    mix: Literal["official", "finalists"] = "official"
+    """official: 2 to 4 competitors among the league's default agents; finalists: opponents in all other seats."""
+
+    worlds: Count = 300
+    """Worlds at most."""
+
+    days: tuple[Count, ...] = (50, 100, 200)
+    """Lengths of the worlds, drawn with equal probability."""
+
+    levels: Annotated[int, Field(ge=2)] | None = None
+    """Production levels. Default: drawn from the official range, 2 to 4."""
+
+    block: str = "tuning"
+    """Seeds: tuning, gate:NAME (fresh ones for every name), or verdict."""
+
+    open_verdict: bool = False
+    """Allow --block verdict, whose worlds are for the final table alone."""
+
+    lead: float = 0.0
+    """The question is whether the mean difference is above this."""
+
+    stop_early: bool = True
+    """End a comparison as soon as its answer is clear; --no-stop-early plays all worlds."""
+
+    as_shipped: bool = False
+    """Let agents of scml-agents play as shipped. By default their offers are cast to whole numbers, without which
+    negmas 0.16 drops many of them."""
+
+    inventory: Literal["as_shipped", "depleting"] = "as_shipped"
+    """Whether production consumes input stock; scml as shipped does not."""
+
+    engine: Literal["fast", "scml"] = "fast"
+    """Engine of the worlds: the fast one, or scml's own; both give the same scores."""
+
+    executor: Literal["inline", "processes", "ray"] = "processes"
+    """How worlds are run: one after the other here, in processes, or on a Ray cluster."""
+
+    workers: Count | None = None
+    """Worlds at once. Default: one per available CPU."""
+
+    address: str | None = None
+    """The Ray cluster, such as auto or ray://host:10001."""
+
+    time_limit: Annotated[float, Field(gt=0)] = 3600.0
+    """Seconds that a world may take before it is given up."""
+
+    output_dir: Path = Path("arena_results")
+    """Folder of the finished worlds and of the reports."""
+
+    quiet: bool = False
+    """Show no progress, only the tables."""
