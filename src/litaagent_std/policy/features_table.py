@@ -1,0 +1,96 @@
+"""What a feature is: a row of a table with its source, formula and scale, and how rows become arrays.
+
+Formulas use addition, subtraction, multiplication, division and comparison alone, in double precision; the result
+is divided by its scale, cut at `LIMIT` and rounded to single precision once. So the same observation gives the same
+bits on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["LIMIT", "Columns", "Feature", "Floats", "Mask", "part", "squash", "to_columns", "to_vector"]
+
+LIMIT: Final = 10.0
+"""No feature leaves [−LIMIT, LIMIT]; what lies beyond is cut."""
+
+Floats = NDArray[np.float32]
+Mask = NDArray[np.bool_]
+Columns = NDArray[np.float64]
+
+Source = TypeVar("Source")
+Value = TypeVar("Value", float, Columns)
+
+
+@dataclass(frozen=True)
+class Feature(Generic[Source, Value]):
+    """One feature.
+
+    Attributes:
+        name: Its name, unique in its group.
+        source: The fields of the observation that it is made from.
+        formula: How, in words of the documentation.
+        scale: What the formula's value is divided by.
+        value: The formula.
+    """
+
+    name: str
+    source: str
+    formula: str
+    scale: float
+    value: Callable[[Source], Value]
+
+
+def part(amount: float, whole: float) -> float:
+    """Returns a share of a whole, 0 when the whole is not positive."""
+    return amount / whole if whole > 0 else 0.0
+
+
+def squash(x: Value) -> Value:
+    """Maps numbers into (−1, 1) with slope 1 at 0: x / (1 + |x|)."""
+    return x / (1.0 + abs(x))
+
+
+def to_vector(features: Sequence[Feature[Source, float]], source: Source) -> Floats:
+    """Computes single numbers.
+
+    Returns:
+        Array of shape [len(features)].
+
+    Raises:
+        ValueError: If a value is not finite, which no legal observation gives.
+    """
+    values = np.array([feature.value(source) / feature.scale for feature in features], np.float64)
+    return _single(values, features)
+
+
+def to_columns(features: Sequence[Feature[Source, Columns]], source: Source, length: int) -> Floats:
+    """Computes one column per feature.
+
+    Returns:
+        Array of shape [length, len(features)].
+
+    Raises:
+        ValueError: If a value is not finite, which no legal observation gives.
+    """
+    values = np.empty((length, len(features)), np.float64)
+    for place, feature in enumerate(features):
+        values[:, place] = feature.value(source) / feature.scale
+    return _single(values, features)
+
+
+def _single(values: Columns, features: Sequence[Feature[Source, Value]]) -> Floats:
+    finite = np.isfinite(values)
+    if not finite.all():
+        place = int(np.argwhere(~finite)[0][-1])
+        feature = features[place]
+        raise ValueError(
+            f"feature {feature.name!r} = {feature.formula} is {values[..., place]}; features must be finite, "
+            f"so look for NaN or infinity in {feature.source}"
+        )
+    return np.clip(values, -LIMIT, LIMIT).astype(np.float32)
