@@ -10,7 +10,7 @@ import hashlib
 import json
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Final, Literal
 
@@ -194,7 +194,11 @@ class WorldSetup:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain data that JSON can hold; official names go without saying, so digests stay what they were."""
-        data = asdict(self)
+        data = _fields(self)
+        for name in ("factories", "exogenous", "agents"):
+            data[name] = tuple(_fields(one) for one in data[name])
+        for agent in data["agents"]:
+            agent["params"] = dict(agent["params"])
         if not self.neutral_names:
             del data["neutral_names"]
         return data
@@ -214,6 +218,11 @@ class WorldSetup:
         """Names the setup: SHA-256 of its canonical JSON."""
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _fields(one: object) -> dict[str, Any]:
+    """Returns the fields of a dataclass with slots; much faster than ``asdict`` for thousands of contracts."""
+    return {name: getattr(one, name) for name in type(one).__slots__}  # type: ignore[attr-defined]
 
 
 def _read_factory(data: Mapping[str, Any]) -> Factory:
