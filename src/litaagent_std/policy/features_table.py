@@ -93,4 +93,4 @@ def _single(values: Columns, features: Sequence[Feature[Source, Value]]) -> Floa
             f"feature {feature.name!r} = {feature.formula} is {values[..., place]}; features must be finite, "
             f"so look for NaN or infinity in {feature.source}"
         )
-    return np.clip(values, -LIMIT, LIMIT).astype(np.float32)
+    return np.minimum(np.maximum(values, -LIMIT), LIMIT).astype(np.float32)

@@ -183,3 +183,14 @@ def observations(draw):
 @pytest.fixture
 def any_observation():
     return observations()
+
+
+@pytest.fixture(scope="session")
+def same():
+    """Whether two sets of arrays are equal, bit by bit."""
+
+    def compare(one, other):
+        pairs = [(getattr(one, name), getattr(other, name)) for name in one.__slots__]
+        return all((a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes()) for a, b in pairs)
+
+    return compare
