@@ -33,9 +33,12 @@ def draw_picture(evaluation: Evaluation, report: Mapping[str, Any], path: Path) 
     """
     figure = Figure(figsize=_SIZE, layout="constrained")
     left, right = figure.subplots(1, 2)
-    for place, row in enumerate(report["comparisons"]):
+    rows = report["comparisons"]
+    parts = max((row["difference"] for row in rows), key=len, default={})
+    for place, row in enumerate(rows):
         _draw_course(left, evaluation, row["against"], f"C{place}")
-        _draw_parts(right, row, place, len(report["comparisons"]))
+        _draw_parts(right, row["difference"], list(parts), f"C{place}", 0.6 * ((place + 0.5) / len(rows) - 0.5))
+    right.set_yticks(range(len(parts)), [f"{name} ({one['worlds']})" for name, one in parts.items()])
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
     left.axhline(report["lead"], color="black", linewidth=0.8)
@@ -43,9 +46,9 @@ def draw_picture(evaluation: Evaluation, report: Mapping[str, Any], path: Path) 
     left.set(xlabel="worlds", ylabel="mean difference", title=f"{report['focal']} minus the other")
     right.set(xlabel="mean difference", title="by level and length")
     right.invert_yaxis()
-    if report["comparisons"]:
+    if rows:
         left.legend(frameon=False, fontsize="small")
-    with mpl.rc_context({"svg.hashsalt": "arena"}), atomic_path(path) as file:
+    with mpl.rc_context({"svg.hashsalt": "arena", "svg.fonttype": "none"}), atomic_path(path) as file:
         figure.savefig(file, format="svg", metadata={"Date": None})
 
 
@@ -59,12 +62,10 @@ def _draw_course(axes: Axes, evaluation: Evaluation, name: str, color: str) -> N
     axes.fill_between(worlds[shown], lows[shown], highs[shown], color=color, alpha=0.15, linewidth=0)
 
 
-def _draw_parts(axes: Axes, row: Mapping[str, Any], place: int, n_rows: int) -> None:
-    parts = row["difference"]
-    offset = 0.6 * ((place + 0.5) / n_rows - 0.5)
-    for height, one in enumerate(parts.values()):
+def _draw_parts(axes: Axes, parts: Mapping[str, Any], order: list[str], color: str, offset: float) -> None:
+    """Draws a comparison's intervals; a short one may have no worlds of some level or length."""
+    for name, one in parts.items():
+        height = order.index(name) + offset
         if one["low"] is not None:
-            axes.plot([one["low"], one["high"]], [height + offset] * 2, color=f"C{place}", linewidth=1.5)
-        axes.plot(one["mean"], height + offset, "o", color=f"C{place}", markersize=4)
-    if place == 0:
-        axes.set_yticks(range(len(parts)), [f"{name} ({one['worlds']})" for name, one in parts.items()])
+            axes.plot([one["low"], one["high"]], [height, height], color=color, linewidth=1.5)
+        axes.plot(one["mean"], height, "o", color=color, markersize=4)

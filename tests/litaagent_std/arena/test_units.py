@@ -1,0 +1,67 @@
+"""Names and files of finished units."""
+
+from dataclasses import replace
+
+import pytest
+
+from litaagent_std.arena.units import UnitStore, code_version, unit_key
+from litaagent_std.arena.worlds import Rules
+from litaagent_std.market.world.setup import AgentSpec
+
+GREEDY = "scml.std.agents.greedy.GreedyStdAgent"
+RULES = Rules((GREEDY,), days=(8,))
+AGENT = AgentSpec("litaagent_std.hrl_xf.agent.LitaAgentHRL", {"l4": "joint"})
+
+
+@pytest.mark.parametrize(
+    ("rules", "seed", "agent"),
+    [
+        (replace(RULES, days=(9,)), 1, AGENT),
+        (replace(RULES, mix="finalists"), 1, AGENT),
+        (replace(RULES, engine="scml"), 1, AGENT),
+        (replace(RULES, inventory="depleting"), 1, AGENT),
+        (replace(RULES, opponents=(GREEDY, GREEDY)), 1, AGENT),
+        (RULES, 2, AGENT),
+        (RULES, 1, AgentSpec(GREEDY)),
+        (RULES, 1, replace(AGENT, params={"l4": "greedy"})),
+    ],
+)
+def test_everything_that_matters_is_in_the_name(rules, seed, agent):
+    assert unit_key(rules, seed, agent) != unit_key(RULES, 1, AGENT)
+
+
+def test_the_name_is_the_same_for_the_same(tmp_path):
+    assert unit_key(RULES, 1, AGENT) == unit_key(replace(RULES), 1, replace(AGENT, params=dict(AGENT.params)))
+
+
+def test_changed_weights_and_changed_code_give_other_names(tmp_path, monkeypatch):
+    weights = tmp_path / "weights.npz"
+    agent = AgentSpec(GREEDY, {"weights": str(weights)})
+    weights.write_bytes(b"first")
+    before = unit_key(RULES, 1, agent)
+    weights.write_bytes(b"second")
+    assert unit_key(RULES, 1, agent) != before
+
+    monkeypatch.syspath_prepend(tmp_path)
+    source = tmp_path / "agent_in_a_file.py"
+    source.write_text("class Agent: ...\n")
+    first = code_version.__wrapped__("agent_in_a_file.Agent")
+    source.write_text("class Agent: name = 1\n")
+    assert code_version.__wrapped__("agent_in_a_file.Agent") != first
+
+
+def test_versions_of_libraries_and_our_own_code():
+    assert code_version(GREEDY) == "scml 0.8.4"
+    assert code_version("scml_agents.scml2024.standard.team_penguin.PenguinAgent").startswith("scml_agents ")
+    assert code_version(AGENT.path) == code_version("litaagent_std.hrl_xf.agent.Another")
+
+
+def test_a_unit_comes_back_and_a_damaged_file_counts_as_none(tmp_path):
+    store = UnitStore(tmp_path / "units")
+    key = unit_key(RULES, 1, AGENT)
+    assert store.get(key) is None
+    store.put(key, {"score": 1.25})
+    assert UnitStore(tmp_path / "units").get(key) == {"score": 1.25}
+    [file] = store.folder.iterdir()
+    file.write_text('{"score": 1.')
+    assert store.get(key) is None
