@@ -34,7 +34,7 @@ def draw_picture(evaluation: Evaluation, report: Mapping[str, Any], path: Path) 
     figure = Figure(figsize=_SIZE, layout="constrained")
     left, right = figure.subplots(1, 2)
     rows = report["comparisons"]
-    parts = max((row["difference"] for row in rows), key=len, default={})
+    parts: Mapping[str, Any] = max((row["difference"] for row in rows), key=len, default={})
     for place, row in enumerate(rows):
         _draw_course(left, evaluation, row["against"], f"C{place}")
         _draw_parts(right, row["difference"], list(parts), f"C{place}", 0.6 * ((place + 0.5) / len(rows) - 0.5))
