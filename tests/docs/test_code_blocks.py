@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,17 @@ def run(words: list[str], folder: Path) -> None:
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
 
 
+def check_options(command: str, folder: Path) -> None:
+    """A script of the repository exists, and its help knows every option that the page gives it."""
+    script, *words = shlex.split(command)
+    path = ROOT / script
+    assert os.access(path, os.X_OK), f"{script} is not an executable of the repository"
+    done = subprocess.run([path, "--help"], cwd=ROOT, capture_output=True, text=True, env=environment(), check=False)
+    assert done.returncode == 0, done.stderr
+    unknown = [word for word in words if word.startswith("--") and word.split("=")[0] not in done.stdout]
+    assert not unknown, f"{script} --help does not know {unknown}"
+
+
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: str(p.relative_to(ROOT)))
 def test_python_blocks_run(page: Path, tmp_path: Path) -> None:
     script = tmp_path / "page.py"
@@ -40,13 +52,15 @@ def test_python_blocks_run(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "bash")], ids=lambda p: str(p.relative_to(ROOT)))
 def test_bash_blocks_run(page: Path, tmp_path: Path) -> None:
-    """Commands run in an empty folder; for ``make`` it is checked that the target exists and what it would call."""
+    """Commands run in an empty folder; of ``make`` and of scripts, which may run for hours, the words are checked."""
     for block in blocks(page, "bash"):
         for line in CONTINUED.sub("", block).splitlines():
             command = line.split("  #")[0].strip()
             if not command or command.startswith("#"):
                 continue
             if command.startswith("make "):
-                run(["make", "--dry-run", "-C", str(ROOT), *command.split()[1:]], tmp_path)
+                run(["make", "--dry-run", "-C", str(ROOT), *shlex.split(command)[1:]], tmp_path)
+            elif command.startswith("./"):
+                check_options(command, tmp_path)
             else:
                 run(["bash", "-euc", command], tmp_path)

@@ -176,8 +176,21 @@ def _install_numpy(rebind: Callable[[Any, str, Any], None]) -> None:
         for module in (mtrand, np.random):
             if hasattr(module, name):
                 rebind(module, name, getattr(dispatcher, aliases.get(name, name)))
+    for module in (mtrand, np.random):
+        rebind(module, "get_bit_generator", _get_bit_generator)
+        rebind(module, "set_bit_generator", _set_bit_generator)
     mtrand._rand = dispatcher
     bit_generator.randbits = _randbits  # type: ignore[attr-defined]  # where numpy gets the entropy of unseeded generators
+
+
+def _get_bit_generator() -> Any:  # noqa: ANN401  # as numpy's function
+    """Returns the bit generator of the active stream."""
+    return _active.numpy._bit_generator  # numpy gives no public way
+
+
+def _set_bit_generator(bitgen: Any) -> None:  # noqa: ANN401  # as numpy's function
+    """Sets the bit generator of the active stream."""
+    _active.numpy = np.random.RandomState(bitgen)
 
 
 def _python_dispatch(name: str) -> Callable[..., Any]:

@@ -190,3 +190,14 @@ def test_installing_twice_changes_nothing():
     functions = random.choice, np.random.rand, uuid.uuid4, random.Random.seed
     streams.install()
     assert (random.choice, np.random.rand, uuid.uuid4, random.Random.seed) == functions
+
+
+def test_the_bit_generator_can_be_exchanged_as_ever_outside_worlds() -> None:
+    original = np.random.get_bit_generator()
+    np.random.set_bit_generator(np.random.PCG64(3))
+    try:
+        assert np.random.get_state(legacy=False)["bit_generator"] == "PCG64"
+        assert np.random.normal() == np.random.RandomState(np.random.PCG64(3)).normal()
+    finally:
+        np.random.set_bit_generator(original)
+    assert np.random.get_bit_generator() is original
