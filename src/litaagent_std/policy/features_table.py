@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Final, Generic, TypeVar
 
 import numpy as np
@@ -65,8 +66,11 @@ def to_vector(features: Sequence[Feature[Source, float]], source: Source) -> Flo
     Raises:
         ValueError: If a value is not finite, which no legal observation gives.
     """
-    values = np.array([feature.value(source) / feature.scale for feature in features], np.float64)
-    return _single(values, features)
+    values = [feature.value(source) / feature.scale for feature in features]
+    for feature, value in zip(features, values, strict=True):
+        if not isfinite(value):
+            raise _not_finite(feature, value)
+    return np.array([min(LIMIT, max(-LIMIT, value)) for value in values], np.float32)
 
 
 def to_columns(features: Sequence[Feature[Source, Columns]], source: Source, length: int) -> Floats:
@@ -81,16 +85,15 @@ def to_columns(features: Sequence[Feature[Source, Columns]], source: Source, len
     values = np.empty((length, len(features)), np.float64)
     for place, feature in enumerate(features):
         values[:, place] = feature.value(source) / feature.scale
-    return _single(values, features)
-
-
-def _single(values: Columns, features: Sequence[Feature[Source, Value]]) -> Floats:
     finite = np.isfinite(values)
     if not finite.all():
-        place = int(np.argwhere(~finite)[0][-1])
-        feature = features[place]
-        raise ValueError(
-            f"feature {feature.name!r} = {feature.formula} is {values[..., place]}; features must be finite, "
-            f"so look for NaN or infinity in {feature.source}"
-        )
+        row, place = np.argwhere(~finite)[0]
+        raise _not_finite(features[place], float(values[row, place]))
     return np.minimum(np.maximum(values, -LIMIT), LIMIT).astype(np.float32)
+
+
+def _not_finite(feature: Feature[Source, Value], value: float) -> ValueError:
+    return ValueError(
+        f"feature {feature.name!r} = {feature.formula} is {value}; features must be finite, "
+        f"so look for NaN or infinity in {feature.source}"
+    )

@@ -265,6 +265,9 @@ def test_bad_input_is_refused(observation):
         thread_features(make_thread(), observation(), length=0)
     with pytest.raises(ValueError, match=r"'cash' = .* is nan; .* look for NaN or infinity in cash"):
         day_features(observation(cash=float("nan")))
+    broken = replace(EMPTY, sold_value=(float("inf"), *EMPTY.sold_value[1:]))
+    with pytest.raises(ValueError, match=r"'cash_flow' = .* look for NaN or infinity in calendar"):
+        day_features(observation(calendar=broken))
 
 
 # -- properties
