@@ -25,7 +25,7 @@ class ArenaConfig:
 
     agent: Annotated[str, Positional] = "lita"
     """The agent: lita, a name of lita competitors, or a class path; parameters as JSON behind a colon:
-    lita:{"l4": "none"}."""
+    lita:{"l4": "greedy"}."""
 
     against: tuple[str, ...] = ("HorizonAwareAgent",)
     """Whom it is compared with: like AGENT, class names of finalists, and groups such as finalists-2026."""
