@@ -1,5 +1,6 @@
 """Tournaments that tests look at are run by a program of their own, with fixed hashing and imports paid once."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -39,7 +40,13 @@ def tree():
 
 @pytest.fixture(scope="session")
 def finished(run_program, tmp_path_factory):
-    """One tournament on every executor and engine: a folder for each."""
-    folder = tmp_path_factory.mktemp("same")
-    run_program("same", folder)
+    """One tournament on every executor and engine: a folder for each; run once for all processes of the tests."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "same_tournaments"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "done").exists():
+            run_program("same", folder)
+            (folder / "done").touch()
     return folder
