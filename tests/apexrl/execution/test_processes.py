@@ -123,11 +123,13 @@ def test_workers_that_cannot_start_are_reported(tasks, monkeypatch):
 
 PARENT = """
     import sys
+    import signal
     sys.path.append({folder!r})
     import execution_tasks
     from apexrl.execution import Task, make_executor
 
     if __name__ == "__main__":
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with it ignored
         with make_executor("processes", workers=2) as executor:
             for result in executor.run(Task(execution_tasks.announce_then_sleep, ({ids!r},)) for _ in range(2)):
                 pass
