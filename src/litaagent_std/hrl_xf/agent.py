@@ -7,6 +7,8 @@ of a round are decided together (`StdSyncAgent`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from negmas import Contract, ResponseType
@@ -14,6 +16,7 @@ from negmas.sao import SAOResponse, SAOState
 from scml.std.agent import StdSyncAgent
 
 from litaagent_std.policy.brain import Brain, Decision, Layers
+from litaagent_std.policy.layers import CoordinationLayer, DecisionLayer, GoalLayer, LayerSet
 from litaagent_std.policy.observation import (
     Calendar,
     Observation,
@@ -43,8 +46,16 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         l2: Version of L2, see `Layers`.
         l3: Version of L3.
         l4: Version of L4.
+        weights: File or folder of trained weights; learned layers come from it.
+        goal_layer: An L2 of one's own, instead of weights.
+        decision_layer: An L3 of one's own.
+        coordination_layer: An L4 of one's own.
         keep_log: Whether the brain keeps a record of every decision (`brain.log`).
         **kwargs: Passed to scml.
+
+    Raises:
+        ValueError: If a layer is to be learned and neither weights nor a layer are given, or weights are given
+            and no layer is learned.
     """
 
     def __init__(
@@ -54,13 +65,27 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         l2: str = "heuristic",
         l3: str = "model",
         l4: str = "joint",
+        weights: str | Path | None = None,
+        goal_layer: GoalLayer | None = None,
+        decision_layer: DecisionLayer | None = None,
+        coordination_layer: CoordinationLayer | None = None,
         keep_log: bool = False,
         **kwargs: Any,  # noqa: ANN401 - scml's
     ) -> None:
         super().__init__(*args, **kwargs)
         if parameters is not None and not isinstance(parameters, Parameters):
             parameters = Parameters.from_mapping(parameters)
-        self.brain = Brain(parameters, Layers(l2=l2, l3=l3, l4=l4), keep_log=keep_log)
+        layers = Layers(l2=l2, l3=l3, l4=l4)
+        given = LayerSet(goal_layer, decision_layer, coordination_layer)
+        chosen = _choose(layers, given, weights)
+        self.brain = Brain(
+            parameters,
+            layers,
+            keep_log=keep_log,
+            goal_layer=chosen.goal,
+            decision_layer=chosen.decision,
+            coordination_layer=chosen.coordination,
+        )
         self._today: Observation | None = None
         self._turns: dict[str, list[Turn]] = {}
 
@@ -150,6 +175,32 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
     def _note(self, name: str, round_: int, *, mine: bool, offer: Offer | None) -> None:
         if offer is not None:
             self._turns.setdefault(name, []).append(Turn(round_, mine, offer))
+
+
+def _choose(layers: Layers, given: LayerSet, weights: str | Path | None) -> LayerSet:
+    """Returns the layers that play: those given, and for the others that are to be learned those of the weights."""
+    places = {"l2": "goal", "l3": "decision", "l4": "coordination"}
+    missing = [name for name in layers.learned if getattr(given, places[name]) is None]
+    if weights is None:
+        if missing:
+            raise ValueError(
+                f"{', '.join(missing)} shall be learned, but there are no weights; give weights=FILE_OR_FOLDER, or "
+                "leave those layers to their heuristics"
+            )
+        return given
+    if not missing:
+        raise ValueError(
+            f"weights={str(weights)!r} would not be used; set l2, l3 or l4 to 'learned', or leave them out"
+        )
+    from litaagent_std.policy.inference import load_layers  # type: ignore[import-not-found,unused-ignore]
+
+    loaded = load_layers(weights)
+    absent = [name for name in missing if getattr(loaded, places[name]) is None]
+    if absent:
+        raise ValueError(
+            f"weights={str(weights)!r} hold no {', '.join(absent)}; train it, or leave it to its heuristic"
+        )
+    return replace(given, **{places[name]: getattr(loaded, places[name]) for name in missing})
 
 
 def _response(decision: Decision) -> SAOResponse:

@@ -7,19 +7,23 @@ each decision was taken (`DecisionRecord`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
+from .l1_guard import Allowance, guard, wanted_plan
+from .l1_risk import bounded_goals, purchase_cap, sale_caps
 from .l1_safety import Bounds, bounds, clip
-from .l2_goals import GoalLayer, Goals, HeuristicGoals
+from .l2_goals import Goals, HeuristicGoals
+from .layers import NEUTRAL_ALPHA, CoordinationLayer, DecisionLayer, GoalLayer, Plan, Situation
 from .memory import Memory
 from .observation import Agenda, Calendar, Observation, Offer, ThreadObservation
 from .parameters import Parameters, level_name
 from .side import Side
 
-L2: Final = ("heuristic",)
-L3: Final = ("baseline", "model")
-L4: Final = ("greedy", "joint")
+L2: Final = ("heuristic", "learned")
+L3: Final = ("baseline", "model", "learned")
+L4: Final = ("greedy", "joint", "learned")
 
 Kind = Literal["accept", "reject", "end"]
 
@@ -48,6 +52,7 @@ class DecisionRecord:
         reservation: Our limit price for the delivery day of the offer received.
         acceptance: Probability that the partner takes our proposal.
         alternatives: The next best proposals with their probabilities.
+        alpha: L4's weight of the thread; None when no learned L3 or L4 plays.
     """
 
     day: int
@@ -62,6 +67,15 @@ class DecisionRecord:
     reservation: float | None
     acceptance: float | None
     alternatives: tuple[tuple[Offer, float], ...]
+    alpha: float | None = None
+
+
+class _Planned(NamedTuple):
+    """A side's plan, what was proposed before L1 guarded it, and L4's weights."""
+
+    plan: Plan
+    proposed: Mapping[str, Offer | None]
+    alpha: Mapping[str, float]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,9 +83,10 @@ class Layers:
     """Which version of each layer plays.
 
     Attributes:
-        l2: ``heuristic``.
-        l3: ``baseline`` (concession over time) or ``model`` (acceptance model).
-        l4: ``greedy`` (offers by price, nothing offered twice) or ``joint`` (knapsack, overbooking).
+        l2: ``heuristic`` or ``learned``.
+        l3: ``baseline`` (concession over time), ``model`` (acceptance model) or ``learned`` (on top of the model).
+        l4: ``greedy`` (offers by price, nothing offered twice), ``joint`` (knapsack, overbooking) or ``learned``
+            (on top of joint).
     """
 
     l2: str = "heuristic"
@@ -83,6 +98,11 @@ class Layers:
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name}={getattr(self, name)!r} does not exist; choose from {allowed}")
 
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """Names of the layers that are learned."""
+        return tuple(name for name in ("l2", "l3", "l4") if getattr(self, name) == "learned")
+
 
 class Brain:
     """Decides for one factory in one world.
@@ -91,7 +111,12 @@ class Brain:
         parameters: Tunable numbers; the level's overrides are applied on the first day.
         layers: Which version of each layer plays.
         keep_log: Whether to keep a `DecisionRecord` of every decision in `log`.
-        goal_layer: Another L2, for experiments and trained goals.
+        goal_layer: Another L2, learned or of one's own.
+        decision_layer: Another L3, which sees the heuristic plan.
+        coordination_layer: Another L4, likewise.
+
+    Raises:
+        ValueError: If a layer is to be ``learned`` and none is given.
     """
 
     def __init__(
@@ -101,13 +126,23 @@ class Brain:
         *,
         keep_log: bool = False,
         goal_layer: GoalLayer | None = None,
+        decision_layer: DecisionLayer | None = None,
+        coordination_layer: CoordinationLayer | None = None,
     ) -> None:
         self._all_parameters = parameters or Parameters()
         self.layers = layers or Layers()
         self.keep_log = keep_log
         self.log: list[DecisionRecord] = []
         self.interventions = 0
-        self._goal_layer = goal_layer
+        self._goal_layer, self._decision_layer, self._coordination_layer = (
+            goal_layer,
+            decision_layer,
+            coordination_layer,
+        )
+        given = {"l2": goal_layer, "l3": decision_layer, "l4": coordination_layer}
+        for name in self.layers.learned:
+            if given[name] is None:
+                raise ValueError(f"{name}='learned' but no such layer is given; pass one, or weights that hold it")
         self._started = False
 
     def start_day(self, obs: Observation) -> None:
@@ -161,20 +196,81 @@ class Brain:
     def _decide_side(self, side: Side, threads: list[ThreadObservation]) -> dict[str, Decision]:
         calendar = threads[0].calendar
         limits = bounds(self.obs, calendar, self.memory.regime)
-        goals = self._goals.goals(self.obs, calendar, limits, self.memory)
+        goals = self._bounded(self._goals.goals(self.obs, calendar, limits, self.memory), calendar, limits)
         agenda = side.agenda
         if agenda is None:
             return {thread.partner: Decision("end") for thread in threads}
         side.answered(threads)
-        plan = side.plan(threads, limits, goals)
-        decisions = {}
+        planned = self._plan(side, threads, agenda, limits, goals)
+        plan, decisions = planned.plan, {}
         for thread in threads:
             decision = self._safe(thread, plan.accept, plan.offers.get(thread.partner), agenda, limits, side)
             decisions[thread.partner] = decision
             if self.keep_log:
-                self._record(thread, decision, plan.offers.get(thread.partner), goals, limits, side)
+                self._record(thread, decision, planned, goals, limits, side)
         side.commit(threads, {name: decision.offer for name, decision in decisions.items()})
         return decisions
+
+    def _bounded(self, goals: Goals, calendar: Calendar, limits: Bounds) -> Goals:
+        """Brings the goals of a layer that is not ours within L1's bounds."""
+        if self._goal_layer is None:
+            return goals
+        facts = (self.obs, calendar, limits, self.memory, self.parameters)
+        return bounded_goals(goals, self.obs, sale_caps(*facts), purchase_cap(*facts))
+
+    def _plan(
+        self, side: Side, threads: list[ThreadObservation], agenda: Agenda, limits: Bounds, goals: Goals
+    ) -> _Planned:
+        """Makes the heuristic plan, and lets the layers that are plugged in revise it under L1's guard."""
+        budgets = list(side.budgets)
+        plan = side.plan(threads, limits, goals)
+        if self._decision_layer is None and self._coordination_layer is None:
+            return _Planned(plan, plan.offers, {})
+        side.budgets = budgets  # what the heuristic plan would have risked is not risked
+        baseline = side.baseline_plan(threads, limits, goals)
+        situation = Situation(
+            self.obs,
+            tuple(threads),
+            side.selling,
+            agenda,
+            goals,
+            limits,
+            side.outstanding,
+            self.memory,
+            plan,
+            baseline,
+        )
+        wanted, alpha = self._wanted(side, situation)
+        safe = guard(situation, wanted, self._allowance(side, situation))
+        self.interventions += sum(
+            (thread.partner in wanted.accept) != (thread.partner in safe.accept)
+            or (thread.partner not in safe.accept and wanted.offers.get(thread.partner) != safe.offers[thread.partner])
+            for thread in threads
+        )
+        return _Planned(safe, wanted.offers, alpha)
+
+    def _wanted(self, side: Side, situation: Situation) -> tuple[Plan, Mapping[str, float]]:
+        """Asks L4 for its weights, L3 for its actions, and L4 which offers to accept together."""
+        l3, l4 = self._decision_layer, self._coordination_layer
+        alpha = {thread.partner: NEUTRAL_ALPHA for thread in situation.threads}
+        alpha |= {} if l4 is None else l4.weigh(situation)
+        wanted = wanted_plan(situation, {} if l3 is None else l3.decide(situation, alpha))
+        if l4 is None:
+            return wanted, alpha
+        offered = {thread.partner for thread in situation.threads if thread.offer is not None}
+        accept = frozenset(l4.accept(situation, wanted.accept) & offered)
+        left = [thread for thread in situation.threads if thread.partner in wanted.accept - accept]
+        return Plan(accept, {**wanted.offers, **side.baseline_proposals(left, situation.goals)}), alpha
+
+    def _allowance(self, side: Side, situation: Situation) -> Allowance:
+        facts = (self.obs, situation.threads[0].calendar, situation.bounds, self.memory, self.parameters)
+        leads = len(situation.bounds.lines)
+        if side.selling:
+            caps, total = sale_caps(*facts), None
+        else:
+            total = min(situation.bounds.buy, max(purchase_cap(*facts), *situation.goals.q_buy))
+            caps = (total,) * leads
+        return Allowance(caps, total, side.excess_cost(situation.agenda.price_max), side.budgets, side.acceptance)
 
     def _safe(
         self,
@@ -200,7 +296,7 @@ class Brain:
         self,
         thread: ThreadObservation,
         decision: Decision,
-        proposed: Offer | None,
+        planned: _Planned,
         goals: Goals,
         limits: Bounds,
         side: Side,
@@ -214,11 +310,12 @@ class Brain:
                 buying=thread.buying,
                 received=thread.offer,
                 decision=decision,
-                proposed=proposed,
+                proposed=planned.proposed.get(thread.partner),
                 goals=goals,
                 bounds=limits,
                 reservation=None if thread.offer is None else side.reservation(thread, thread.offer, goals),
                 acceptance=None if offer is None else side.acceptance(thread, offer),
                 alternatives=side.alternatives(thread, 3),
+                alpha=planned.alpha.get(thread.partner),
             )
         )

@@ -11,6 +11,7 @@ from itertools import pairwise
 from math import ceil
 from typing import Protocol
 
+from .l1_risk import sellable
 from .l1_safety import Bounds, Regime
 from .memory import Memory
 from .observation import Agenda, Calendar, Observation
@@ -79,7 +80,7 @@ class HeuristicGoals:
         if obs.sell_agenda is None:
             return (0,) * len(leads), (0.0,) * len(leads), (0.0,) * len(leads)
         p = self.parameters
-        quantities = self._sellable(obs, calendar, limits, memory)
+        quantities = sellable(obs, calendar, limits, memory, p)
         agenda, shift = obs.sell_agenda, p.drift_weight * memory.drift(obs)
         floor = self._unit_cost(obs, memory)
         prices, hold = [], []
@@ -98,43 +99,6 @@ class HeuristicGoals:
         """Returns what a unit sold costs: production and used input, less the storage it saves."""
         used = obs.price_in if memory.regime is Regime.DEPLETING and not obs.first_level else 0.0
         return obs.production_cost + used - obs.storage_cost * obs.price_in
-
-    def _sellable(self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory) -> tuple[int, ...]:
-        """Returns the units to sell by lead: what is covered, and with a risk budget what is sure to come.
-
-        While the stock of a factory whose stock persists is below its target, what comes in is kept: a unit
-        kept now can be sold on every later day.
-        """
-        p = self.parameters
-        leads = range(len(calendar.sold))
-        if p.risk_budget <= 0.0 or memory.regime is not Regime.PERSISTENT:
-            return self._covered(limits, memory)
-        build = obs.days_left > p.stock_days
-        target = round(p.stock_target * obs.n_lines)
-        later = p.input_trust * memory.mean_exogenous_in if obs.first_level else 0.0
-        sellable, stock = [], float(obs.stock_in)
-        for lead in leads:
-            incoming = calendar.bought[lead] + (obs.exogenous_in if lead == 0 else later)
-            if lead > 1 and build and not obs.first_level:
-                stock = max(stock, p.input_trust * target)
-            outgoing = calendar.sold[lead] + (obs.exogenous_out if lead == 0 else 0)
-            usable = stock + incoming
-            keep = build and obs.first_level and usable < min(target, obs.n_lines)
-            room = 0 if keep else int(usable) - outgoing
-            sellable.append(max(0, min(limits.lines[lead], room)))
-            stock += max(0.0, incoming - outgoing)
-        return tuple(sellable)
-
-    @staticmethod
-    def _covered(limits: Bounds, memory: Memory) -> tuple[int, ...]:
-        """Returns what input covers by lead; where stock depletes, no unit is counted for two days."""
-        if memory.regime is Regime.PERSISTENT:
-            return limits.covered
-        rooms, taken = [], 0
-        for lead, spare in enumerate(limits.spare):
-            rooms.append(max(0, min(limits.lines[lead], spare - taken)))
-            taken += rooms[-1]
-        return tuple(rooms)
 
     def _buying(
         self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory

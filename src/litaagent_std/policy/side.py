@@ -6,7 +6,6 @@ unit too many costs, who is worth dealing with) are in the small methods at the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,20 +15,13 @@ from .l1_safety import Bounds
 from .l2_goals import Goals
 from .l3_decisions import BoolArray, FloatArray, OfferGrid, PartnerModel, archetypes
 from .l4_coordination import Spreader, best_subset
+from .layers import Plan
 from .memory import LEAVING_PRIOR, Memory, forecast_bankruptcy
 from .observation import Observation, Offer, ThreadObservation
 from .parameters import Parameters
 
 if TYPE_CHECKING:
     from .brain import Layers
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Partners whose offers are accepted, and the proposals for the others."""
-
-    accept: frozenset[str]
-    offers: dict[str, Offer | None]
 
 
 class Side:
@@ -60,7 +52,7 @@ class Side:
         self._refused: dict[str, BoolArray] = {}
         self._cached: tuple[float, FloatArray] | None = None
         scale = obs.n_lines * (obs.price_out if selling else obs.price_in)
-        self._budgets = [parameters.risk_budget * scale] * leads
+        self.budgets = [parameters.risk_budget * scale] * leads
         partners = obs.consumers if selling else obs.suppliers
         self._bankrupt_on = {partner.name: forecast_bankruptcy(partner) for partner in partners}
 
@@ -95,28 +87,43 @@ class Side:
 
     def plan(self, threads: list[ThreadObservation], limits: Bounds, goals: Goals) -> Plan:
         """Decides which offers to accept and what to propose to the others."""
-        room = self._room(goals)
-        for offer, _ in self._outstanding.values():
-            room[offer.time - self._obs.day] -= offer.quantity
-        accept = self._accept(threads, room, limits, goals)
-        for thread in threads:
-            if thread.partner in accept and thread.offer is not None:
-                room[thread.offer.time - self._obs.day] -= thread.offer.quantity
+        accept, room = self._accept(threads, limits, goals, joint=self._layers.l4 != "greedy")
         rest = [thread for thread in threads if thread.partner not in accept]
         if self._grid is None:
             return Plan(accept, self._baseline_offers(rest, room, goals))
         return Plan(accept, self._spread(rest, room, accept, threads, limits, goals))
+
+    def baseline_plan(self, threads: list[ThreadObservation], limits: Bounds, goals: Goals) -> Plan:
+        """Returns what L1's baseline would do; changes nothing."""
+        accept, room = self._accept(threads, limits, goals, joint=False)
+        rest = [thread for thread in threads if thread.partner not in accept]
+        return Plan(accept, self._baseline_offers(rest, room, goals))
+
+    def baseline_proposals(self, threads: list[ThreadObservation], goals: Goals) -> dict[str, Offer | None]:
+        """Returns what L1's baseline would propose to these threads if nothing were accepted."""
+        return self._baseline_offers(threads, self._room(goals), goals)
+
+    @property
+    def outstanding(self) -> dict[str, Offer]:
+        """Our proposals that are on partners' tables."""
+        return {partner: offer for partner, (offer, _) in self._outstanding.items()}
 
     def _pending_units(self) -> int:
         """Returns the units that are on partners' tables."""
         return sum(offer.quantity for offer, _ in self._outstanding.values())
 
     def _room(self, goals: Goals) -> list[int]:
-        return list(goals.q_sell if self.selling else goals.q_buy)
+        """Returns the goal's units by lead, less what is on partners' tables."""
+        room = list(goals.q_sell if self.selling else goals.q_buy)
+        for offer, _ in self._outstanding.values():
+            room[offer.time - self._obs.day] -= offer.quantity
+        return room
 
     def _accept(
-        self, threads: list[ThreadObservation], room: list[int], limits: Bounds, goals: Goals
-    ) -> frozenset[str]:
+        self, threads: list[ThreadObservation], limits: Bounds, goals: Goals, *, joint: bool
+    ) -> tuple[frozenset[str], list[int]]:
+        """Returns the partners whose offers to accept, and the room that they leave."""
+        room = self._room(goals)
         by_lead: dict[int, list[tuple[ThreadObservation, Offer]]] = {}
         for thread in threads:
             if thread.offer is not None and self.agenda is not None and self.agenda.legal(thread.offer):
@@ -127,13 +134,12 @@ class Side:
             quantities = [offer.quantity for _, offer in offered]
             values = [self._surplus(thread, offer, goals) for thread, offer in offered]
             free = min(room[lead], limits.lines[lead] if self.selling else cash)
-            if self._layers.l4 == "joint":
-                chosen = best_subset(quantities, values, max(0, free))
-            else:
-                chosen = greedy_subset(quantities, values, max(0, free))
+            choose = best_subset if joint else greedy_subset
+            chosen = choose(quantities, values, max(0, free))
             accepted |= {offered[index][0].partner for index in chosen}
             cash -= sum(quantities[index] for index in chosen)
-        return frozenset(accepted)
+            room[lead] -= sum(quantities[index] for index in chosen)
+        return frozenset(accepted), room
 
     def _surplus(self, thread: ThreadObservation, offer: Offer, goals: Goals) -> float:
         """Returns what an offer is worth beyond our limit at this time, positive when acceptable."""
@@ -188,7 +194,7 @@ class Side:
         lines = limits.lines if self.selling else (limits.buy,) * len(room)
         hard = [max(0, units - taken[lead]) for lead, units in enumerate(lines)]
         gain, cost = self._gain(grid, goals), self._excess_cost(grid)
-        budgets = self._budgets if self._layers.l4 == "joint" else [0.0] * len(room)
+        budgets = self.budgets if self._layers.l4 != "greedy" else [0.0] * len(room)
         spreader = Spreader(grid, room, hard, gain, cost, budgets)
         offers: dict[str, Offer | None] = {}
         cash = None if self.selling else limits.buy - self._pending_units() - sum(taken)
@@ -232,9 +238,14 @@ class Side:
         """Returns what one unit too many costs: a sale's penalty, or a purchase without use."""
         price = grid.price.astype(np.float64)
         if self.selling:
-            return np.full_like(price, self._obs.shortfall_penalty_mean * self._obs.price_out)
-        days = min(10, self._obs.days_left)
-        return np.asarray(price + self._obs.storage_cost_mean * self._obs.price_in * days)
+            return np.full_like(price, self.excess_cost(0.0))
+        return np.asarray(price + self.excess_cost(0.0))
+
+    def excess_cost(self, price: float) -> float:
+        """Returns what one unit too many costs at a price: a sale's penalty, or a purchase and its storage."""
+        if self.selling:
+            return self._obs.shortfall_penalty_mean * self._obs.price_out
+        return price + self._obs.storage_cost_mean * self._obs.price_in * min(10, self._obs.days_left)
 
     def _solvent(self, partner: str, time: int) -> bool:
         """Whether a partner is likely to live until a delivery; a supplier's goods always come."""

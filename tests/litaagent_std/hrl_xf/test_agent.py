@@ -6,6 +6,7 @@ from litaagent_std.market.world.events import WorldObserver
 from litaagent_std.market.world.scml_engine import make_scml_world
 from litaagent_std.market.world.setup import AgentSpec, official_setup
 from litaagent_std.policy.l1_safety import Regime
+from litaagent_std.policy.layers import Action
 
 PATH = "litaagent_std.hrl_xf.agent.LitaAgentHRL"
 
@@ -82,3 +83,29 @@ def test_parameters_come_as_plain_data_and_unknown_ones_are_refused():
     assert LitaAgentHRL(parameters={"hold": 0.5}).brain._all_parameters.hold == 0.5
     with pytest.raises(ValueError, match="unknown parameters"):
         LitaAgentHRL(parameters={"hodl": 0.5})
+
+
+@pytest.mark.parametrize("name", ["l2", "l3", "l4"])
+def test_a_learned_layer_without_weights_is_refused_at_once(name):
+    with pytest.raises(ValueError, match=f"{name} shall be learned, but there are no weights"):
+        LitaAgentHRL(**{name: "learned"})
+
+
+def test_weights_that_nothing_would_use_are_refused():
+    with pytest.raises(ValueError, match="would not be used"):
+        LitaAgentHRL(weights="somewhere.npz")
+
+
+class Refuses:
+    """An L3 that ends every thread."""
+
+    def decide(self, situation, alpha):
+        return {thread.partner: Action("end") for thread in situation.threads}
+
+
+def test_a_layer_of_ones_own_plays_in_a_world():
+    made, agents, listener = world(l3="learned", decision_layer=Refuses(), keep_log=True)
+    made.run()
+    assert listener.errors == []
+    kinds = {record.decision.kind for agent in agents for record in agent.brain.log}
+    assert kinds == {"end"}

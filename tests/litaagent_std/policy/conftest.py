@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import strategies as st
 
-from litaagent_std.policy.observation import Agenda, Calendar, Observation, Partner
+from litaagent_std.policy.brain import Decision
+from litaagent_std.policy.l1_safety import Regime
+from litaagent_std.policy.observation import Agenda, Calendar, Observation, Offer, Partner, ThreadObservation
 
 
 def _issue(low, high):
@@ -183,6 +186,122 @@ def observations(draw):
 @pytest.fixture
 def any_observation():
     return observations()
+
+
+class Market:
+    """Partners that say anything: every decision is checked, every proposal may be accepted."""
+
+    def __init__(self, brain, obs, data):
+        self.brain, self.obs, self.data = brain, obs, data
+        self.calendar = obs.calendar
+        self.threads = {p.name: True for p in obs.suppliers} | {p.name: False for p in obs.consumers}
+        self.pending = {}
+
+    def thread(self, name, round_, offer):
+        return ThreadObservation(
+            day=self.obs.day,
+            partner=name,
+            buying=self.threads[name],
+            round=round_,
+            n_rounds=5,
+            relative_time=(round_ + 1) / 6,
+            opens=True,
+            offer=offer,
+            turns=(),
+            calendar=self.calendar,
+        )
+
+    def play(self):
+        self.brain.start_day(self.obs)
+        first = self.brain.propose([self.thread(name, 0, None) for name in self.threads])
+        self.take({name: Decision("reject", offer) for name, offer in first.items()}, {})
+        for round_ in range(1, 5):
+            self.answer_proposals()
+            offers = {name: self.lie(name) for name in list(self.threads) if self.data.draw(st.booleans())}
+            threads = [self.thread(name, round_, offer) for name, offer in offers.items()]
+            for name in offers:
+                self.pending.pop(name, None)
+            self.take(self.brain.respond(threads), offers)
+
+    def lie(self, name):
+        agenda = self.obs.buy_agenda if self.threads[name] else self.obs.sell_agenda
+        draw = self.data.draw
+        if agenda is None or draw(st.integers(0, 9)) == 0:
+            return Offer(draw(st.integers(-5, 99)), draw(st.integers(-5, 99)), draw(st.integers(-5, 99)))
+        return Offer(
+            draw(st.integers(agenda.quantity_min, agenda.quantity_max)),
+            draw(st.integers(agenda.time_min, agenda.time_max)),
+            draw(st.integers(agenda.price_min, agenda.price_max)),
+        )
+
+    def take(self, decisions, offers):
+        signed = []
+        for name, decision in decisions.items():
+            agenda = self.obs.buy_agenda if self.threads[name] else self.obs.sell_agenda
+            if decision.kind == "accept":
+                assert decision.offer == offers[name]
+                assert agenda.legal(decision.offer)
+                signed.append((name, decision.offer))
+            elif decision.offer is not None:
+                assert agenda.legal(decision.offer)
+                self.pending[name] = decision.offer
+            else:
+                self.threads.pop(name)
+        for name, offer in signed:
+            self.sign(name, offer)
+
+    def answer_proposals(self):
+        for name, offer in list(self.pending.items()):
+            if self.data.draw(st.booleans()):
+                del self.pending[name]
+                self.sign(name, offer)
+
+    def sign(self, name, offer):
+        buying = self.threads.pop(name)
+        lead = offer.time - self.obs.day
+        units = list(self.calendar.bought if buying else self.calendar.sold)
+        value = list(self.calendar.bought_value if buying else self.calendar.sold_value)
+        units[lead] += offer.quantity
+        value[lead] += offer.quantity * offer.price
+        if buying:
+            self.calendar = replace(self.calendar, bought=tuple(units), bought_value=tuple(value))
+        else:
+            self.calendar = replace(self.calendar, sold=tuple(units), sold_value=tuple(value))
+        self.brain.contract(name, buying=buying, offer=offer)
+
+
+class SilentMarket(Market):
+    """Partners that never take our proposals."""
+
+    def answer_proposals(self):
+        self.pending.clear()
+
+
+@pytest.fixture(scope="session")
+def market():
+    return Market
+
+
+@pytest.fixture(scope="session")
+def silent_market():
+    return SilentMarket
+
+
+def missing_units(obs, calendar, regime):
+    """Units that cannot be delivered, day by day, if nothing else is agreed and no exogenous goods come."""
+    stock, missing = obs.stock_in, []
+    for lead, (bought, sold) in enumerate(zip(calendar.bought, calendar.sold, strict=True)):
+        bought += obs.exogenous_in if lead == 0 else 0
+        sold += obs.exogenous_out if lead == 0 else 0
+        produced = min(stock + bought, obs.n_lines, sold)
+        missing.append(sold - produced)
+        stock = stock + bought - produced if regime is Regime.DEPLETING else stock
+    return missing
+
+
+@pytest.fixture(scope="session")
+def shortfall():
+    return missing_units
 
 
 @pytest.fixture(scope="session")
