@@ -117,7 +117,8 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         threads = [self._thread(name, states[name], offer, now) for name, offer in offers.items() if name in states]
         decisions = self.brain.respond(threads)
         for thread in threads:
-            self._note(thread.partner, thread.round, mine=False, offer=thread.offer)
+            # A partner's answer to our opening belongs to the round that we opened, and is heard in the next.
+            self._note(thread.partner, thread.round - thread.opens, mine=False, offer=thread.offer)
             decision = decisions[thread.partner]
             if decision.kind == "reject":
                 self._note(thread.partner, thread.round, mine=True, offer=decision.offer)
@@ -153,14 +154,16 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         calendar: Calendar,
     ) -> ThreadObservation:
         assert self._today is not None
-        nmi = self.negotiators[name][0].nmi
+        n_rounds = int(self.negotiators[name][0].nmi.n_steps)
+        round_ = int(state.step)
         return ThreadObservation(
             day=self._today.day,
             partner=name,
             buying=name in self.awi.my_suppliers,
-            round=int(state.step),
-            n_rounds=int(nmi.n_steps),
-            relative_time=float(state.relative_time),
+            round=round_,
+            n_rounds=n_rounds,
+            # The mechanism's own clock still shows 0 when first proposals are asked for, and hurries on slow machines.
+            relative_time=min(1.0, (round_ + 1) / (n_rounds + 1)),
             opens=self._opens(),
             offer=None if offer is None else Offer(int(offer[0]), int(offer[1]), int(offer[2])),
             turns=tuple(self._turns.get(name, ())),

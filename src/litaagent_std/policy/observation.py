@@ -203,7 +203,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One offer that was put on a thread's table."""
+    """One offer that was put on a thread's table, and the mechanism's round in which that was."""
 
     round: int
     mine: bool
@@ -220,7 +220,7 @@ class ThreadObservation:
         buying: Whether we buy from it.
         round: Rounds completed in this thread.
         n_rounds: Rounds allowed.
-        relative_time: The mechanism's own relative time at this moment.
+        relative_time: The mechanism's relative time in this round, (round + 1) / (n_rounds + 1).
         opens: Whether we propose first in this thread.
         offer: The partner's offer on the table; None when we are to propose first.
         turns: Offers made before the one on the table, oldest first.

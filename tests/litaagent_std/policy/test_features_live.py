@@ -1,6 +1,7 @@
 """Features from records equal those of live agents, bit by bit on both engines, and hold nothing of the future."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,10 @@ SEEN = {}
 """What each live agent made of its days and threads, with the moment as the key."""
 
 
+THREADS = {}
+"""The threads that our agent saw, with the moment as the key."""
+
+
 def note(agent, key, made):
     SEEN.setdefault(agent, {})[key] = made
 
@@ -32,6 +37,7 @@ class ProbeTogether(LitaAgentHRL):
 
     def _thread(self, name, state, offer, calendar):
         thread = super()._thread(name, state, offer, calendar)
+        THREADS[self.id, thread.day, name, thread.round, offer is not None] = thread
         note(self.id, (thread.day, name, thread.round, offer is not None), thread_features(thread, self._today))
         return thread
 
@@ -86,12 +92,13 @@ def played(request):
     setup = setup.with_agents({s: AgentSpec(kinds[s % 2], competitor=True) for s in range(setup.n_seats)})
     recorder = Recorder(setup, WorldFacts(0, 0, 0, 0, setup.seed, (None,) * setup.n_seats))
     SEEN.clear()
+    THREADS.clear()
     run_world(setup, engine=request.param, observers=[recorder])
-    return WorldRecord(recorder.tables()), dict(SEEN)
+    return WorldRecord(recorder.tables()), dict(SEEN), dict(THREADS)
 
 
 def test_features_from_records_equal_those_of_the_live_agents(played, same):
-    record, seen = played
+    record, seen, _ = played
     compared = {"ProbeTogether": 0, "ProbeAlone": 0}
     for seat, name in enumerate(record.names):
         days = record.observations(seat)
@@ -105,7 +112,7 @@ def test_features_from_records_equal_those_of_the_live_agents(played, same):
 
 
 def test_the_time_is_the_mechanisms_own(played):
-    record, _ = played
+    record, _, _ = played
     days, place = record.observations(0), THREAD_FEATURES["x_thread"].index("relative_time")
     times = {}
     for thread, turn in record.decisions(0):
@@ -113,6 +120,19 @@ def test_the_time_is_the_mechanisms_own(played):
         assert made == np.float32(turn.relative_time)
         times[float(made)] = thread.round
     assert len(times) > 5
+
+
+def test_our_agents_threads_are_those_of_the_record(played):
+    """All but the calendar: which deals of a round an agent knows depends on whom it answers together."""
+    record, _, threads = played
+    compared = {True: 0, False: 0}
+    for seat, name in enumerate(record.names):
+        for thread, turn in record.decisions(seat):
+            key = (name, thread.day, thread.partner, thread.round, turn.response is not None)
+            if key in threads:
+                assert replace(threads[key], calendar=thread.calendar) == thread
+                compared[thread.opens] += len(thread.turns) > 1
+    assert all(count > 20 for count in compared.values()), compared
 
 
 def scrambled(record, day, turn):
@@ -149,7 +169,7 @@ def scrambled(record, day, turn):
 
 
 def test_nothing_of_the_future_is_in_a_feature(played, same):
-    record, _ = played
+    record, _, _ = played
     day = 4
     turn = sum(row["day"] == day for row in record.tables["turns"].to_pylist()) // 2
     other = scrambled(record, day, turn)
