@@ -13,6 +13,8 @@ COMMANDS: dict[str, str] = {
     "collect": "play a tournament for its records, or go on with it",
     "tournament": "play the default tournament, or go on with it",
     "arena": "compare an agent with others in the same worlds",
+    "explain": "print why our agent made each offer to a partner on a day",
+    "tune": "optimise the agent's parameters, and judge the result",
     "competitors": "list who can play, and check that they do",
     "records": "show what records hold, and print a negotiation",
     "export-scml": "write logs in scml's own form from records",
