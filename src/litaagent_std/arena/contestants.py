@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from apexrl.runs.errors import ConfigurationError
 from litaagent_std.arena.evaluation import Contestant
+from litaagent_std.arena.parameter_files import read_parameters
 from litaagent_std.market.competitors import BUILT_IN, GROUPS, LITA_2025, YEARS, ranking, resolve
 from litaagent_std.market.integer_offers import original_path
 from litaagent_std.market.world.setup import AgentSpec
 
-__all__ = ["ALIASES", "contestants", "opponents"]
+__all__ = ["ALIASES", "contestants", "opponents", "with_parameters_read"]
 
 ALIASES: Final = {"lita": "litaagent_std.hrl_xf.agent.LitaAgentHRL"}
 """Short names of our own agents."""
@@ -24,7 +25,8 @@ def contestants(words: Sequence[str], *, integer_offers: bool) -> tuple[Contesta
     """Finds the agents that words stand for, each under a name of its own.
 
     Args:
-        words: Names, groups or class paths, with parameters as JSON behind a colon where wanted.
+        words: Names, groups or class paths, with parameters as JSON behind a colon where wanted. A text as value of
+            ``parameters`` names a file of parameters, see `parameter_files`.
         integer_offers: Whether agents of scml-agents play with whole numbers in their offers.
 
     Raises:
@@ -35,7 +37,7 @@ def contestants(words: Sequence[str], *, integer_offers: bool) -> tuple[Contesta
         name, params = _split(word)
         for one in resolve([_path(name)], integer_offers=integer_offers):
             label = _label(name, one.name, one.path) + (json.dumps(params) if params else "")
-            spec = AgentSpec(one.path, params, competitor=True)
+            spec = AgentSpec(one.path, with_parameters_read(params), competitor=True)
             if label in found:
                 raise ConfigurationError(
                     f"{word!r} stands for {label}, which is there already",
@@ -44,6 +46,16 @@ def contestants(words: Sequence[str], *, integer_offers: bool) -> tuple[Contesta
                 )
             found[label] = Contestant(label, spec)
     return tuple(found.values())
+
+
+def with_parameters_read(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Replaces the name of a file of parameters by its content, so that agents need no file where they play.
+
+    Raises:
+        ConfigurationError: If there is no such file, or it holds something else.
+    """
+    named = params.get("parameters")
+    return {**params, "parameters": read_parameters(named)} if isinstance(named, str) else dict(params)
 
 
 def opponents(words: Sequence[str], *, integer_offers: bool) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from apexrl.execution import Executor, RunOptions, Task
 from litaagent_std.arena.seeds import SeedBlock
 from litaagent_std.arena.sequential import Verdict, decide
-from litaagent_std.arena.units import UnitStore, unit_key
+from litaagent_std.arena.units import Units, unit_key
 from litaagent_std.arena.worlds import Rules, play_unit
 from litaagent_std.market.world.setup import AgentSpec
 
@@ -105,7 +105,7 @@ class Evaluation:
 
 
 def evaluate(
-    plan: Plan, store: UnitStore, executor: Executor, *, time_limit: float = 3600.0, look: Look | None = None
+    plan: Plan, store: Units, executor: Executor, *, time_limit: float = 3600.0, look: Look | None = None
 ) -> Evaluation:
     """Plays what is not played yet.
 
@@ -131,7 +131,7 @@ def evaluate(
 
 
 def _waiting(
-    state: Evaluation, store: UnitStore, contestants: Sequence[Contestant], indices: range
+    state: Evaluation, store: Units, contestants: Sequence[Contestant], indices: range
 ) -> Iterator[tuple[Contestant, int, str]]:
     """Takes finished units from the store and yields the others with their keys, world by world."""
     plan = state.plan
@@ -147,7 +147,7 @@ def _waiting(
 
 def _play(
     state: Evaluation,
-    store: UnitStore,
+    store: Units,
     executor: Executor,
     waiting: Sequence[tuple[Contestant, int, str]],
     time_limit: float,

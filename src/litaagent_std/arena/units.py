@@ -1,11 +1,14 @@
-"""Finished units, kept for ever: one small file per world and agent, named by all that determines its result.
+"""Finished units, kept for ever, each under a key that digests all that determines its result.
 
-Any evaluation finds the units of any other: the worlds of an opponent are played once, whoever is compared with it. A
-change of the agent's code gives new names, and the old files are left alone.
+`UnitStore` keeps one small file per unit, which many evaluations may share at once; `UnitLog` keeps one line per unit
+in a single file of one writer, which is what runs of thousands of units want. Any evaluation finds the units of any
+other in the same place: the worlds of an opponent are played once, whoever is compared with it. A change of the agent's
+code gives new names, and the old units are left alone.
 """
 
 from __future__ import annotations
 
+import ast
 import functools
 import json
 import logging
@@ -13,15 +16,17 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
 
 from apexrl.runs.atomic import ensure_folder, remove_leftovers, write_json
 from apexrl.runs.digest import digest_config, digest_file
+from apexrl.runs.jsonl import JsonlFile, read_jsonl
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.market.integer_offers import original_path
 from litaagent_std.market.world.setup import AgentSpec
 
-__all__ = ["UnitStore", "code_version", "unit_key"]
+__all__ = ["UnitLog", "UnitStore", "Units", "code_version", "unit_key"]
 
 logger = logging.getLogger(__name__)
 
@@ -62,11 +67,41 @@ def code_version(path: str) -> str:
     if package in (*_LIBRARIES, "scml_agents"):
         return f"{package} {version(package.replace('_', '-'))}"
     if package == "litaagent_std":
-        root = Path(__file__).parents[1]
-        return _digest(file for part in _OURS for file in (root / part).rglob("*.py"))
+        return _digest(_sources(path.rpartition(".")[0]))
     spec = find_spec(path.rpartition(".")[0])
     origin = None if spec is None else spec.origin
     return _digest([Path(origin)]) if origin is not None and Path(origin).is_file() else "unknown"
+
+
+def _sources(module: str) -> set[Path]:
+    """Files of a module of ours and of all that it imports, directly or not, of `_OURS`, read from the source text."""
+    root = Path(__file__).parents[2]
+    waiting, seen, files = [module], set(), set()
+    while waiting:
+        name = waiting.pop()
+        place = root.joinpath(*name.split("."))
+        file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        if name in seen or not file.is_file():
+            continue
+        seen.add(name)
+        files.add(file)
+        package = name if place.is_dir() else name.rpartition(".")[0]
+        imported = _imported(file, package)
+        waiting += [one for one in imported if one.startswith(tuple(f"litaagent_std.{part}" for part in _OURS))]
+    return files
+
+
+def _imported(file: Path, package: str) -> set[str]:
+    """Full names of what a file imports; names inside of modules are among them."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            parts = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*parts, *([node.module] if node.module else [])])
+            found |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
+    return found
 
 
 def _digest(files: Iterable[Path]) -> str:
@@ -76,6 +111,16 @@ def _digest(files: Iterable[Path]) -> str:
             for file in sorted(files)
         }
     )
+
+
+class Units(Protocol):
+    """Where finished units are found and go."""
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """Returns a finished unit, or None."""
+
+    def put(self, key: str, unit: Mapping[str, Any]) -> None:
+        """Keeps a finished unit."""
 
 
 class UnitStore:
@@ -107,3 +152,41 @@ class UnitStore:
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key[:32]}.json"
+
+
+class UnitLog:
+    """The finished units of one writer, a line each; whoever is killed loses nothing but the line being written.
+
+    Use it in a ``with`` block, which closes the file.
+
+    Args:
+        path: The file; made if it is not there. A last line that a kill cut off is dropped.
+
+    Raises:
+        MetricError: If another line of the file is damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        known = read_jsonl(path) if path.is_file() else []
+        self._units: dict[str, dict[str, Any]] = {line["key"]: line["unit"] for line in known}
+        self._file = JsonlFile(path, after_step=0)
+
+    def __len__(self) -> int:
+        return len(self._units)
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """Returns a finished unit, or None."""
+        return self._units.get(key[:32])
+
+    def put(self, key: str, unit: Mapping[str, Any]) -> None:
+        """Keeps a finished unit, whole or not at all."""
+        self._file.append({"step": 0, "key": key[:32], "unit": dict(unit)})
+        self._units[key[:32]] = dict(unit)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from litaagent_std.arena.units import UnitStore, code_version, unit_key
+from litaagent_std.arena.units import UnitLog, UnitStore, code_version, unit_key
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.market.world.setup import AgentSpec
 
@@ -53,7 +53,8 @@ def test_changed_weights_and_changed_code_give_other_names(tmp_path, monkeypatch
 def test_versions_of_libraries_and_our_own_code():
     assert code_version(GREEDY) == "scml 0.8.4"
     assert code_version("scml_agents.scml2024.standard.team_penguin.PenguinAgent").startswith("scml_agents ")
-    assert code_version(AGENT.path) == code_version("litaagent_std.hrl_xf.agent.Another")
+    ours = [code_version.__wrapped__(f"litaagent_std.hrl_xf.agent.{name}") for name in ("LitaAgentHRL", "Another")]
+    assert ours[0] == ours[1]
 
 
 def test_a_unit_comes_back_and_a_damaged_file_counts_as_none(tmp_path):
@@ -65,3 +66,36 @@ def test_a_unit_comes_back_and_a_damaged_file_counts_as_none(tmp_path):
     [file] = store.folder.iterdir()
     file.write_text('{"score": 1.')
     assert store.get(key) is None
+
+
+def test_our_agents_code_is_what_it_imports_and_nothing_else(tmp_path, monkeypatch):
+    from litaagent_std.arena import units
+
+    package = tmp_path / "litaagent_std"
+    files = {"hrl_xf/agent.py": "from litaagent_std.policy import brain", "policy/__init__.py": ""}
+    files |= {"policy/brain.py": "from .memory import Memory", "policy/memory.py": "import json"}
+    files |= {"hrl_xf/training.py": "x = 1", "arena/units.py": ""}
+    for name, text in files.items():
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(text)
+    monkeypatch.setattr(units, "__file__", str(package / "arena" / "units.py"))
+    found = {str(file.relative_to(package)) for file in units._sources("litaagent_std.hrl_xf.agent")}
+    assert found == {"hrl_xf/agent.py", "policy/__init__.py", "policy/brain.py", "policy/memory.py"}
+    before = code_version.__wrapped__("litaagent_std.hrl_xf.agent.Agent")
+    (package / "hrl_xf" / "training.py").write_text("x = 2")
+    assert code_version.__wrapped__("litaagent_std.hrl_xf.agent.Agent") == before
+    (package / "policy" / "memory.py").write_text("import math")
+    assert code_version.__wrapped__("litaagent_std.hrl_xf.agent.Agent") != before
+
+
+def test_a_log_of_units_survives_a_line_that_was_cut_off(tmp_path):
+    path = tmp_path / "units.jsonl"
+    with UnitLog(path) as log:
+        log.put("a" * 64, {"score": 1.25})
+        log.put("b" * 64, {"score": 2.5})
+    path.write_bytes(path.read_bytes()[:-4])
+    with UnitLog(path) as log:
+        assert (log.get("a" * 64), log.get("b" * 64), len(log)) == ({"score": 1.25}, None, 1)
+        log.put("c" * 64, {"score": 3.0})
+    with UnitLog(path) as log:
+        assert log.get("c" * 64) == {"score": 3.0}
