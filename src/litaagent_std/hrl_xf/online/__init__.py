@@ -1,0 +1,1 @@
+"""Online training in the league: environments, opponents, learners and the synchronous loop."""

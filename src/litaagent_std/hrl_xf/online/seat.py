@@ -1,0 +1,279 @@
+"""A seat of ours in a world: the heuristic agent under a policy's steering, and a diary of what came of it.
+
+A seat asks at two time scales. The first time that it has to decide on a day it asks for the day's numbers (L2); every
+time it has to decide it asks for numbers for each thread (L3, L4). Without a pilot the world stops at these questions
+and waits for an answer (`litaagent_std.market.world.external`); with a pilot, such as trained weights, it asks the
+pilot and goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litaagent_std.hrl_xf.agent import LitaAgentHRL
+from litaagent_std.hrl_xf.online.steering import (
+    SteeredCoordination,
+    SteeredDecisions,
+    SteeredGoals,
+    Steering,
+)
+from litaagent_std.hrl_xf.online.views import day_view, round_views
+from litaagent_std.market.world.external import Decision, DecisionNeeded
+from litaagent_std.policy.brain import Brain
+from litaagent_std.policy.observation import Calendar, Observation, Offer, ThreadObservation, observe_calendar
+from litaagent_std.policy.parameters import Parameters
+from litaagent_std.policy.side import Side
+
+__all__ = ["DayEntry", "Diary", "Pilot", "Question", "RoundEntry", "SteeredAgent"]
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a seat wants numbers for.
+
+    Attributes:
+        kind: ``day`` (L2) or ``round`` (L3 and L4).
+        day: The day.
+        view: The day's view [d], or the views of the threads [n, t].
+        state: What the central critic sees [s]; the day's view itself for a day.
+        partners: The threads' partners, in the order of the views; empty for a day.
+    """
+
+    kind: Literal["day", "round"]
+    day: int
+    view: Floats
+    state: Floats
+    partners: tuple[str, ...] = ()
+
+
+class Pilot(Protocol):
+    """Answers questions."""
+
+    def answer(self, question: Question) -> Floats:
+        """The day's numbers [n_day], or each thread's, L3's before L4's [n, n_thread + n_weight]."""
+
+
+@dataclass(slots=True)
+class DayEntry:
+    """A day in the diary.
+
+    Attributes:
+        obs: The morning.
+        evening: Commitments with which the day went into settlement.
+        asked: Whether there was anything to decide.
+    """
+
+    obs: Observation
+    evening: Calendar | None = None
+    asked: bool = False
+
+
+@dataclass(slots=True)
+class RoundEntry:
+    """How a thread ended: agreement or None, with the goals that it is measured by."""
+
+    buying: bool
+    deal: Offer | None
+    goal_quantity: float
+    goal_price: float
+
+
+@dataclass(slots=True)
+class Diary:
+    """What a seat lived through: its days in order, and how the threads of each day ended, by (day, partner)."""
+
+    days: list[DayEntry] = field(default_factory=list)
+    threads: dict[tuple[int, str], RoundEntry] = field(default_factory=dict)
+
+
+class SteeredBrain(Brain):
+    """A brain whose plans stay untouched where the steering of a side's threads is zero.
+
+    L1's guard is made for layers that may say anything and is stricter than the heuristic plan, which keeps to L1's
+    bounds by itself; where nothing is said there is nothing to guard.
+
+    Args:
+        steering: The numbers in force.
+        *args: See `Brain`.
+        **kwargs: See `Brain`.
+    """
+
+    def __init__(self, steering: Steering, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - the brain's
+        super().__init__(*args, **kwargs)
+        self._steering = steering
+
+    def _plan(self, side: Side, threads: list[ThreadObservation], *args: Any) -> Any:  # noqa: ANN401 - the brain's
+        numbers = self._steering.threads
+        if any(numbers[thread.partner].any() for thread in threads if thread.partner in numbers):
+            return super()._plan(side, threads, *args)
+        plugged = self._decision_layer, self._coordination_layer
+        self._decision_layer = self._coordination_layer = None
+        try:
+            return super()._plan(side, threads, *args)
+        finally:
+            self._decision_layer, self._coordination_layer = plugged
+
+
+def _layers_of(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: kwargs[name] for name in ("goal_layer", "decision_layer", "coordination_layer")}
+
+
+class SteeredAgent(LitaAgentHRL):
+    """The heuristic agent under steering.
+
+    Args:
+        *args: Passed to scml.
+        seat: Number of the seat, for questions.
+        rounds: Whether rounds are steered too; else days alone.
+        pilot: Who answers; None stops the world at every question.
+        parameters: The heuristic's numbers.
+        **kwargs: Passed on.
+    """
+
+    def __init__(
+        self,
+        *args: Any,  # noqa: ANN401 - scml's
+        seat: int = -1,
+        rounds: bool = True,
+        pilot: Pilot | None = None,
+        parameters: Parameters | Mapping[str, Any] | None = None,
+        **kwargs: Any,  # noqa: ANN401 - scml's
+    ) -> None:
+        if parameters is not None and not isinstance(parameters, Parameters):
+            parameters = Parameters.from_mapping(parameters)
+        self.steering = Steering()
+        self._goal_layer = SteeredGoals(self.steering, parameters)
+        kwargs |= {"goal_layer": self._goal_layer}
+        if rounds:
+            kwargs |= {
+                "decision_layer": SteeredDecisions(self.steering),
+                "coordination_layer": SteeredCoordination(self.steering),
+            }
+        super().__init__(*args, parameters=parameters, **kwargs)
+        if rounds:
+            self.brain = SteeredBrain(
+                self.steering, parameters, self.brain.layers, keep_log=self.brain.keep_log, **_layers_of(kwargs)
+            )
+        self.diary = Diary()
+        self.question: Question | None = None
+        self._pilot, self._seat, self._rounds = pilot, seat, rounds
+        self._asked_for: object = None
+        self._day_view: Floats | None = None
+
+    def before_step(self) -> None:
+        """Takes the morning's observation; its numbers are asked for when there is something to decide."""
+        super().before_step()
+        assert self._today is not None
+        self.diary.days.append(DayEntry(self._today))
+        self._day_view = None
+
+    def step(self) -> None:
+        """Writes down with which commitments the day goes into settlement."""
+        super().step()
+        if self.diary.days:
+            self.diary.days[-1].evening = observe_calendar(self.awi)
+
+    def first_proposals(self) -> dict[str, tuple[int, ...] | None]:
+        """Asks, then proposes as the heuristic agent does under the answer."""
+        if self._opens():
+            running = [name for name, entry in self.negotiators.items() if entry[0].nmi is not None]
+            if running:
+                self._steer("first_proposals", dict.fromkeys(running), {})
+        return super().first_proposals()
+
+    def counter_all(self, offers: Mapping[str, Any], states: Mapping[str, Any]) -> dict[str, Any]:
+        """Asks, then decides as the heuristic agent does under the answer."""
+        known = {name: offer for name, offer in offers.items() if name in states}
+        if known:
+            self._steer("counter_all", known, states)
+        return super().counter_all(offers, states)
+
+    def give(self, reply: Any) -> None:  # noqa: ANN401 - the world passes on what it was sent
+        """Takes the answer to the question that stopped the world."""
+        self._apply(np.asarray(reply, np.float32))
+
+    def _steer(
+        self,
+        kind: Literal["first_proposals", "counter_all"],
+        offers: Mapping[str, Any],
+        states: Mapping[str, Any],
+    ) -> None:
+        """Asks what is not answered yet for this moment."""
+        if self._day_view is None:
+            assert self._today is not None
+            self._day_view = day_view(self._today)
+            self.diary.days[-1].asked = True
+            self._ask(Question("day", self._today.day, self._day_view, self._day_view), kind)
+        if not self._rounds:
+            return
+        if self._asked_for == kind:  # the answer has come: the world repeats the call that it had stopped
+            self._asked_for = None
+            return
+        threads = self._threads(offers, states)
+        views, state = round_views(threads, self.diary.days[-1].obs, self._day_view)
+        partners = tuple(thread.partner for thread in threads)
+        self._asked_for = kind if self._pilot is None else None
+        self._ask(Question("round", self.diary.days[-1].obs.day, views, state, partners), kind)
+
+    def _threads(self, offers: Mapping[str, Any], states: Mapping[str, Any]) -> list[ThreadObservation]:
+        now = observe_calendar(self.awi)
+        return [
+            self._thread(name, states[name] if states else self.negotiators[name][0].nmi.state, offer, now)
+            for name, offer in offers.items()
+        ]
+
+    def _ask(self, question: Question, kind: Literal["first_proposals", "counter_all"]) -> None:
+        self.question = question
+        if self._pilot is not None:
+            self._apply(self._pilot.answer(question))
+            return
+        raise DecisionNeeded(self, Decision(self._seat, self.id, kind, question.partners, {}, {}, self.awi))
+
+    def _apply(self, answer: Floats) -> None:
+        question = self.question
+        assert question is not None
+        if question.kind == "day":
+            self.steering.day = answer
+            return
+        rows = dict(zip(question.partners, answer, strict=True))
+        self.steering.threads = {name: row[:-1] for name, row in rows.items()}
+        self.steering.weights = {name: float(row[-1]) for name, row in rows.items()}
+
+    def on_negotiation_success(self, contract: Any, mechanism: Any) -> None:  # noqa: ANN401 - negmas's
+        """Writes an agreement down."""
+        super().on_negotiation_success(contract, mechanism)
+        buyer, seller = contract.annotation["buyer"], contract.annotation["seller"]
+        agreed = contract.agreement
+        deal = Offer(int(agreed["quantity"]), int(agreed["time"]), int(agreed["unit_price"]))
+        self._note_end(seller if buyer == self.id else buyer, deal)
+
+    def on_negotiation_failure(self, partners: list[str], *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - negmas's
+        """Writes a thread without agreement down."""
+        super().on_negotiation_failure(partners, *args, **kwargs)
+        for name in partners:
+            if name != self.id:
+                self._note_end(name, None)
+
+    def _note_end(self, partner: str, deal: Offer | None) -> None:
+        if not self.diary.days:
+            return
+        obs = self.diary.days[-1].obs
+        buying = partner in self.awi.my_suppliers
+        quantity, price = self._goal(obs, buying, deal)
+        self.diary.threads[obs.day, partner] = RoundEntry(buying, deal, quantity, price)
+
+    def _goal(self, obs: Observation, buying: bool, deal: Offer | None) -> tuple[float, float]:
+        """Q* and P* of the delivery day of a deal; of the most wanted day without one."""
+        goals = self._goal_layer.latest
+        if goals is None:
+            return 0.0, 0.0
+        quantities, prices = (goals.q_buy, goals.p_buy) if buying else (goals.q_sell, goals.p_sell)
+        lead = max(range(len(quantities)), key=quantities.__getitem__) if deal is None else deal.time - obs.day
+        return float(quantities[lead]), float(prices[lead])
