@@ -51,7 +51,7 @@ class DecisionRecord:
         bounds: L1's bounds.
         reservation: Our limit price for the delivery day of the offer received.
         acceptance: Probability that the partner takes our proposal.
-        alternatives: The next best proposals with their probabilities.
+        alternatives: Other proposals within the goal, the best by expected revenue, with their probabilities.
         alpha: L4's weight of the thread; None when no learned L3 or L4 plays.
     """
 
@@ -315,7 +315,7 @@ class Brain:
                 bounds=limits,
                 reservation=None if thread.offer is None else side.reservation(thread, thread.offer, goals),
                 acceptance=None if offer is None else side.acceptance(thread, offer),
-                alternatives=side.alternatives(thread, 3),
+                alternatives=side.alternatives(thread, goals, offer, 3),
                 alpha=planned.alpha.get(thread.partner),
             )
         )

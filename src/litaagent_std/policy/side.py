@@ -299,15 +299,21 @@ class Side:
             return None
         return float(self._probabilities(thread.partner, baseline.progress(thread, proposing=True))[index])
 
-    def alternatives(self, thread: ThreadObservation, count: int) -> tuple[tuple[Offer, float], ...]:
-        """Returns the offers of the greatest expected revenue (or the cheapest) and their probabilities."""
+    def alternatives(
+        self, thread: ThreadObservation, goals: Goals, chosen: Offer | None, count: int
+    ) -> tuple[tuple[Offer, float], ...]:
+        """Returns other offers within the goal, those of the greatest expected revenue, and their probabilities."""
         if self._grid is None:
             return ()
-        grid = self._grid
+        grid, taken = self._grid, None if chosen is None else self._grid.index(chosen, self._obs.day)
         acceptance = self._probabilities(thread.partner, baseline.progress(thread, proposing=True))
         worth = grid.price if self.selling else -grid.price + 2 * int(grid.price.max())
-        order = np.argsort(-(acceptance * grid.quantity * worth), kind="stable")[:count]
-        return tuple((grid.offer(int(index), self._obs.day), float(acceptance[index])) for index in order)
+        within = grid.quantity <= np.asarray(goals.q_sell if self.selling else goals.q_buy)[grid.lead]
+        if taken is not None:
+            within[taken] = False
+        score = np.where(within, acceptance * grid.quantity * worth, -1.0)
+        order = [int(index) for index in np.argsort(-score, kind="stable")[:count] if within[index]]
+        return tuple((grid.offer(index, self._obs.day), float(acceptance[index])) for index in order)
 
 
 def greedy_subset(quantities: list[int], values: list[float], room: int) -> frozenset[int]:

@@ -1,0 +1,68 @@
+"""A decision's record in words."""
+
+from __future__ import annotations
+
+from litaagent_std.policy.brain import DecisionRecord
+from litaagent_std.policy.observation import Offer
+
+__all__ = ["goal_of", "reason", "told"]
+
+
+def told(offer: Offer | None) -> str:
+    """Returns an offer in words."""
+    return "–" if offer is None else f"{offer.quantity} at {offer.price} for day {offer.time}"
+
+
+def goal_of(record: DecisionRecord, time: int) -> tuple[int, float]:
+    """Returns the goal's quantity and reservation price for a delivery day; 0 and 0 beyond the horizon."""
+    goals, lead = record.goals, time - record.day
+    quantities, prices = (goals.q_buy, goals.p_buy) if record.buying else (goals.q_sell, goals.p_sell)
+    return (quantities[lead], prices[lead]) if 0 <= lead < len(quantities) else (0, 0.0)
+
+
+def reason(record: DecisionRecord) -> str:
+    """Returns why a decision was taken, in one sentence."""
+    kind = record.decision.kind
+    if kind == "accept":
+        return f"{_judged(record)}; it is among the offers that are worth most together"
+    if kind == "end":
+        return f"{_nothing_left(record)}, so the thread ends"
+    opening = "it is ours to open" if record.received is None else _declined(record)
+    return f"{opening}; {_proposal(record)}"
+
+
+def _judged(record: DecisionRecord) -> str:
+    price = record.received.price if record.received is not None else 0
+    limit = 0.0 if record.reservation is None else record.reservation
+    side = "at most" if record.buying else "at least"
+    kept = price <= limit if record.buying else price >= limit
+    return f"its price {price} {'keeps' if kept else 'misses'} our limit of {side} {limit:g}"
+
+
+def _declined(record: DecisionRecord) -> str:
+    offer, limit = record.received, record.reservation
+    if offer is None or limit is None:
+        return "there is nothing to accept"
+    if (offer.price > limit) if record.buying else (offer.price < limit):
+        return _judged(record)
+    units, _ = goal_of(record, offer.time)
+    if offer.quantity > units:
+        return f"{offer.quantity} units are more than the goal of {units} for day {offer.time}"
+    return "other offers are worth more together, or the same units are already on a table"
+
+
+def _nothing_left(record: DecisionRecord) -> str:
+    goals = record.goals.q_buy if record.buying else record.goals.q_sell
+    verb = "buy" if record.buying else "sell"
+    if not any(goals):
+        return f"there is nothing to {verb}"
+    if record.proposed is not None:
+        return f"L1 leaves nothing of {told(record.proposed)}"
+    return f"nothing that may be offered here gains by it, though {sum(goals)} units are still to {verb}"
+
+
+def _proposal(record: DecisionRecord) -> str:
+    offer = record.decision.offer
+    clipped = "" if record.proposed in (None, offer) else f" (L1 made it out of {told(record.proposed)})"
+    chance = "" if record.acceptance is None else f", taken with probability {record.acceptance:.2f}"
+    return f"the best proposal is {told(offer)}{clipped}{chance}"
