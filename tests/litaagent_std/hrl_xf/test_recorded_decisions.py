@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from litaagent_std.market.world.engine import FastWorld
+from litaagent_std.market.world.hashing import is_fixed
 from litaagent_std.market.world.setup import AgentSpec, official_setup
 
 RECORDED = json.loads(Path(__file__).with_name("recorded_decisions.json").read_text(encoding="utf-8"))
@@ -31,6 +32,7 @@ def play(l3, l4, inventory):
     ]
 
 
+@pytest.mark.skipif(not is_fixed(), reason="default agents repeat only under PYTHONHASHSEED=0, which make test sets")
 @pytest.mark.parametrize("version", RECORDED["decisions"])
 def test_decisions_are_those_of_the_record(version):
     l3, l4, inventory = version.split("-")
