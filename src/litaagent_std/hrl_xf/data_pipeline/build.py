@@ -1,0 +1,227 @@
+"""From records to a dataset: choose, parse in parallel, gather in order, commit by the manifest.
+
+Each world becomes a shard, a file that appears whole or not at all; shards are gathered in the order of worlds,
+one at a time. A kill at any moment leaves shards from which the same call goes on, and the dataset comes out the
+same, byte by byte, with any number of workers. A finished dataset with the same digest is not built again.
+"""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Final
+
+from apexrl.execution import RunOptions, RunReport, Task, TaskReport, make_executor
+from apexrl.execution.executor import available_cpus
+from apexrl.runs.atomic import ensure_folder, remove_leftovers, write_json
+from apexrl.runs.lock import exclusive
+from litaagent_std.hrl_xf.data_pipeline.dataset import FORMAT, MANIFEST_NAME, OfflineData, read_manifest
+from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
+from litaagent_std.hrl_xf.data_pipeline.gather import gather
+from litaagent_std.hrl_xf.data_pipeline.options import SPLITS, DatasetOptions
+from litaagent_std.hrl_xf.data_pipeline.provenance import Made, made_from
+from litaagent_std.hrl_xf.data_pipeline.selection import ChosenWorld, choose
+from litaagent_std.hrl_xf.data_pipeline.shards import ShardTask, make_shards, shard_path
+from litaagent_std.hrl_xf.data_pipeline.split import SPLIT_NAME, WorldSplit, assign
+from litaagent_std.policy.features import WiderHorizonWarning
+from litaagent_std.records.reader import Records, open_records
+
+__all__ = ["DATASETS_FOLDER", "build_dataset"]
+
+DATASETS_FOLDER: Final = "datasets"
+"""Where datasets go inside the data folder, unless told otherwise."""
+
+_SHARDS: Final = "shards"
+_BUILDING: Final = "building.json"
+_WORLDS_PER_TASK: Final = 8
+_FEW_WORLDS: Final = 8
+"""So few worlds are parsed sooner than workers start."""
+
+Say = Callable[[str], None]
+
+
+def build_dataset(
+    paths: str | Path | Sequence[str | Path],
+    folder: str | Path | None = None,
+    options: DatasetOptions | None = None,
+    *,
+    num_workers: int | None = None,
+    say: Say | None = None,
+) -> OfflineData:
+    """Builds a dataset from all records under some paths, or opens it if it is there.
+
+    Args:
+        paths: A tournament's folder, one that holds several, or a sequence of such.
+        folder: Where the dataset goes; a folder named after the digest under ``datasets`` of the first path when
+            None.
+        options: Which samples.
+        num_workers: Worlds to parse at once; as many as there are CPUs when None, in this process for 1.
+        say: Is told about progress.
+
+    Raises:
+        NoRecordsError: If there are no records, or none of this schema.
+        RecordsDamagedError: If a file of the records cannot be read.
+        NoSuchAgentError: If nobody fits the options.
+        DatasetError: If a world cannot be used.
+    """
+    roots = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
+    chosen_options = options or DatasetOptions()
+    records = open_records(roots)
+    made = made_from(records, roots, chosen_options)
+    target = Path(folder) if folder is not None else roots[0] / DATASETS_FOLDER / made["digest"][:16]
+    if _is_there(target, made):
+        return OfflineData.open(target)
+    worlds = choose(records, chosen_options)
+    _check_horizon(worlds, chosen_options)
+    ensure_folder(target)
+    with exclusive(target):
+        if not _is_there(target, made):
+            _build(records, worlds, target, made, chosen_options, num_workers, say or _silent)
+    return OfflineData.open(target)
+
+
+def _silent(_: str) -> None:
+    return
+
+
+def _is_there(target: Path, made: Made) -> bool:
+    return (target / MANIFEST_NAME).exists() and read_manifest(target)["digest"] == made["digest"]
+
+
+def _check_horizon(worlds: Sequence[ChosenWorld], options: DatasetOptions) -> None:
+    league, wanted = worlds[0].horizon, options.horizon
+    if wanted is None or wanted == league:
+        return
+    if wanted < league:
+        raise DatasetError(
+            f"horizon={wanted} is smaller than the league's {league}",
+            "standing contracts reach as far as the league's horizon",
+            f"give at least {league}, or nothing",
+        )
+    warnings.warn(
+        f"horizon={wanted} exceeds the league's {league}; leads {league + 1} to {wanted} are masked, "
+        f"and buckets come from the league's horizon",
+        WiderHorizonWarning,
+        stacklevel=3,
+    )
+
+
+def _build(
+    records: Records,
+    worlds: Sequence[ChosenWorld],
+    target: Path,
+    made: Made,
+    options: DatasetOptions,
+    num_workers: int | None,
+    say: Say,
+) -> None:
+    shards = target / _SHARDS
+    _prepare(target, shards, made)
+    _parse(records, worlds, shards, options, num_workers, say)
+    say(f"gathering {len(worlds)} worlds")
+    split = _split(worlds, made, options)
+    counts = gather(records, worlds, shards, target)
+    split.write(target / SPLIT_NAME)
+    league = worlds[0].horizon
+    content = {
+        "format": FORMAT,
+        **made,
+        "horizon": options.horizon if options.horizon is not None else league,
+        "league_horizon": league,
+        "n_rounds": worlds[0].n_rounds,
+        "counts": {
+            "worlds": len(worlds),
+            "configs": len({world.config for world in worlds}),
+            "factories": sum(len(world.seats) for world in worlds),
+            "mornings": counts.mornings,
+            "actions": counts.actions,
+            "skipped_mornings": counts.skipped,
+        },
+        "worlds_by_split": {name: split.n_worlds(name) for name in SPLITS},
+        "arrays": counts.shapes,
+    }
+    write_json(target / MANIFEST_NAME, content)
+    shutil.rmtree(shards)
+    (target / _BUILDING).unlink()
+    say(f"{counts.mornings} mornings, {counts.actions} actions")
+
+
+def _prepare(target: Path, shards: Path, made: Made) -> None:
+    """Makes the folder ready: what belongs to another dataset goes, what belongs to this one stays."""
+    (target / MANIFEST_NAME).unlink(missing_ok=True)
+    marker = target / _BUILDING
+    wanted = f'"{made["digest"]}"\n'
+    if not marker.exists() or marker.read_text(encoding="utf-8") != wanted:
+        shutil.rmtree(shards, ignore_errors=True)
+        write_json(marker, made["digest"])
+    for folder in (target, ensure_folder(shards), target / "macro", target / "micro"):
+        if folder.exists():
+            remove_leftovers(folder)
+
+
+def _parse(
+    records: Records,
+    worlds: Sequence[ChosenWorld],
+    shards: Path,
+    options: DatasetOptions,
+    num_workers: int | None,
+    say: Say,
+) -> None:
+    todo = [(place, world) for place, world in enumerate(worlds) if not shard_path(shards, place).exists()]
+    tasks = list(_tasks(records, todo, shards, options))
+    workers = min(len(tasks), available_cpus() if num_workers is None else num_workers)
+    inline = workers <= 1 or (num_workers is None and len(todo) <= _FEW_WORLDS)
+    done = len(worlds) - len(todo)
+
+    def progress(_: TaskReport, report: RunReport) -> None:
+        say(f"parsed {min(len(worlds), done + report.finished * _WORLDS_PER_TASK)} of {len(worlds)} worlds")
+
+    settings = RunOptions(retries=1, progress=progress, ordered=False)
+    with (
+        make_executor("inline" if inline else "processes", workers=max(1, workers)) as executor,
+        closing(executor.run([Task(make_shards, (task,), label=_label(task)) for task in tasks], settings)) as run,
+    ):
+        for result in run:
+            if result.failure is not None:
+                raise DatasetError(
+                    f"{result.label} cannot be used: {result.failure.message}",
+                    "every chosen world must be readable",
+                    "run lita records PATH --verify, then restore or collect those worlds again",
+                )
+
+
+def _label(task: ShardTask) -> str:
+    numbers = [world.key.world for _, world in task.worlds]
+    return f"worlds {numbers[0]} to {numbers[-1]} of {task.records}"
+
+
+def _tasks(
+    records: Records, todo: Sequence[tuple[int, ChosenWorld]], shards: Path, options: DatasetOptions
+) -> Iterator[ShardTask]:
+    for source, group in groupby(todo, key=lambda item: item[1].key.source):
+        folder = str(records.sources[source].folder)
+        while some := tuple(islice(group, _WORLDS_PER_TASK)):
+            yield ShardTask(folder, some, str(shards), options.labels, options.horizon)
+
+
+def _split(worlds: Sequence[ChosenWorld], made: Made, options: DatasetOptions) -> WorldSplit:
+    seeds = {world.config: world.config_seed for world in worlds}
+    configs = assign([seeds[number] for number in range(len(seeds))], options.split_seed, options.ratios)
+    paths = list(made["sources"])
+    found: dict[str, dict[str, list[int]]] = {split: defaultdict(list) for split in SPLITS}
+    of = {number: split for split, numbers in configs.items() for number in numbers}
+    for world in worlds:
+        found[of[world.config]][paths[world.key.source]].append(world.key.world)
+    return WorldSplit(
+        options.split_seed,
+        options.ratios,
+        dict(made["sources"]),
+        configs,
+        {split: tuple(seeds[number] for number in configs[split]) for split in SPLITS},
+        {split: {path: tuple(numbers) for path, numbers in found[split].items()} for split in SPLITS},
+    )

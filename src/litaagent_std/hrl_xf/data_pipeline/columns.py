@@ -1,0 +1,162 @@
+"""A world's negotiations as numpy columns, with what follows from the order of their turns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
+from litaagent_std.records.world import WorldRecord
+
+__all__ = ["ACCEPT", "END", "REJECT", "Bools", "Floats64", "Ints", "WorldColumns"]
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Floats64 = NDArray[np.float64]
+
+ACCEPT: Final = 0
+REJECT: Final = 1
+END: Final = 2
+
+_ACCEPTED: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WorldColumns:
+    """Negotiations and turns of a world; a turn is a row of the table ``turns``.
+
+    Attributes:
+        n_days: Days of the world.
+        horizon: The league's horizon.
+        n_rounds: Rounds allowed per negotiation.
+        day: Day of each negotiation.
+        buyer: Its buying seat.
+        seller: Its selling seat.
+        caller: Its first proposer.
+        product: Its product.
+        first_offer: Place of its first offer among all offers of the world.
+        n_offers: Offers that were made in it.
+        offers: All offers as (quantity, delivery day, unit price), in the order of negotiations and turns.
+        offer_by: Who made each.
+        thread: Negotiation of each turn.
+        factory: Who acts.
+        round: Rounds completed before it.
+        answers: Whether it answers an offer.
+        op: What it does: `ACCEPT`, `REJECT` (with an offer of its own, the first one too) or `END`.
+        before: Offers of its negotiation before it.
+        taken: Whether the partner accepted its offer: 1 or 0, -1 without an offer or an answer to it.
+        bankrupt: Whether each factory is bankrupt in the morning, [day, factory].
+    """
+
+    n_days: int
+    horizon: int
+    n_rounds: int
+    day: Ints
+    buyer: Ints
+    seller: Ints
+    caller: Ints
+    product: Ints
+    first_offer: Ints
+    n_offers: Ints
+    offers: Ints
+    offer_by: Ints
+    thread: Ints
+    factory: Ints
+    round: Ints
+    answers: Bools
+    op: Ints
+    before: Ints
+    taken: Ints
+    bankrupt: Bools
+
+    @classmethod
+    def of(cls, record: WorldRecord) -> WorldColumns:
+        """Reads a world.
+
+        Raises:
+            DatasetError: If its turns do not belong to its negotiations.
+        """
+        n, t, facts = record.tables["negotiations"], record.tables["turns"], record.facts
+        n_turns = ints(n["n_turns"])
+        thread = np.repeat(np.arange(len(n_turns)), n_turns)
+        _check_turns(record, thread)
+        has, quantity = _present(t["quantity"]), ints(t["quantity"])
+        offers = np.stack([quantity, ints(t["time"]), ints(t["unit_price"])], axis=1)[has]
+        earlier: Ints = np.cumsum(has) - has
+        starts = np.cumsum(n_turns) - n_turns
+        first_offer = np.append(earlier, has.sum())[starts]
+        answers, response = _present(t["response"]), ints(t["response"])
+        op = np.where(has, REJECT, END)
+        op[answers & (response == _ACCEPTED)] = ACCEPT
+        return cls(
+            n_days=facts["n_days"],
+            horizon=facts["horizon"],
+            n_rounds=facts["n_rounds"],
+            day=ints(n["day"]),
+            buyer=ints(n["buyer"]),
+            seller=ints(n["seller"]),
+            caller=ints(n["caller"]),
+            product=ints(n["product"]),
+            first_offer=first_offer,
+            n_offers=np.append(first_offer[1:], has.sum()) - first_offer,
+            offers=offers,
+            offer_by=ints(t["factory"])[has],
+            thread=thread,
+            factory=ints(t["factory"]),
+            round=ints(t["round"]),
+            answers=answers,
+            op=op,
+            before=earlier - first_offer[thread],
+            taken=_taken(thread, op),
+            bankrupt=_bankrupt(record),
+        )
+
+    def own_offer(self) -> Ints:
+        """Returns the place of each turn's own offer among all offers; meaningful where the turn is a `REJECT`."""
+        return self.first_offer[self.thread] + self.before
+
+    def received(self) -> Ints:
+        """Returns the place of the offer on the table before each turn; meaningful where the turn answers."""
+        return self.first_offer[self.thread] + self.before - 1
+
+
+def ints(column: Any) -> Ints:  # noqa: ANN401 - an Arrow column
+    """Returns an Arrow column as whole numbers, -1 where it is missing."""
+    filled = column.fill_null(-1) if column.null_count else column
+    return np.asarray(filled.to_numpy(), np.int64)
+
+
+def _present(column: Any) -> Bools:  # noqa: ANN401 - an Arrow column
+    return np.asarray(column.is_valid().to_numpy(), np.bool_)
+
+
+def _check_turns(record: WorldRecord, thread: Ints) -> None:
+    n, t = record.tables["negotiations"], record.tables["turns"]
+    fits = t.num_rows == len(thread)
+    for name in ("day", "negotiation"):
+        fits = fits and np.array_equal(ints(t[name]), ints(n[name])[thread])
+    if not fits:
+        raise DatasetError(
+            f"the turns of world {record.facts['world']} do not follow its negotiations",
+            "turns are ordered by negotiation, and each negotiation says how many it has",
+            "run lita records PATH --verify, and collect the tournament again if it finds damage",
+        )
+
+
+def _taken(thread: Ints, op: Ints) -> Ints:
+    """Returns whether the next turn of the same negotiation accepts, for turns that offer."""
+    taken = np.full(len(op), -1)
+    answered = np.flatnonzero((thread[:-1] == thread[1:]) & (op[:-1] == REJECT)) if len(op) else np.array([], np.int64)
+    taken[answered] = op[answered + 1] == ACCEPT
+    return taken
+
+
+def _bankrupt(record: WorldRecord) -> Bools:
+    table: pa.Table = record.tables["days"]
+    found = np.zeros((record.facts["n_days"], len(record.factories)), np.bool_)
+    found[ints(table["day"]), ints(table["factory"])] = table["bankrupt"].to_numpy()
+    return found

@@ -1,0 +1,59 @@
+"""What determines a dataset, beside the records it is made from."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal
+
+from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
+
+__all__ = ["DEFAULT_AGENT", "DEFAULT_RATIOS", "SPLITS", "DatasetOptions", "Labels", "Split"]
+
+Labels = Literal["intention", "deals"]
+Split = Literal["train", "val", "test"]
+
+SPLITS: Final[tuple[Split, ...]] = ("train", "val", "test")
+DEFAULT_AGENT: Final = "PenguinAgent"
+"""Whom the trainer learns from unless told otherwise, as in document 002."""
+
+DEFAULT_RATIOS: Final = (0.85, 0.10, 0.05)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetOptions:
+    """Which samples a dataset holds.
+
+    Attributes:
+        agent_name: Class names of agents begin with it; "" takes every factory.
+        top: Only the best so many agents of each tournament by their mean score; None for all.
+        min_score: Only factories that ended with at least this score; None for all.
+        labels: L2's goals from intentions (first proposals, within needs) or from the day's deals.
+        horizon: Delivery days after today to make room for; the league's own when None.
+        split_seed: Seed of the assignment of configurations to splits.
+        ratios: Shares of configurations in train, val and test.
+    """
+
+    agent_name: str = DEFAULT_AGENT
+    top: int | None = None
+    min_score: float | None = None
+    labels: Labels = "intention"
+    horizon: int | None = None
+    split_seed: int = 0
+    ratios: tuple[float, float, float] = field(default=DEFAULT_RATIOS)
+
+    def __post_init__(self) -> None:
+        if self.labels not in ("intention", "deals"):
+            raise DatasetError(f"labels={self.labels!r}", "L2's labels are 'intention' or 'deals'", "choose one")
+        if self.top is not None and self.top < 1:
+            raise DatasetError(f"top={self.top}", "it counts agents from the best one", "give 1 or more, or nothing")
+        total = sum(self.ratios)
+        if len(self.ratios) != 3 or min(self.ratios) < 0 or self.ratios[0] <= 0 or abs(total - 1.0) > 1e-6:
+            raise DatasetError(
+                f"ratios={self.ratios} sum to {total:g}",
+                "there are three shares, of train, val and test; they are not negative, sum to 1, and train has one",
+                "give for example 0.85 0.10 0.05",
+            )
+
+    def plain(self) -> dict[str, Any]:
+        """Returns the options as plain values."""
+        return {**asdict(self), "ratios": list(self.ratios)}

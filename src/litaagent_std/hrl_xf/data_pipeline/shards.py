@@ -1,0 +1,93 @@
+"""Work in pieces: worlds are read a few at a time and each becomes a file of its own, whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from apexrl.runs.atomic import atomic_path
+from litaagent_std.hrl_xf.data_pipeline.options import Labels
+from litaagent_std.hrl_xf.data_pipeline.selection import ChosenWorld
+from litaagent_std.hrl_xf.data_pipeline.world_samples import Arrays, WorldSamples, world_samples
+from litaagent_std.records.reader import open_records
+from litaagent_std.records.world import WorldRecord
+
+__all__ = ["ShardTask", "make_shards", "read_shard", "shard_path", "shard_rows"]
+
+_TABLES: Final = ("worlds", "factories", "markets", "days", "negotiations", "turns", "contracts", "reports")
+"""Tables that samples are made from."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTask:
+    """Worlds of one folder of records to turn into shards.
+
+    Attributes:
+        records: The folder of records.
+        worlds: The worlds with their place in the dataset.
+        folder: Where the shards go.
+        labels: What counts as L2's goal.
+        horizon: Delivery days after today to make room for; the league's own when None.
+    """
+
+    records: str
+    worlds: tuple[tuple[int, ChosenWorld], ...]
+    folder: str
+    labels: Labels
+    horizon: int | None
+
+
+def shard_path(folder: Path, place: int) -> Path:
+    """Returns where a world's shard is kept."""
+    return folder / f"{place:06}.npz"
+
+
+def make_shards(task: ShardTask) -> int:
+    """Makes the shards of a task that are not there yet; returns how many were made."""
+    folder = Path(task.folder)
+    todo = [(place, world) for place, world in task.worlds if not shard_path(folder, place).exists()]
+    if not todo:
+        return 0
+    for (place, world), record in zip(todo, _read(task.records, [world for _, world in todo]), strict=True):
+        samples = world_samples(record, world.seats, labels=task.labels, horizon=task.horizon)
+        _write(shard_path(folder, place), samples)
+    return len(todo)
+
+
+def _read(folder: str, worlds: Sequence[ChosenWorld]) -> list[WorldRecord]:
+    """Reads several worlds of a folder at once: tables that hold many worlds are then read once."""
+    records = open_records(folder)
+    keys = [world.key._replace(source=0) for world in worlds]
+    tables = {name: records.table(name, keys=keys).drop_columns(["source"]) for name in _TABLES}
+    return [WorldRecord({name: _of_world(table, key.world) for name, table in tables.items()}) for key in keys]
+
+
+def _of_world(table: pa.Table, world: int) -> pa.Table:
+    return table.filter(pc.equal(table["world"], world)).combine_chunks()
+
+
+def _write(path: Path, samples: WorldSamples) -> None:
+    arrays: dict[str, Any] = {f"macro.{name}": values for name, values in samples.macro.items()}
+    arrays |= {f"micro.{name}": values for name, values in samples.micro.items()}
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, skipped=np.array(samples.skipped), **arrays)
+
+
+def shard_rows(path: Path) -> tuple[int, int, int]:
+    """Returns the number of mornings, of actions and of skipped mornings in a shard."""
+    with np.load(path, allow_pickle=False) as shard:
+        return len(shard["macro.day"]), len(shard["micro.op"]), int(shard["skipped"])
+
+
+def read_shard(path: Path) -> tuple[Arrays, Arrays]:
+    """Reads the arrays of a shard: those of mornings, and those of actions."""
+    with np.load(path, allow_pickle=False) as shard:
+        macro = {name.removeprefix("macro."): shard[name] for name in shard.files if name.startswith("macro.")}
+        micro = {name.removeprefix("micro."): shard[name] for name in shard.files if name.startswith("micro.")}
+    return macro, micro

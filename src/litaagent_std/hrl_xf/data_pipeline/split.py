@@ -1,0 +1,141 @@
+"""Which configurations train, validate and test: ``world_split.json``.
+
+Worlds of one configuration never part: its runs and rotations share factories, prices and exogenous contracts. The
+order of configurations is that of a hash of the seed and of the configuration's own seed, so that it does not depend
+on the order of folders, and a dataset that grows moves few configurations.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from apexrl.runs.atomic import write_json
+from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
+from litaagent_std.hrl_xf.data_pipeline.options import SPLITS, Split
+
+__all__ = ["SPLIT_NAME", "WorldSplit", "assign"]
+
+SPLIT_NAME: Final = "world_split.json"
+_FORMAT: Final = "litaagent.world_split"
+
+
+@dataclass(frozen=True, slots=True)
+class WorldSplit:
+    """What ``world_split.json`` says.
+
+    Attributes:
+        seed: Seed of the assignment.
+        ratios: Shares of configurations in train, val and test.
+        records: Digest of each folder of records, by its path relative to the data folder.
+        configs: Numbers of the configurations in the dataset, by split.
+        config_seeds: Seeds that they were drawn with, by split.
+        worlds: Worlds by split and folder of records.
+    """
+
+    seed: int
+    ratios: tuple[float, float, float]
+    records: Mapping[str, str]
+    configs: Mapping[Split, tuple[int, ...]]
+    config_seeds: Mapping[Split, tuple[int, ...]]
+    worlds: Mapping[Split, Mapping[str, tuple[int, ...]]]
+
+    @property
+    def names(self) -> tuple[Split, ...]:
+        """The splits that have worlds."""
+        return tuple(split for split in SPLITS if self.configs[split])
+
+    def n_worlds(self, split: Split) -> int:
+        """Returns the number of worlds of a split."""
+        return sum(map(len, self.worlds[split].values()))
+
+    def write(self, path: Path) -> None:
+        """Replaces the file, whole or not at all."""
+        write_json(
+            path,
+            {
+                "format": _FORMAT,
+                "seed": self.seed,
+                "ratios": list(self.ratios),
+                "records": dict(self.records),
+                "configs": {split: list(self.configs[split]) for split in SPLITS},
+                "config_seeds": {split: list(self.config_seeds[split]) for split in SPLITS},
+                "worlds": {split: {k: list(v) for k, v in self.worlds[split].items()} for split in SPLITS},
+            },
+        )
+
+    @classmethod
+    def read(cls, path: str | Path) -> WorldSplit:
+        """Reads the file, or the one in a folder.
+
+        Raises:
+            DatasetError: If there is none, or it is something else.
+        """
+        file = Path(path)
+        file = file / SPLIT_NAME if file.is_dir() else file
+        try:
+            plain = json.loads(file.read_bytes())
+        except FileNotFoundError as error:
+            raise DatasetError(f"there is no {str(file)!r}", "a dataset has one", "build the dataset again") from error
+        except ValueError as error:
+            raise _wrong(file, str(error)) from error
+        if not isinstance(plain, dict) or plain.get("format") != _FORMAT:
+            raise _wrong(file, f"it is not marked {_FORMAT!r}")
+        return cls(
+            plain["seed"],
+            tuple(plain["ratios"]),
+            plain["records"],
+            _tuples(plain["configs"]),
+            _tuples(plain["config_seeds"]),
+            {split: _tuples(plain["worlds"][split]) for split in SPLITS},
+        )
+
+
+def _tuples(plain: Mapping[Any, Sequence[int]]) -> dict[Any, tuple[int, ...]]:
+    return {key: tuple(values) for key, values in plain.items()}
+
+
+def _wrong(path: Path, why: str) -> DatasetError:
+    return DatasetError(f"{str(path)!r} cannot be used: {why}", "it must be a split of worlds", "build it again")
+
+
+def assign(config_seeds: Sequence[int], seed: int, ratios: tuple[float, float, float]) -> dict[Split, tuple[int, ...]]:
+    """Assigns configurations to splits.
+
+    Shares are rounded to whole configurations; where there are enough configurations every split with a share gets
+    at least one, and with fewer, train comes before val and val before test.
+
+    Args:
+        config_seeds: Seed of each configuration, by its number.
+        seed: Seed of the assignment.
+        ratios: Shares of train, val and test.
+
+    Returns:
+        Numbers of the configurations, by split.
+    """
+    order = sorted(
+        range(len(config_seeds)), key=lambda n: hashlib.sha256(f"{seed}:{config_seeds[n]}".encode()).digest()
+    )
+    counts = _counts(len(order), ratios)
+    found: dict[Split, tuple[int, ...]] = {}
+    start = 0
+    for split, count in zip(SPLITS, counts, strict=True):
+        found[split] = tuple(sorted(order[start : start + count]))
+        start += count
+    return found
+
+
+def _counts(n: int, ratios: tuple[float, float, float]) -> list[int]:
+    wanted = [ratio > 0 for ratio in ratios]
+    counts = [1 if want and sum(wanted[:place]) < n else 0 for place, want in enumerate(wanted)]
+    while sum(counts) < n:
+        # The split that is furthest behind its share gets the next one.
+        behind = [
+            ratio * n - count if ratio > 0 else float("-inf") for ratio, count in zip(ratios, counts, strict=True)
+        ]
+        counts[behind.index(max(behind))] += 1
+    return counts
