@@ -17,7 +17,7 @@ from apexrl.runs.digest import digest_config
 from apexrl.runs.errors import UserFacingError
 from litaagent_std.records.schema import SCHEMA_VERSION
 
-__all__ = ["MANIFEST_NAME", "FileEntry", "Manifest", "NoRecordsError", "Shard"]
+__all__ = ["MANIFEST_NAME", "FileEntry", "Manifest", "NoRecordsError", "Shard", "is_of_something_else"]
 
 MANIFEST_NAME: Final = "manifest.json"
 _FORMAT: Final = "litaagent.records"
@@ -146,6 +146,15 @@ class Manifest:
             raise _unreadable(path, f"its schema version is {content['schema_version']}, not {SCHEMA_VERSION}")
         shards = tuple(_read_shard(one) for one in content["shards"])
         return cls(content["source"], content["n_worlds"], content["shard_size"], shards)
+
+
+def is_of_something_else(path: Path) -> bool:
+    """Whether a manifest is marked as that of something other than records, such as a dataset made from them."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return False  # a damaged manifest may be one of records, and is told about when it is read
+    return isinstance(content, dict) and content.get("format", _FORMAT) != _FORMAT
 
 
 def _plain_shard(shard: Shard) -> dict[str, Any]:

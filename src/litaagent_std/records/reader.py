@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from apexrl.runs.digest import digest_file
-from litaagent_std.records.manifest import MANIFEST_NAME, Manifest, NoRecordsError, Shard
+from litaagent_std.records.manifest import MANIFEST_NAME, Manifest, NoRecordsError, Shard, is_of_something_else
 from litaagent_std.records.schema import TABLES, arrow_schema
 from litaagent_std.records.segment import RecordsDamagedError, read_segment
 from litaagent_std.records.store import segments_in
@@ -68,7 +68,12 @@ def find_sources(paths: Iterable[str | Path]) -> list[Path]:
         NoRecordsError: If there are none.
     """
     named = [Path(path) for path in paths]
-    found = {manifest.parent.resolve() for path in named for manifest in path.rglob(MANIFEST_NAME)}
+    found = {
+        manifest.parent.resolve()
+        for path in named
+        for manifest in path.rglob(MANIFEST_NAME)
+        if not is_of_something_else(manifest)
+    }
     if not found:
         raise NoRecordsError(
             f"there are no records under {', '.join(str(path) for path in named) or 'no path at all'}",
