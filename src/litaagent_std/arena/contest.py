@@ -27,7 +27,7 @@ from litaagent_std.arena.units import UnitStore
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.market.world.hashing import fixed_for_workers
 
-__all__ = ["Outcome", "plan_of", "run_contest"]
+__all__ = ["TASKS_PER_WORKER", "Outcome", "plan_of", "progress_of", "run_contest"]
 
 TASKS_PER_WORKER: Final = 200
 """Worlds after which a worker is replaced, against what agents leave behind in a process."""
@@ -96,7 +96,7 @@ def run_contest(config: ArenaConfig) -> Outcome:
         make_executor(
             config.executor, workers=config.workers, address=config.address, tasks_per_worker=TASKS_PER_WORKER
         ) as executor,
-        _progress(plan, quiet=config.quiet) as show,
+        progress_of(plan, quiet=config.quiet) as show,
     ):
 
         def look(evaluation: Evaluation) -> bool:
@@ -122,7 +122,7 @@ def _folder_name(plan: Plan) -> str:
 
 
 @contextmanager
-def _progress(plan: Plan, *, quiet: bool) -> Iterator[Callable[[Evaluation], None]]:
+def progress_of(plan: Plan, *, quiet: bool) -> Iterator[Callable[[Evaluation], None]]:
     """A bar of the worlds that the focal agent has played, and the answers so far."""
     columns = (
         BarColumn(),

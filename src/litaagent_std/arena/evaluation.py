@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Any, Final
 
 from apexrl.execution import Executor, RunOptions, Task
 from litaagent_std.arena.seeds import SeedBlock
-from litaagent_std.arena.sequential import Verdict, decide
+from litaagent_std.arena.sequential import FEWEST, Verdict, decide
 from litaagent_std.arena.units import Units, unit_key
 from litaagent_std.arena.worlds import Rules, play_unit
 from litaagent_std.market.world.setup import AgentSpec
@@ -46,6 +47,8 @@ class Plan:
         worlds: Worlds at most.
         lead: The difference that is asked for.
         stop_early: Whether a comparison ends as soon as its answer is clear.
+        fewest: Worlds before which no answer is given.
+        precision: Half width of the interval up to which a clear answer is measured further.
     """
 
     focal: Contestant
@@ -55,6 +58,8 @@ class Plan:
     worlds: int
     lead: float = 0.0
     stop_early: bool = True
+    fewest: int = FEWEST
+    precision: float = math.inf
 
     def __post_init__(self) -> None:
         names = [one.name for one in (self.focal, *self.against)]
@@ -89,7 +94,15 @@ class Evaluation:
 
     def verdict(self, name: str) -> Verdict:
         """What the comparison with another says; the same however many worlds were played beyond its end."""
-        return decide(self.differences(name), self.plan.lead, stop=self.plan.stop_early)
+        plan = self.plan
+        return decide(
+            self.differences(name), plan.lead, stop=plan.stop_early, fewest=plan.fewest, precision=plan.precision
+        )
+
+    def is_open(self, name: str) -> bool:
+        """Whether a comparison goes on: its answer is open, or not as precise as it was asked for."""
+        verdict = self.verdict(name)
+        return verdict.answer == "open" or not verdict.high - verdict.mean <= self.plan.precision
 
     def pairs(self, name: str) -> tuple[list[Unit], list[Unit]]:
         """The units of both sides in the worlds that the verdict rests on."""
@@ -100,7 +113,7 @@ class Evaluation:
     def open_contestants(self) -> tuple[Contestant, ...]:
         """Who still has to play: the focal agent, and those against whom the answer is not clear."""
         plan = self.plan
-        still = tuple(one for one in plan.against if not plan.stop_early or self.verdict(one.name).answer == "open")
+        still = tuple(one for one in plan.against if not plan.stop_early or self.is_open(one.name))
         return (plan.focal, *still) if still or not plan.against else ()
 
 

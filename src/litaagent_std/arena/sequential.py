@@ -92,7 +92,13 @@ def half_widths(counts: Floats, alpha: float = ALPHA, variance: float = EFFECT_V
 
 
 def decide(
-    differences: Sequence[float] | Floats, lead: float = 0.0, *, alpha: float = ALPHA, stop: bool = True
+    differences: Sequence[float] | Floats,
+    lead: float = 0.0,
+    *,
+    alpha: float = ALPHA,
+    stop: bool = True,
+    fewest: int = FEWEST,
+    precision: float = math.inf,
 ) -> Verdict:
     """Judges whether the mean difference is above ``lead``.
 
@@ -101,17 +107,21 @@ def decide(
         lead: What the difference is compared with.
         alpha: Probability of a wrong answer, over all looks together.
         stop: Whether to stop at the first world at which the answer is clear; else all are used.
+        fewest: Worlds before which nothing is decided.
+        precision: Half width of the interval up to which a clear answer is measured further, where its size matters. It
+            follows from the spread alone, so the mean at which it stops is not a flattered one.
     """
     values = np.asarray(differences, dtype=np.float64)
     if values.size == 0:
         return Verdict("open", 0, math.nan, -math.inf, math.inf, None)
     means, lows, highs = confidence_sequence(values, alpha)
     counts = np.arange(1, values.size + 1)
-    clear = np.flatnonzero((counts >= FEWEST) & ((lows > lead) | (highs < lead)))
+    precise = highs - means <= precision
+    clear = np.flatnonzero((counts >= fewest) & ((lows > lead) | (highs < lead)) & precise)
     last = int(clear[0]) if stop and clear.size else values.size - 1
     mean, low, high = float(means[last]), float(lows[last]), float(highs[last])
     answer: Answer = "open"
-    if last + 1 >= FEWEST:
+    if last + 1 >= fewest:
         answer = "better" if low > lead else "not better" if high < lead else "open"
     used = values[: last + 1]
     spread = float(used.std(ddof=1)) if used.size > 1 else math.inf

@@ -111,3 +111,12 @@ def test_a_failed_world_is_left_out_told_and_tried_again(pretended, tmp_path):
 def test_contestants_of_one_name_are_refused():
     with pytest.raises(ValueError, match="not all different"):
         make_plan(against=(SYNC, SYNC))
+
+
+def test_a_clear_answer_is_measured_as_precisely_as_asked_for(pretended, tmp_path):
+    found = run(make_plan(400, against=(RANDOM,), fewest=60, precision=0.03), tmp_path)
+    verdict = found.verdict(RANDOM)
+    assert (verdict.answer, found.is_open(RANDOM)) == ("better", False)
+    assert 60 <= verdict.worlds < 400
+    assert verdict.high - verdict.mean <= 0.03
+    assert run(make_plan(59, against=(RANDOM,), fewest=60), tmp_path).verdict(RANDOM).answer == "open"

@@ -1,0 +1,188 @@
+"""How strong the agent is: paired worlds of the verdict block against each of the strongest of 2024 to 2026.
+
+Only the agent in the focal seat changes; configuration, seats, opponents and luck are the same. Every comparison is
+looked at after every world through a confidence sequence, which holds at all looks together, and ends when it excludes
+0, at most at ``--worlds``. See docs/league/strength.md.
+"""
+
+import argparse
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from apexrl.execution import make_executor
+from apexrl.runs.lock import exclusive
+from apexrl.runs.signals import stop_on_signals
+from benchmarks.harness import RESULTS, Benchmark, Figure
+from litaagent_std.arena.contest import TASKS_PER_WORKER, progress_of
+from litaagent_std.arena.contestants import contestants, opponents
+from litaagent_std.arena.evaluation import Evaluation, Plan, evaluate
+from litaagent_std.arena.report import report_of
+from litaagent_std.arena.seeds import seed_block
+from litaagent_std.arena.units import UnitLog
+from litaagent_std.arena.worlds import Rules
+from litaagent_std.market.world.hashing import fixed_for_workers
+
+BAR = "HorizonAwareAgent"
+OTHERS = (
+    "PenguinAgent",
+    "AS0",
+    "SBD",
+    "XenoSotaAgent",
+    "TakaLinkAgent",
+    "Std",
+    "PriceTrendStdAgent",
+    "COW",
+    "Rohn",
+)
+POOL = ("finalists-2024", "finalists-2025", "finalists-2026")
+LEAD = 0.05
+FEWEST = 200
+"""Worlds before which nothing is decided: from here on the error stays below 5 % for skewed differences too."""
+PRECISION = 0.025
+"""Half width up to which the lead over the bar is measured."""
+
+
+class SlimLog(UnitLog):
+    """Units without what nobody asks for later, because the log is kept with the results."""
+
+    def put(self, key: str, unit: Mapping[str, Any]) -> None:
+        """Keeps a unit."""
+        super().put(key, {name: part for name, part in unit.items() if name not in {"setup", "params"}})
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of this benchmark."""
+    parser.add_argument("--worlds", type=int, default=1500, help="worlds per comparison at most (default 1500)")
+    parser.add_argument("--agent", default="lita", help="the agent, as lita arena names it (default lita)")
+    parser.add_argument("--against", nargs="+", default=[BAR, *OTHERS], help="some of the opponents (default all)")
+    parser.add_argument("--as-shipped", action="store_true", help="opponents' offers as they are, not whole numbers")
+    parser.add_argument(
+        "--gate", help="judge on the block gate:NAME instead of the verdict's; kept apart from the verdict"
+    )
+
+
+def plans(bench: Benchmark) -> list[Plan]:
+    """The bar, whose lead is measured precisely, and the others, who need a clear answer only."""
+    options = bench.options
+    if bench.quick:
+        block = seed_block("gate:strength-quick")
+    else:
+        block = seed_block(f"gate:{options.gate}") if options.gate else seed_block("verdict", open_verdict=True)
+    integer = not options.as_shipped
+    days = (50,) if bench.quick else (50, 100, 200)
+    worlds = 2 if bench.quick else options.worlds
+    focal, *against = contestants([options.agent, *options.against], integer_offers=integer)
+    rules = Rules(opponents(POOL, integer_offers=integer), days=days)
+    groups = [
+        ([one for one in against if one.name == BAR], PRECISION),
+        ([one for one in against if one.name != BAR], math.inf),
+    ]
+    return [
+        Plan(focal, tuple(some), rules, block, worlds, fewest=FEWEST, precision=precision)
+        for some, precision in groups
+        if some
+    ]
+
+
+def play(bench: Benchmark, wanted: Sequence[Plan]) -> tuple[list[Evaluation], int]:
+    """Plays what is not played yet; returns the evaluations and what the shell expects after a signal, or 0."""
+    folder = RESULTS / "units" / bench.label
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "units.jsonl"
+    if bench.options.fresh:
+        log.unlink(missing_ok=True)
+    found = []
+    with (
+        fixed_for_workers(),
+        exclusive(folder),
+        SlimLog(log) as units,
+        stop_on_signals() as stop,
+        make_executor("processes", workers=bench.options.workers, tasks_per_worker=TASKS_PER_WORKER) as executor,
+    ):
+        for plan in wanted:
+            with progress_of(plan, quiet=False) as show:
+
+                def look(evaluation: Evaluation, show: Any = show) -> bool:  # noqa: ANN401 - a progress bar
+                    show(evaluation)
+                    return not stop.requested
+
+                found.append(evaluate(plan, units, executor, look=look))
+        return found, stop.exit_code
+
+
+def advantage(row: Mapping[str, Any], *, quick: bool = False) -> list[Figure]:
+    """A comparison's figures: the lower end beside 0, and the lead over the bar beside its goal.
+
+    A quick run has too few worlds to claim anything: it shows means without goals.
+    """
+    name, verdict, every = row["against"], row["verdict"], row["difference"]["all"]
+    low = -math.inf if verdict["low"] is None else verdict["low"]
+    high = math.inf if verdict["high"] is None else verdict["high"]
+    note = f"{every['mean']:+.3f}, {low:+.3f} … {high:+.3f} at any time, {every['worlds']} worlds, {verdict['answer']}"
+    if quick:
+        return [Figure(name=f"minus {name}: mean", value=every["mean"], note=f"{every['worlds']} worlds, no claim")]
+    if every["worlds"] < FEWEST:
+        low = -math.inf  # too few worlds to claim anything
+    figures = [Figure(name=f"minus {name}: lower end", value=low, op=">", goal=0.0, note=note)]
+    if name == BAR:
+        figures.append(Figure(name=f"minus {name}: mean", value=every["mean"], op=">=", goal=LEAD))
+    return figures
+
+
+def costs(agents: Mapping[str, Any]) -> list[Figure]:
+    """Decision times of everyone, by CPU; our own first."""
+    figures = []
+    for name, agent in agents.items():
+        cpu = agent["cpu"]
+        note = f"{cpu['decision_ms']:.2f} ms per round, longest {cpu['longest_decision_ms']:.0f} ms"
+        figures.append(Figure(name=f"{name}: time per day", value=cpu["day_ms"], unit="ms", note=note))
+    return figures
+
+
+def report(evaluations: Sequence[Evaluation], *, quick: bool = False) -> tuple[list[Figure], dict[str, Any]]:
+    """Every figure, and the reports they come from."""
+    reports = [report_of(one) for one in evaluations]
+    agents: dict[str, Any] = {}
+    for one in reports:
+        for name, agent in one["agents"].items():
+            if name not in agents or agent["scores"]["all"]["worlds"] > agents[name]["scores"]["all"]["worlds"]:
+                agents[name] = agent
+    figures = [figure for one in reports for row in one["comparisons"] for figure in advantage(row, quick=quick)]
+    focal = reports[0]["focal"]
+    if focal in agents:
+        facts, scores = agents[focal]["facts"], agents[focal]["scores"]["all"]
+        figures += [
+            Figure(name="our exceptions", value=facts["errors"], op="==", goal=0),
+            Figure(name="our mean score", value=scores["mean"], note=f"5 % quantile {scores['low_tail']:.3f}"),
+            Figure(name="our shortfall penalties", value=100 * facts["shortfall"], unit="% of the start balance"),
+            Figure(name="our bankruptcies", value=100 * facts["bankrupt"], unit="%"),
+        ]
+    figures.append(Figure(name="worlds that failed", value=sum(len(one["failed"]) for one in reports), op="==", goal=0))
+    details = {
+        "block": reports[0]["block"],
+        "rules": reports[0]["rules"],
+        "code": reports[0]["code"],
+        "comparisons": [row for one in reports for row in one["comparisons"]],
+        "agents": agents,
+    }
+    return figures + costs(agents), details
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the benchmark."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    name = "strength_as_shipped" if "--as-shipped" in words else "strength"
+    name += "_gate" if any(word.startswith("--gate") for word in words) else ""
+    bench = Benchmark(name, "Paired worlds against the strongest.", argv=words, add_options=add_options)
+    evaluations, stopped = play(bench, plans(bench))
+    if stopped:
+        print("stopped: the same command goes on from here; no result was written", file=sys.stderr)
+        return stopped
+    figures, details = report(evaluations, quick=bench.quick)
+    return bench.finish(figures, **details)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

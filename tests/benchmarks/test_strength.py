@@ -1,0 +1,56 @@
+import math
+
+import pytest
+from benchmarks import strength
+from benchmarks.harness import Benchmark
+
+from litaagent_std.arena.seeds import SeedBlock
+
+
+def make_row(name, low, mean, worlds=400, answer="better"):
+    verdict = {"answer": answer, "low": low, "high": None if low is None else 2 * mean - low, "worlds": worlds}
+    return {"against": name, "verdict": verdict, "difference": {"all": {"mean": mean, "worlds": worlds}}}
+
+
+def make_plans(*words):
+    return strength.plans(Benchmark("strength", "", argv=words, add_options=strength.add_options))
+
+
+def test_the_lower_end_is_held_against_0_and_the_bar_needs_a_lead():
+    [other] = strength.advantage(make_row("SBD", 0.01, 0.04))
+    assert (other.value, other.ok) == (0.01, True)
+    end, lead = strength.advantage(make_row(strength.BAR, 0.01, 0.04))
+    assert end.ok
+    assert not lead.ok
+    assert not strength.advantage(make_row("SBD", -0.01, 0.04, answer="open"))[0].ok
+
+
+@pytest.mark.parametrize("row", [make_row("SBD", 0.02, 0.1, worlds=199), make_row("SBD", None, 0.1)])
+def test_too_few_worlds_claim_nothing(row):
+    [figure] = strength.advantage(row)
+    assert figure.value == -math.inf
+    assert not figure.ok
+
+
+def test_a_quick_run_shows_means_without_goals():
+    [figure] = strength.advantage(make_row(strength.BAR, None, 0.1, worlds=2, answer="open"), quick=True)
+    assert (figure.value, figure.goal) == (0.1, None)
+
+
+def test_quick_worlds_are_never_the_verdicts():
+    verdict = {SeedBlock("verdict").seed(index) for index in range(2000)}
+    for plan in make_plans("--quick"):
+        assert verdict.isdisjoint(plan.block.seed(index) for index in range(plan.worlds))
+    for plan in make_plans("--gate", "april"):
+        assert plan.block.name == "gate:april"
+
+
+def test_all_ten_are_met_and_the_bar_is_measured_precisely():
+    bar, others = make_plans()
+    assert [one.name for one in bar.against] == [strength.BAR]
+    assert [one.name for one in others.against] == list(strength.OTHERS)
+    assert bar.precision < others.precision == math.inf
+    assert {bar.worlds, others.worlds} == {1500}
+    assert bar.block.name == others.block.name == "verdict"
+    assert all("integer_offers" in one.spec.path for one in others.against)
+    assert bar.rules.days == (50, 100, 200)
