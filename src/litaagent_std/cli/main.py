@@ -17,6 +17,8 @@ COMMANDS: dict[str, str] = {
     "tune": "optimise the agent's parameters, and judge the result",
     "competitors": "list who can play, and check that they do",
     "records": "show what records hold, and print a negotiation",
+    "serve": "show tournaments, evaluations and trainings in the browser",
+    "export": "write our agent as a submission for the league, and play a world from it",
     "export-scml": "write logs in scml's own form from records",
     "checkpoint": "verify a checkpoint file or a folder of them, and show what is inside",
     "hmasd train": "train hierarchical skill discovery or a baseline",
