@@ -1,0 +1,124 @@
+"""What there is to look at under a folder, and how names from an address become paths in it, and only in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from apexrl.runs.errors import UserFacingError
+from litaagent_std.records.manifest import MANIFEST_NAME
+from litaagent_std.records.reader import RECORDS_FOLDER
+
+__all__ = ["History", "Item", "ItemKind", "NotHereError", "kind_of"]
+
+ItemKind = Literal["tournament", "arena", "training", "hmasd"]
+
+_MARKS: Final[dict[ItemKind, str]] = {
+    "tournament": f"{RECORDS_FOLDER}/{MANIFEST_NAME}",
+    "arena": "report.json",
+    "hmasd": "logs/metrics.jsonl",
+    "training": "metrics.jsonl",
+}
+"""The file that tells what a folder holds."""
+
+_DEPTH: Final = 4
+_MOST_FOLDERS: Final = 20_000
+_SKIPPED: Final = frozenset(
+    {"node_modules", "site-packages", "units", "checkpoints", "segments", "__pycache__", "_build"}
+)
+
+
+class NotHereError(UserFacingError):
+    """A name leads to nothing that can be shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something to look at.
+
+    Attributes:
+        kind: What it is.
+        name: Its path from the history's folder, with ``/`` between the parts; ``.`` for the folder itself.
+        path: Where it is.
+        modified: When its telling file last changed, in seconds since 1970.
+    """
+
+    kind: ItemKind
+    name: str
+    path: Path
+    modified: float
+
+
+def kind_of(path: Path) -> ItemKind | None:
+    """What a folder holds, if it is something to look at."""
+    return next((kind for kind, mark in _MARKS.items() if (path / mark).is_file()), None)
+
+
+class History:
+    """A folder with tournaments, evaluations and trainings.
+
+    Args:
+        root: The folder; it need not exist yet.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+
+    def items(self) -> list[Item]:
+        """Everything to look at, the newest first. Symbolic links are not followed."""
+        found = [item for path in self._folders() if (item := self._item(path)) is not None]
+        return sorted(found, key=lambda item: -item.modified)
+
+    def find(self, kind: ItemKind, name: str) -> Path:
+        """The folder of a name that came with an address.
+
+        Raises:
+            NotHereError: If the name leads out of the history, or to nothing of the kind.
+        """
+        try:
+            path = (self.root / name).resolve()
+            inside = path.is_relative_to(self.root) and kind_of(path) == kind
+        except (OSError, ValueError):  # too long, or no name at all, such as one with a zero byte
+            inside = False
+        if not inside:
+            raise NotHereError(
+                f"there is no {kind} {name[:200]!r} here",
+                "a name leads to a folder inside the one that is served",
+                "choose one from the list",
+            )
+        return path
+
+    def _item(self, path: Path) -> Item | None:
+        kind = kind_of(path)
+        if kind is None:
+            return None
+        try:
+            modified = (path / _MARKS[kind]).stat().st_mtime
+        except OSError:  # it went away meanwhile
+            return None
+        return Item(kind, path.relative_to(self.root).as_posix(), path, modified)
+
+    def _folders(self) -> Iterator[Path]:
+        waiting = [(self.root, 0)]
+        for _ in range(_MOST_FOLDERS):
+            if not waiting:
+                return
+            path, depth = waiting.pop()
+            yield path
+            if depth < _DEPTH and kind_of(path) in {None, "arena"}:
+                waiting += [(Path(entry), depth + 1) for entry in _folders_in(path)]
+
+
+def _folders_in(path: Path) -> list[str]:
+    try:
+        with os.scandir(path) as entries:
+            return [
+                entry.path
+                for entry in entries
+                if not entry.name.startswith(".") and entry.name not in _SKIPPED and entry.is_dir(follow_symlinks=False)
+            ]
+    except OSError:  # not ours to read, or gone
+        return []

@@ -1,0 +1,165 @@
+"""An agent in a tournament: what it sold, at which prices, and with whom it came to terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from litaagent_std.dashboard.charts import Chart, Series, color_of
+from litaagent_std.dashboard.history import NotHereError
+from litaagent_std.dashboard.page import Block, Facts, Filter, Filters, Link, Page, Rows, number
+from litaagent_std.dashboard.warehouse import Row, Warehouse
+from litaagent_std.records.reader import RECORDS_FOLDER
+
+__all__ = ["agent_page"]
+
+_PARTS: Final = 20  # parts of a world's length, so that worlds of different lengths can be laid over each other
+
+_SEATS: Final = """
+    SELECT count(*) AS seats, avg(score) AS score, avg((bankrupt_day IS NOT NULL)::INT) AS bankrupt,
+           sum(n_errors) AS errors, any_value(agent_type) AS agent_type
+    FROM factories WHERE competitor = ?
+"""
+_DAYS: Final = f"""
+    SELECT (s.day * {_PARTS} // w.n_days)::INT AS part, avg(s.output_quantity) AS sold, avg(s.input_quantity) AS bought,
+           avg(s.produced) AS produced, avg(s.shortfall_quantity) AS shortfall, avg(s.stock_in) AS stock,
+           avg(s.balance / f.initial_balance) AS balance
+    FROM factories f JOIN settlements s ON s.world = f.world AND s.factory = f.factory
+    JOIN worlds w ON w.world = f.world
+    WHERE f.competitor = ? GROUP BY part ORDER BY part
+"""
+_PRICES: Final = """
+    SELECT c.seller = f.factory AS sells, least(c.time - c.day, 10) AS ahead, sum(c.quantity) AS units,
+           sum(c.quantity * c.unit_price / m.trading_price) / sum(c.quantity) AS relative
+    FROM factories f JOIN contracts c ON c.world = f.world AND f.factory IN (c.seller, c.buyer)
+    JOIN markets m ON m.world = c.world AND m.day = c.day AND m.product = c.product
+    WHERE f.competitor = ? GROUP BY ALL ORDER BY ALL
+"""
+_PARTNERS: Final = """
+    SELECT n.seller = f.factory AS sells, coalesce(p.competitor, string_split(p.agent_type, '.')[-1]) AS partner,
+           count(*) AS met, avg((n.status = 'agreement')::INT) AS agreed, avg(n.rounds) AS rounds,
+           sum(n.quantity) AS units
+    FROM factories f JOIN negotiations n ON n.world = f.world AND f.factory IN (n.seller, n.buyer)
+    JOIN factories p ON p.world = n.world AND p.factory = CASE WHEN n.seller = f.factory THEN n.buyer ELSE n.seller END
+    WHERE f.competitor = ? GROUP BY ALL ORDER BY met DESC
+"""
+
+
+def agent_page(folder: Path, name: str, query: Mapping[str, str]) -> Page:
+    """The page of an agent.
+
+    Args:
+        folder: The tournament's folder.
+        name: Its name in addresses.
+        query: The ``agent``.
+
+    Raises:
+        NotHereError: If it did not play.
+    """
+    store = Warehouse(folder / RECORDS_FOLDER)
+    agent = query.get("agent", "")
+    names = [
+        row["competitor"]
+        for row in store.ask(
+            "SELECT DISTINCT competitor FROM factories WHERE competitor IS NOT NULL ORDER BY ALL", ["factories"]
+        )
+    ]
+    if agent not in names:
+        raise NotHereError(
+            f"{agent[:200]!r} is not a competitor of this tournament",
+            "an agent can be looked at when a world with it is finished",
+            "choose one from the ranking",
+        )
+    [seats] = store.ask(_SEATS, ["factories"], [agent])
+    days = store.ask(_DAYS, ["factories", "settlements", "worlds"], [agent])
+    prices = store.ask(_PRICES, ["factories", "contracts", "markets"], [agent])
+    partners = store.ask(_PARTNERS, ["factories", "negotiations"], [agent])
+    blocks: list[Block] = [
+        Filters([Filter("agent", "agent", [(one, one) for one in names], agent)]),
+        _facts(seats),
+        _course(days, "sales", "Units per day", (("sold", "sold"), ("bought", "bought"), ("produced", "produced"))),
+        _course(
+            days, "troubles", "Stock and shortfall per day", (("stock", "stock of input"), ("shortfall", "shortfall"))
+        ),
+        _prices(prices),
+        _course(days, "wealth", "Balance over initial balance", (("balance", "balance"),)),
+        _acceptance(partners),
+        _partner_table(partners),
+    ]
+    trail = [Link("all", "/"), Link(name, "/tournament", {"name": name})]
+    return Page(title=agent, blocks=blocks, trail=trail, live=not store.manifest.complete)
+
+
+def _facts(seats: Row) -> Facts:
+    return Facts(
+        [
+            ("seats", str(seats["seats"])),
+            ("mean score", number(seats["score"])),
+            ("bankrupt", f"{100 * seats['bankrupt']:.1f} %"),
+            ("exceptions", str(seats["errors"])),
+            ("class", seats["agent_type"]),
+        ]
+    )
+
+
+def _course(days: Sequence[Row], name: str, title: str, lines: Sequence[tuple[str, str]]) -> Chart:
+    across = [100 * (row["part"] + 0.5) / _PARTS for row in days]
+    series = [
+        Series(name=label, x=across, y=[row[key] for row in days], color=color_of(place))
+        for place, (key, label) in enumerate(lines)
+    ]
+    return Chart(name=name, title=title, series=series, x_title="% of the world's days", y_title="mean of its seats")
+
+
+def _prices(rows: Sequence[Row]) -> Chart:
+    series = []
+    for place, (sells, label) in enumerate(((True, "selling"), (False, "buying"))):
+        own = [row for row in rows if row["sells"] == sells]
+        labels = [f"{label}, {row['ahead']} days ahead: {row['relative']:.3f} ({row['units']} units)" for row in own]
+        days, heights = [row["ahead"] for row in own], [row["relative"] for row in own]
+        series.append(Series(name=label, x=days, y=heights, color=color_of(place), labels=labels))
+    return Chart(
+        name="prices_taken",
+        title="Prices taken, relative to the trading price of the day",
+        series=series,
+        x_title="days ahead of delivery (10 and more together)",
+        y_title="unit price / trading price",
+    )
+
+
+def _acceptance(rows: Sequence[Row]) -> Chart:
+    partners = sorted({row["partner"] for row in rows})
+    series = []
+    for place, (sells, label) in enumerate(((True, "selling"), (False, "buying"))):
+        share = {row["partner"]: 100 * row["agreed"] for row in rows if row["sells"] == sells}
+        heights = [share.get(partner) for partner in partners]
+        labels = [
+            f"{label} to {partner}: {number(height, 1)} %" for partner, height in zip(partners, heights, strict=True)
+        ]
+        series.append(Series(name=label, x=partners, y=heights, kind="bar", color=color_of(place), labels=labels))
+    return Chart(
+        name="acceptance",
+        title="Negotiations that ended in agreement, by partner",
+        series=series,
+        x_title="% of negotiations",
+        sideways=True,
+        height=max(240, 110 + 34 * len(partners)),
+    )
+
+
+def _partner_table(rows: Sequence[Row]) -> Rows:
+    table = [
+        [
+            row["partner"],
+            "sells" if row["sells"] else "buys",
+            str(row["met"]),
+            f"{100 * row['agreed']:.1f}",
+            number(row["rounds"], 1),
+            str(row["units"] or 0),
+        ]
+        for row in rows
+    ]
+    return Rows(
+        "Partners", ["partner", "this agent", "negotiations", "agreed, %", "mean rounds", "units"], table, n_texts=2
+    )

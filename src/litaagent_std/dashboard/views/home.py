@@ -1,0 +1,81 @@
+"""The first page: everything that there is to look at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from litaagent_std.dashboard.history import History, Item, ItemKind
+from litaagent_std.dashboard.page import Block, Cell, Facts, Link, Page, Rows, Text, number
+from litaagent_std.records.manifest import Manifest, NoRecordsError
+from litaagent_std.records.reader import RECORDS_FOLDER
+from litaagent_std.records.store import segments_in
+
+__all__ = ["home_page"]
+
+_TITLES: Final[dict[ItemKind, str]] = {
+    "tournament": "Tournaments",
+    "arena": "Evaluations of the arena",
+    "training": "Trainings",
+    "hmasd": "Skill discovery (HMASD)",
+}
+
+
+def home_page(history: History) -> Page:
+    """Lists of tournaments, evaluations and trainings, the newest first."""
+    items = history.items()
+    blocks: list[Block] = [Facts([("folder", history.root.name or "/"), ("found", str(len(items)))])]
+    if not items:
+        blocks.append(
+            Text(
+                "There is nothing to look at yet. `lita tournament`, `lita arena` and trainings leave something here; "
+                "this page looks again by itself.",
+                "warning",
+            )
+        )
+    for kind, title in _TITLES.items():
+        own = [item for item in items if item.kind == kind]
+        if own:
+            blocks.append(_tournaments(own) if kind == "tournament" else _others(title, own))
+    return Page(title="LitaAgent", blocks=blocks, live=True)
+
+
+def _tournaments(items: Sequence[Item]) -> Rows:
+    rows: list[list[Cell]] = []
+    for item in items:
+        link = Link(item.name, "/tournament", {"name": item.name})
+        try:
+            manifest = Manifest.read(item.path / RECORDS_FOLDER)
+        except (NoRecordsError, KeyError, TypeError) as error:
+            rows.append([link, f"cannot be read: {error}", "–", "–", "–", "–", _when(item)])
+            continue
+        gathered = {world for shard in manifest.shards for world in range(shard.first, shard.stop)}
+        done = len(gathered | segments_in(item.path / RECORDS_FOLDER).keys()) - len(manifest.failed)
+        state = "finished" if manifest.complete else "running or stopped"
+        best, score = _best(item)
+        rows.append(
+            [link, state, best, score, f"{done} of {manifest.n_worlds}", str(len(manifest.failed)), _when(item)]
+        )
+    return Rows(
+        _TITLES["tournament"], ["name", "state", "first", "score", "worlds", "failed", "changed"], rows, n_texts=3
+    )
+
+
+def _best(item: Item) -> tuple[str, str]:
+    """Who is first, as the finished tournament wrote it down."""
+    try:
+        first = json.loads((item.path / "results.json").read_bytes())["standings"][0]
+        return str(first["competitor"]), number(float(first["score"]))
+    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        return "–", "–"  # not finished
+
+
+def _others(title: str, items: Sequence[Item]) -> Rows:
+    rows: list[list[Cell]] = [[Link(item.name, f"/{item.kind}", {"name": item.name}), _when(item)] for item in items]
+    return Rows(title, ["name", "changed"], rows, n_texts=2)
+
+
+def _when(item: Item) -> str:
+    return datetime.fromtimestamp(item.modified, UTC).strftime("%Y-%m-%d %H:%M UTC")

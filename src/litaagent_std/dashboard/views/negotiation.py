@@ -1,0 +1,190 @@
+"""A negotiation: the offers of both sides round by round, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from litaagent_std.dashboard.charts import Band, Chart, Series, color_of
+from litaagent_std.dashboard.history import NotHereError
+from litaagent_std.dashboard.page import Block, Cell, Facts, Link, Page, Rows, Text
+from litaagent_std.dashboard.views.world import WorldFacts, chosen_number, read_world
+from litaagent_std.dashboard.warehouse import Row, Warehouse
+from litaagent_std.records.reader import RECORDS_FOLDER
+
+__all__ = ["negotiation_blocks", "negotiation_page", "telling_negotiation"]
+
+_RESPONSES: Final = {0: "accepts", 1: "rejects", 2: "ends", 3: "does not answer", 5: "leaves"}
+
+_TELLING: Final = """
+    SELECT n.day, n.negotiation FROM negotiations n
+    JOIN factories b ON b.factory = n.buyer JOIN factories s ON s.factory = n.seller
+    WHERE n.status = 'agreement'
+    ORDER BY (b.competitor IS NOT NULL)::INT + (s.competitor IS NOT NULL)::INT DESC, n.n_turns DESC, ALL LIMIT 1
+"""
+
+
+def negotiation_page(folder: Path, name: str, query: Mapping[str, str]) -> Page:
+    """The page of a negotiation.
+
+    Args:
+        folder: The tournament's folder.
+        name: Its name in addresses.
+        query: ``world``, ``day`` and ``negotiation``.
+
+    Raises:
+        NotHereError: If there was no such negotiation.
+    """
+    store = Warehouse(folder / RECORDS_FOLDER)
+    world = chosen_number(query, "world", 10**9)
+    found = read_world(store, world)
+    day, index = chosen_number(query, "day", 10**6), chosen_number(query, "negotiation", 10**6)
+    trail = [
+        Link("all", "/"),
+        Link(name, "/tournament", {"name": name}),
+        Link(f"world {world}", "/world", {"name": name, "world": world, "day": day}),
+    ]
+    return Page(
+        title=f"Negotiation {index} of day {day}",
+        blocks=[_neighbours(name, world, day, index), *negotiation_blocks(store, world, found, day, index)],
+        trail=trail,
+    )
+
+
+def telling_negotiation(store: Warehouse, world: int) -> tuple[int, int] | None:
+    """Day and number of an agreement worth showing: between competitors if there is one, with many turns."""
+    rows = store.ask(_TELLING, ["negotiations", "factories"], world=world)
+    return (rows[0]["day"], rows[0]["negotiation"]) if rows else None
+
+
+def negotiation_blocks(store: Warehouse, world: int, found: WorldFacts, day: int, index: int) -> list[Block]:
+    """What happened, with charts of price and quantity against the ranges of the issues.
+
+    Raises:
+        NotHereError: If there was no such negotiation.
+    """
+    where = "WHERE day = ? AND negotiation = ?"
+    rows = store.ask(f"SELECT * FROM negotiations {where}", ["negotiations"], [day, index], world=world)
+    if not rows:
+        raise NotHereError(
+            f"there was no negotiation {index} on day {day} of world {world}",
+            "negotiations count from 0 within their day",
+            "choose one from the world's page",
+        )
+    [row] = rows
+    turns = store.ask(f"SELECT * FROM turns {where} ORDER BY turn", ["turns"], [day, index], world=world)
+    issue = "SELECT * FROM markets WHERE day = ? AND product = ?"
+    [market] = store.ask(issue, ["markets"], [day, row["product"]], world=world)
+    return [
+        _facts(found, row, market),
+        Text(_story(found, row, turns)),
+        _course(found, row, turns, market, "unit_price", "price"),
+        _course(found, row, turns, market, "quantity", "quantity"),
+        _course(found, row, turns, market, "time", "time"),
+        _turn_table(found, turns),
+    ]
+
+
+def _neighbours(name: str, world: int, day: int, index: int) -> Facts:
+    base: dict[str, str | int] = {"name": name, "world": world, "day": day}
+    before = Link(f"negotiation {index - 1}", "/negotiation", {**base, "negotiation": index - 1})
+    after = Link(f"negotiation {index + 1}", "/negotiation", {**base, "negotiation": index + 1})
+    return Facts([*([("previous", before)] if index else []), ("next", after)])
+
+
+def _facts(found: WorldFacts, row: Row, market: Row) -> Facts:
+    agreed = "none" if row["quantity"] is None else f"{row['quantity']} at {row['unit_price']} for day {row['time']}"
+    pairs: list[tuple[str, Cell]] = [
+        ("seller", found.names[row["seller"]]),
+        ("buyer", found.names[row["buyer"]]),
+        ("first to propose", found.names[row["caller"]]),
+        ("product", str(row["product"])),
+        ("trading price", f"{market['trading_price']:.2f}"),
+        ("price range", f"{market['price_min']} … {market['price_max']}"),
+        ("rounds", str(row["rounds"])),
+        ("end", f"{row['status']} ({row['reason']})"),
+        ("agreement", agreed),
+    ]
+    return Facts(pairs)
+
+
+def _story(found: WorldFacts, row: Row, turns: Sequence[Row]) -> str:
+    """Who conceded, and how it ended, in a sentence or two."""
+    parts = []
+    for seat, up_is_good in ((row["seller"], True), (row["buyer"], False)):
+        prices = [turn["unit_price"] for turn in turns if turn["factory"] == seat and turn["unit_price"] is not None]
+        if not prices:
+            parts.append(f"{found.names[seat]} made no offer.")
+            continue
+        given = (prices[0] - prices[-1]) * (1 if up_is_good else -1)
+        how = f"conceded {given}" if given > 0 else "did not move" if given == 0 else f"became {-given} tougher"
+        parts.append(f"{found.names[seat]} made {len(prices)} offers, from {prices[0]} to {prices[-1]}: it {how}.")
+    by = "" if row["ended_by"] is None else f" by {found.names[row['ended_by']]}"
+    return f"{' '.join(parts)} It ended as {row['status']} after {row['rounds']} rounds: {row['reason']}{by}."
+
+
+def _course(found: WorldFacts, row: Row, turns: Sequence[Row], market: Row, key: str, issue: str) -> Chart:
+    """The offers of both sides on one issue, with its range; replayable turn by turn."""
+    series = []
+    for place, (side, seat) in enumerate((("seller", row["seller"]), ("buyer", row["buyer"]))):
+        own = [(step, turn) for step, turn in enumerate(turns) if turn["factory"] == seat and turn[key] is not None]
+        labels = [_turn_text(found, turn) for _, turn in own]
+        series.append(
+            Series(
+                name=f"{side}: {found.names[seat]}",
+                x=[turn["round"] for _, turn in own],
+                y=[turn[key] for _, turn in own],
+                color=color_of(place),
+                labels=labels,
+                steps=[step for step, _ in own],
+            )
+        )
+    if row[key] is not None:
+        last = max(turn["round"] for turn in turns)
+        series.append(
+            Series(
+                name="agreement",
+                x=[last],
+                y=[row[key]],
+                kind="points",
+                color="#009e73",
+                size=14,
+                labels=[f"agreed: {row[key]}"],
+                steps=[len(turns) - 1],
+            )
+        )
+    last_round = max([1, *(turn["round"] for turn in turns)])
+    ends = [market[f"{issue}_min"]] * 2, [market[f"{issue}_max"]] * 2
+    band = Band(name="range of the issue", x=[0, last_round], low=ends[0], high=ends[1])
+    title = {"price": "Unit price", "quantity": "Quantity", "time": "Delivery day"}[issue]
+    shown = [one for one in series if one.x]
+    return Chart(
+        name=f"negotiation_{issue}",
+        title=f"{title}, round by round",
+        series=shown,
+        bands=[band],
+        x_title="round",
+        y_title=title.lower(),
+        height=420 if shown else 200,
+    )
+
+
+def _turn_text(found: WorldFacts, turn: Row) -> str:
+    parts = [] if turn["response"] is None else [_RESPONSES.get(turn["response"], "answers")]
+    if turn["quantity"] is not None:
+        parts.append(f"offers {turn['quantity']} at {turn['unit_price']} for day {turn['time']}")
+    return f"round {turn['round']}: {found.names[turn['factory']]} {' and '.join(parts)}"
+
+
+def _turn_table(found: WorldFacts, turns: Sequence[Row]) -> Rows:
+    rows = [
+        [
+            found.names[turn["factory"]],
+            "–" if turn["response"] is None else _RESPONSES.get(turn["response"], "answers"),
+            str(turn["round"]),
+            *("–" if turn[key] is None else str(turn[key]) for key in ("quantity", "unit_price", "time")),
+        ]
+        for turn in turns
+    ]
+    return Rows("Turns", ["factory", "answer", "round", "quantity", "unit price", "delivery day"], rows, n_texts=2)

@@ -1,0 +1,172 @@
+"""A training: its curves beside those of others, what it was made from, and how far it has come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from apexrl.runs.errors import MetricError, RunDirError
+from apexrl.runs.jsonl import read_jsonl
+from apexrl.runs.run_dir import RunRecord
+from litaagent_std.dashboard.charts import Chart, Series, color_of
+from litaagent_std.dashboard.history import History, ItemKind, NotHereError
+from litaagent_std.dashboard.page import Block, Cell, Facts, Filter, Filters, Link, Page, Rows, Text, number
+
+__all__ = ["METRIC_FILES", "curves_of", "training_page"]
+
+METRIC_FILES: Final[dict[ItemKind, str]] = {"training": "metrics.jsonl", "hmasd": "logs/metrics.jsonl"}
+_MOST_CURVES: Final = 24
+_MOST_POINTS: Final = 1500
+_FIRST: Final = ("episode/mean_reward", "eval", "Eval", "gate", "monitor", "val", "Rewards/Episode", "episode", "train")
+"""Beginnings of the names of metrics that people look for first."""
+
+Curve = tuple[list[int], list[float]]
+
+
+def training_page(history: History, kind: ItemKind, name: str, query: Mapping[str, str]) -> Page:
+    """The page of a training.
+
+    Args:
+        history: Where other trainings to compare with are.
+        kind: ``training`` or ``hmasd``.
+        name: Its name in addresses.
+        query: Choices: ``compare``, names of others with commas between them, and ``group``, a group of metrics.
+    """
+    folder = history.find(kind, name)
+    others = [one for one in query.get("compare", "").split(",") if one and one != name]
+    curves, troubles = {}, []
+    for one in [name, *others]:
+        try:
+            curves[one] = read_curves(history.find(kind, one) / METRIC_FILES[kind])
+        except (MetricError, NotHereError) as error:
+            troubles.append(Text(str(error), "error"))
+    metrics = _ordered({metric for some in curves.values() for metric in some})
+    groups = sorted({metric.split("/")[0] for metric in metrics})
+    group = query.get("group", "all")
+    shown = [metric for metric in metrics if group in {"all", metric.split("/")[0]}]
+    known = [(item.name, item.name) for item in history.items() if item.kind == kind and item.name != name]
+    choices = [
+        Filter("compare", "compare with", known, ",".join(others), several=True),
+        Filter("group", "metrics", [("all", "all metrics"), *((one, one) for one in groups)], group),
+    ]
+    blocks: list[Block] = [_state(folder, curves.get(name, {})), *troubles, Filters(choices)]
+    if not shown:
+        blocks.append(Text("nothing has been logged yet; this page looks again by itself", "warning"))
+    if len(shown) > _MOST_CURVES:
+        blocks.append(Text(f"the first {_MOST_CURVES} of {len(shown)} metrics; choose a group for the others", "note"))
+    blocks += curves_of(curves, shown[:_MOST_CURVES])
+    blocks += [_last_values(curves, metrics), *_parameters(folder, kind)]
+    return Page(title=name, blocks=blocks, trail=[Link("all", "/")], live=True)
+
+
+def read_curves(path: Path) -> dict[str, Curve]:
+    """Every metric of a file as steps and values.
+
+    Raises:
+        MetricError: If a line is damaged.
+    """
+    try:
+        rows = read_jsonl(path)
+    except OSError as error:
+        raise MetricError(
+            f"{path.name!r} cannot be read: {error.strerror}", "a training leaves its metrics there", "start it first"
+        ) from error
+    curves: dict[str, Curve] = {}
+    for row in rows:
+        for metric, value in row.items():
+            if metric != "step" and isinstance(value, int | float):
+                steps, values = curves.setdefault(metric, ([], []))
+                steps.append(row["step"])
+                values.append(float(value))
+    return curves
+
+
+def curves_of(curves: Mapping[str, Mapping[str, Curve]], metrics: Sequence[str]) -> list[Chart]:
+    """A chart per metric with a line per run; long ones are thinned for the eye."""
+    charts = []
+    for metric in metrics:
+        series = []
+        for place, (run, own) in enumerate(curves.items()):
+            if metric in own:
+                steps, values = own[metric]
+                every = -(-len(steps) // _MOST_POINTS)
+                label = run if len(curves) > 1 else ""
+                series.append(Series(name=label, x=steps[::every], y=values[::every], color=color_of(place)))
+        safe = "".join(letter if letter.isalnum() else "_" for letter in metric)
+        charts.append(Chart(name=safe, title=metric, series=series, x_title="step", height=260))
+    return charts
+
+
+def _ordered(metrics: set[str]) -> list[str]:
+    def rank(metric: str) -> tuple[int, str]:
+        return next((place for place, start in enumerate(_FIRST) if metric.startswith(start)), len(_FIRST)), metric
+
+    return sorted(metrics, key=rank)
+
+
+def _state(folder: Path, curves: Mapping[str, Curve]) -> Facts:
+    steps = max((steps[-1] for steps, _ in curves.values()), default=0)
+    pairs: list[tuple[str, Cell]] = [("step", str(steps)), ("metrics", str(len(curves))), ("folder", folder.name)]
+    checkpoints = sorted([*folder.glob("checkpoints/*.pt"), *folder.glob("models/*.pth"), *folder.glob("*.pt")])
+    pairs.append(("checkpoints", str(len(checkpoints))))
+    return Facts(pairs)
+
+
+def _last_values(curves: Mapping[str, Mapping[str, Curve]], metrics: Sequence[str]) -> Rows:
+    rows = [
+        [metric, *(number(own[metric][1][-1], 4) if metric in own else "–" for own in curves.values())]
+        for metric in metrics
+    ]
+    return Rows("Last values", ["metric", *curves], rows)
+
+
+def _parameters(folder: Path, kind: ItemKind) -> list[Block]:
+    """What the run was made from: the record of every start, and its configuration."""
+    if kind == "hmasd":
+        return _tail(folder / "logs" / "train.log")
+    try:
+        record = RunRecord.read(folder)
+    except RunDirError as error:
+        return _config_file(folder, error)
+    starts = [
+        [str(start.get("time")), " ".join(map(str, start.get("command", ()))), str(start.get("commit"))]
+        for start in record.starts
+    ]
+    flat = [[key, value] for key, value in _flat(record.config)]
+    table = Rows("Parameters", ["parameter", "value"], [["seed", str(record.seed)], *flat], n_texts=2)
+    return [Rows("Starts", ["time", "command", "commit"], starts, n_texts=3), table]
+
+
+def _config_file(folder: Path, error: RunDirError) -> list[Block]:
+    path = folder / "config.yaml"
+    if (folder / "run.json").exists():
+        return [Text(str(error), "error")]
+    if not path.exists():
+        return [Text("this run keeps its parameters in its checkpoints: `lita checkpoint` shows them", "note")]
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as trouble:
+        return [Text(f"config.yaml cannot be read: {trouble}", "error")]
+    rows = [[key, value] for key, value in _flat(values if isinstance(values, dict) else {})]
+    return [Rows("Parameters", ["parameter", "value"], rows, n_texts=2)]
+
+
+def _tail(path: Path) -> list[Block]:
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()[-12:]
+    return [Rows("End of the log", ["line"], [[line] for line in lines], n_texts=1)]
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for key, value in values.items():
+        if isinstance(value, dict):
+            found += _flat(value, f"{prefix}{key}.")
+        else:
+            found.append((f"{prefix}{key}", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)))
+    return found

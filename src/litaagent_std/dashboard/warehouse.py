@@ -1,0 +1,151 @@
+"""Questions to a folder of records, answered by DuckDB on the Parquet files.
+
+Only the columns and row groups that a question needs are read: a question about one world opens one file per table
+and reads that world's group. Worlds that are in no shard yet come from their segments. A folder that is being written
+can be asked at any time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from litaagent_std.records.manifest import Manifest, Shard
+from litaagent_std.records.schema import TABLES, arrow_schema
+from litaagent_std.records.segment import RecordsDamagedError, read_segment
+from litaagent_std.records.store import segments_in
+
+__all__ = ["Warehouse"]
+
+_GLOB: Final = re.compile(r"([*?\[])")
+_OUR_MISTAKES: Final = (duckdb.ParserException, duckdb.CatalogException)
+_KEPT_SEGMENTS: Final = 400
+_segments: OrderedDict[tuple[str, int, int], dict[str, pa.Table] | None] = OrderedDict()
+"""Decoded segments of running tournaments, so that a live page decodes each once; None for a world that failed."""
+
+Row = dict[str, Any]
+
+
+class Warehouse:
+    """The records of one tournament as they are now.
+
+    Args:
+        folder: The folder with the manifest.
+
+    Attributes:
+        manifest: What the folder says of itself.
+        damaged: Segments that cannot be read, with the reason.
+
+    Raises:
+        NoRecordsError: If there are no records that this release can read.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.resolve()
+        waiting = segments_in(folder)  # before the manifest: what goes into a shard in between is then in both
+        self.manifest = Manifest.read(folder)
+        gathered = {world for shard in self.manifest.shards for world in range(shard.first, shard.stop)}
+        self.damaged: dict[int, str] = {}
+        self._segments: dict[int, dict[str, pa.Table]] = {}
+        for world, path in waiting.items():
+            if world not in gathered:
+                self._take(world, path)
+
+    @property
+    def worlds(self) -> list[int]:
+        """Finished worlds in order of their numbers."""
+        return sorted({world for shard in self.manifest.shards for world in shard.worlds} | self._segments.keys())
+
+    def ask(
+        self, question: str, tables: Sequence[str], values: Sequence[Any] = (), world: int | None = None
+    ) -> list[Row]:
+        """Ask in SQL.
+
+        Args:
+            question: A query on `tables`; values stand in it as ``?``.
+            tables: The tables that it reads; each is there as a view.
+            values: What the question marks stand for.
+            world: If the question is about one world, its number; only its files are opened.
+
+        Raises:
+            RecordsDamagedError: If a file is missing or not what was written.
+        """
+        with duckdb.connect() as connection:
+            for name in tables:
+                self._show(connection, name, world)
+            try:
+                answer = connection.execute(question, list(values))
+                columns = [column[0] for column in answer.description or ()]
+                return [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
+            except _OUR_MISTAKES:
+                raise
+            except duckdb.Error as error:
+                raise _damaged(str(error)) from error
+
+    def _show(self, connection: duckdb.DuckDBPyConnection, name: str, world: int | None) -> None:
+        """Make a table visible under its name: shards and segments together."""
+        if name not in TABLES:
+            raise KeyError(f"there is no table {name!r}; choose one of {list(TABLES)}")
+        shards = [shard for shard in self.manifest.shards if world is None or shard.first <= world < shard.stop]
+        segments = [tables for own, tables in self._segments.items() if world is None or own == world]
+        parts = []
+        if shards:
+            files = [_literal(self._path(shard, name)) for shard in shards]
+            parts.append(f"SELECT * FROM read_parquet([{', '.join(files)}])")
+        if segments or not shards:
+            whole = pa.concat_tables([arrow_schema(name).empty_table(), *(tables[name] for tables in segments)])
+            connection.register(f"waiting_{name}", whole)
+            parts.append(f"SELECT * FROM waiting_{name}")
+        where = "" if world is None else f" WHERE world = {int(world)}"
+        query = " UNION ALL ".join(part + where for part in parts)
+        try:
+            connection.execute(f"CREATE TEMP VIEW {name} AS {query}")
+        except duckdb.Error as error:
+            raise _damaged(str(error)) from error
+
+    def _path(self, shard: Shard, name: str) -> Path:
+        """Where a shard's file is; a manifest that names a file elsewhere is not followed."""
+        path = (self.folder / shard.files[name].path).resolve()
+        if not path.is_relative_to(self.folder):
+            raise _damaged(f"the manifest names {shard.files[name].path!r}, which is outside its folder")
+        return path
+
+    def _take(self, world: int, path: Path) -> None:
+        try:
+            tables = _decoded(path)
+        except FileNotFoundError:
+            return  # it has gone into a shard in this moment; the next look finds it there
+        except RecordsDamagedError as error:
+            self.damaged[world] = str(error)
+            return
+        if tables is not None:
+            self._segments[world] = tables
+
+
+def _decoded(path: Path) -> dict[str, pa.Table] | None:
+    state = path.stat()
+    key = (str(path), state.st_mtime_ns, state.st_size)
+    if key not in _segments:
+        _segments[key] = read_segment(path).tables
+        while len(_segments) > _KEPT_SEGMENTS:
+            _segments.popitem(last=False)
+    return _segments[key]
+
+
+def _literal(path: Path) -> str:
+    """A path as DuckDB's text, in which no character is a pattern."""
+    return "'" + _GLOB.sub(r"[\1]", str(path)).replace("'", "''") + "'"
+
+
+def _damaged(why: str) -> RecordsDamagedError:
+    return RecordsDamagedError(
+        f"the records cannot be read: {why.splitlines()[0]}",
+        "every file that the manifest names must be there, as it was written",
+        "`lita records PATH --verify` names the file; restore it from a copy, or collect the tournament again",
+    )
