@@ -10,20 +10,20 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from litaagent_std.hrl_xf.online.config import Layer
 from litaagent_std.hrl_xf.online.seat import Question
 from litaagent_std.hrl_xf.online.steering import DAY_ACTIONS, THREAD_ACTIONS, WEIGHT_ACTIONS
 from litaagent_std.hrl_xf.online.views import DAY_VIEW, STATE_VIEW, THREAD_VIEW
 from litaagent_std.policy.features import check_digest, features_digest
 
-__all__ = ["INPUTS", "LAYERS", "OUTPUTS", "ActingNet", "Layer", "PolicySet", "SampledAnswer"]
+__all__ = ["INPUTS", "LAYERS", "OUTPUTS", "ActingNet", "PolicySet", "SampledAnswer"]
 
 Floats = NDArray[np.float32]
-Layer = Literal["l2", "l3", "l4"]
 
 LAYERS: Final[tuple[Layer, ...]] = ("l2", "l3", "l4")
 INPUTS: Final[Mapping[Layer, int]] = {

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from litaagent_std.hrl_xf.online.acting import Layer, PolicySet, SampledAnswer
+from litaagent_std.hrl_xf.online.acting import PolicySet, SampledAnswer
+from litaagent_std.hrl_xf.online.config import Layer
 from litaagent_std.hrl_xf.online.game import Game, Health
 from litaagent_std.hrl_xf.online.seat import Diary, Question
 from litaagent_std.hrl_xf.online.worlds import Table, WorldPlan, lay

@@ -1,0 +1,27 @@
+"""The agent that online training makes: the heuristic agent under trained steering, for arena and league."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from litaagent_std.hrl_xf.online.acting import PolicySet
+from litaagent_std.hrl_xf.online.seat import SteeredAgent
+
+__all__ = ["LitaOnline"]
+
+
+class LitaOnline(SteeredAgent):
+    """Plays by weights that ``lita train-online`` wrote, without exploration; numpy is all it needs to decide.
+
+    Args:
+        *args: Passed to scml.
+        weights: The ``.npz`` file; zeros (the heuristic agent) without.
+        label: A name for tables of results.
+        **kwargs: Passed on, such as ``parameters``.
+    """
+
+    def __init__(self, *args: Any, weights: str | Path | None = None, label: str = "", **kwargs: Any) -> None:  # noqa: ANN401 - scml's
+        policies = PolicySet() if weights is None else PolicySet.load(weights)
+        super().__init__(*args, rounds=policies.rounds, pilot=policies, **kwargs)
+        self.label = label

@@ -1,0 +1,76 @@
+"""The gate: a candidate becomes the best only if it beats the best in the arena, on worlds that nobody has seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from apexrl.execution import Executor
+from litaagent_std.arena.evaluation import Contestant, Evaluation, Plan, evaluate
+from litaagent_std.arena.seeds import seed_block
+from litaagent_std.arena.sequential import Verdict
+from litaagent_std.arena.units import UnitStore
+from litaagent_std.arena.worlds import Rules
+from litaagent_std.hrl_xf.online.config import GateConfig
+from litaagent_std.hrl_xf.online.opponents import PAST_SELF
+from litaagent_std.market.competitors import BUILT_IN
+from litaagent_std.market.world.setup import AgentSpec
+
+__all__ = ["judge"]
+
+SHIPPED: Final = "litaagent_std.hrl_xf.agent.LitaAgentHRL"
+"""The agent that the first candidate must beat."""
+
+
+def judge(
+    candidate: Path,
+    best: Path | None,
+    cfg: GateConfig,
+    *,
+    name: str,
+    opponents: tuple[str, ...],
+    executor: Executor,
+    folder: Path,
+    levels: int | None = None,
+    time_limit: float = 3600.0,
+) -> tuple[Verdict, dict[str, Any]]:
+    """Compares a candidate with the best in paired worlds until the answer is clear.
+
+    Args:
+        candidate: Its weights.
+        best: The best's weights; the shipped agent when None.
+        cfg: Worlds and lead.
+        name: Names the block of seeds; a new one for every judgement.
+        opponents: Who sits in the other competitors' seats: those held out from training.
+        executor: What plays.
+        folder: Where finished worlds are kept.
+        levels: Production levels; the official range when None.
+        time_limit: Seconds per world.
+
+    Returns:
+        The verdict, and plain values for the record.
+    """
+    rules = Rules(opponents or (BUILT_IN["GreedyStd"],), days=cfg.days, levels=levels)
+    incumbent = AgentSpec(SHIPPED) if best is None else AgentSpec(PAST_SELF, {"weights": str(best)})
+    plan = Plan(
+        Contestant("candidate", AgentSpec(PAST_SELF, {"weights": str(candidate)})),
+        (Contestant("best", incumbent),),
+        rules,
+        seed_block(f"gate:{name}"),
+        cfg.worlds,
+        cfg.lead,
+    )
+    found: Evaluation = evaluate(plan, UnitStore(folder / "units"), executor, time_limit=time_limit)
+    verdict = found.verdict("best")
+    told = {
+        "gate": name,
+        "candidate": candidate.name,
+        "best": "shipped" if best is None else best.name,
+        "answer": verdict.answer,
+        "worlds": verdict.worlds,
+        "mean": verdict.mean,
+        "low": verdict.low,
+        "high": verdict.high,
+        "failed": len(found.failed),
+    }
+    return verdict, told
