@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
 
 from litaagent_std.arena.stopwatch import Reading, start, stop, timed_path
+from litaagent_std.market.silence import silence
 from litaagent_std.market.world.events import AgentError, Settlement, WorldObserver, WorldStart
 from litaagent_std.market.world.interface import Engine, run_world
 from litaagent_std.market.world.settlement import Inventory
@@ -129,7 +125,7 @@ def play_unit(rules: Rules, seed: int, agent: AgentSpec) -> dict[str, Any]:
     watch = _Watch(world.seat)
     start()
     try:
-        with _silence():
+        with silence():
             end = run_world(
                 setup,
                 engine=rules.engine,
@@ -182,16 +178,3 @@ def _costs(reading: Reading, days: int, seconds: float) -> dict[str, float]:
         "day_ms": 1000 * (reading.seconds + reading.daily_seconds) / days,
         "decisions": reading.calls,
     }
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Swallows what agents print and what they warn of."""
-    with (
-        Path(os.devnull).open("w") as nowhere,
-        redirect_stdout(nowhere),
-        redirect_stderr(nowhere),
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("ignore")
-        yield

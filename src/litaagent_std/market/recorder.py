@@ -19,14 +19,14 @@ from litaagent_std.market.world.events import (
     ACCEPT,
     END,
     LEAVE,
+    NOTHING,
     AgentError,
     ContractSigned,
     DayEnd,
     DayStart,
     NegotiationEnd,
-    NegotiationRef,
-    Outcome,
     Settlement,
+    TurnRow,
     WorldEnd,
     WorldObserver,
     WorldStart,
@@ -35,11 +35,12 @@ from litaagent_std.market.world.reports import REPORT_PERIOD
 from litaagent_std.records.assembly import as_rows, as_text, from_columns, from_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from litaagent_std.market.world.setup import WorldSetup
 
 __all__ = ["Recorder", "WorldFacts"]
 
-_NONE: Final = -1
 _TURN_WIDTH: Final = 7
 _END_WIDTH: Final = 13
 _DAY_SHIFT: Final = 16
@@ -86,10 +87,10 @@ class Recorder(WorldObserver):
     def __init__(self, setup: WorldSetup, facts: WorldFacts) -> None:
         self._setup = setup
         self._facts = facts
-        self._pending: tuple[int, int, int, int] | None = None  # an answer whose offer, if any, comes next
         self._turns: list[int] = []  # flat, seven numbers each
+        self._decisions: list[int] = []  # flat: length of the turns, and the seat that decided
         self._day_starts: list[int] = []  # where each day's turns begin
-        self._failed_seat = _NONE
+        self._failed_seat = NOTHING
         self._ends: list[int] = []  # flat, thirteen numbers each
         self._contracts: list[tuple[int, ...]] = []
         self._mornings: list[DayStart] = []
@@ -115,29 +116,21 @@ class Recorder(WorldObserver):
         self._day_starts.append(len(self._turns))
         self._due.append(self._bought[:, event.day] - self._sold[:, event.day])
 
-    def on_response(self, negotiation: NegotiationRef, round_: int, agent: str, response: int) -> None:
-        """Takes an answer; the offer that comes with it, if any, is the next event."""
-        if self._pending is not None:
-            self._put_alone()
-        self._pending = (negotiation.index, round_, self._seat[agent], response)
+    @property
+    def on_turn(self) -> Callable[[TurnRow], None]:
+        """Takes turns, the most frequent event by far."""
+        return self._turns.extend
 
-    def on_offer(self, negotiation: NegotiationRef, round_: int, agent: str, offer: Outcome) -> None:
-        """Takes an offer together with the answer before it."""
-        pending = self._pending
-        if pending is None:
-            self._turns.extend((negotiation.index, round_, self._seat[agent], _NONE, *offer))
-        else:
-            self._pending = None
-            self._turns.extend((*pending, *offer))
+    def on_decision(self, seat: int) -> None:
+        """Takes the moment at which a synchronous agent decides about all its partners."""
+        self._decisions.extend((len(self._turns), seat))
 
     def on_negotiation_end(self, event: NegotiationEnd) -> None:
         """Takes how a negotiation ended, by whom and why."""
         ref, seat = event.negotiation, self._seat
         cause = self._cause(event)
-        if self._pending is not None:
-            self._put_alone()
         sides = (seat[ref.buyer], seat[ref.seller], seat[ref.caller], ref.product)
-        terms = event.agreement or (_NONE, _NONE, _NONE)
+        terms = event.agreement or (NOTHING, NOTHING, NOTHING)
         self._ends.extend((ref.day, ref.index, *sides, event.round, _STATUS_CODE[event.status], *cause, *terms))
 
     def on_contract(self, event: ContractSigned) -> None:
@@ -173,20 +166,15 @@ class Recorder(WorldObserver):
         """Takes the scores."""
         self._end = event
 
-    def _put_alone(self) -> None:
-        """Puts an answer without an offer among the turns."""
-        if self._pending is not None:
-            self._turns.extend((*self._pending, _NONE, _NONE, _NONE))
-            self._pending = None
-
     def _cause(self, event: NegotiationEnd) -> tuple[int, int]:
-        """Returns why a negotiation ended and by whom; what is pending is the turn that ended it."""
+        """Returns why a negotiation ended and by whom: the latest turn ended it, if it is one without an offer."""
         if event.status == "timedout":
-            return _ROUNDS_OVER, _NONE
+            return _ROUNDS_OVER, NOTHING
         if event.status == "error":
             return _ERROR, self._failed_seat
-        if self._pending is not None and self._pending[0] == event.negotiation.index:
-            return _REASON_OF.get(self._pending[3], _NO_OFFER), self._pending[2]
+        turns = self._turns
+        if len(turns) > self._day_starts[-1] and turns[-7] == event.negotiation.index and turns[-1] == NOTHING:
+            return _REASON_OF.get(turns[-4], _NO_OFFER), turns[-5]
         return _NO_OFFER, self._seat[event.negotiation.caller]  # nothing was ever offered
 
     # -- tables
@@ -345,20 +333,42 @@ class Recorder(WorldObserver):
         return promised - min(available, self._setup.factories[self._seat[one.agent]].n_lines), promised
 
     def _packed_turns(self) -> NDArray[np.int32]:
-        """Returns all turns as rows of day, place in the day, and the seven numbers; ordered by negotiation."""
+        """Returns all turns as rows of day, place in the day, place of the decision, and the seven numbers.
+
+        They are ordered by negotiation.
+        """
         turns = as_rows(self._turns, _TURN_WIDTH)
         starts = np.array([*self._day_starts, len(self._turns)]) // _TURN_WIDTH
         day = np.repeat(np.arange(len(self._day_starts), dtype=np.int32), np.diff(starts))
         place = np.arange(len(turns), dtype=np.int32) - starts[day].astype(np.int32)
         order = np.argsort(day << _DAY_SHIFT | turns[:, 0], kind="stable")
-        return np.column_stack([day, place, turns])[order]
+        decided = place - (np.arange(len(turns), dtype=np.int32) - self._decided(turns[:, 2], starts[day]))
+        return np.column_stack([day, place, decided, turns])[order]
+
+    def _decided(self, seats: NDArray[np.int32], morning: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Returns the number of turns that had been taken when each turn was decided.
+
+        That is its own place, unless its seat has decided about all its partners before, on the same day.
+        """
+        numbers = np.arange(len(seats), dtype=np.int64)
+        decisions = as_rows(self._decisions, 2)
+        if not len(decisions):
+            return numbers.astype(np.int32)
+        # one key per seat and place: the latest decision of the same seat at or before the turn
+        length = len(seats) + 1
+        keys = decisions[:, 1].astype(np.int64) * length + decisions[:, 0] // _TURN_WIDTH
+        keys.sort()
+        found = np.searchsorted(keys, seats * np.int64(length) + numbers, side="right") - 1
+        latest = keys[np.maximum(found, 0)]
+        same = (found >= 0) & (latest // length == seats) & (latest % length >= morning)
+        return np.where(same, latest % length, numbers).astype(np.int32)
 
     def _negotiation_table(self, turns: NDArray[np.int32]) -> pa.Table:
         ends = as_rows(self._ends, _END_WIDTH)
         keys = ends[:, 0] << _DAY_SHIFT | ends[:, 1]
         order = np.argsort(keys, kind="stable")
         day, number, buyer, seller, caller, product, rounds, status, reason, ended_by, *terms = ends[order].T
-        counts = np.bincount(turns[:, 0] << _DAY_SHIFT | turns[:, 2], minlength=int(keys.max(initial=0)) + 1)
+        counts = np.bincount(turns[:, 0] << _DAY_SHIFT | turns[:, 3], minlength=int(keys.max(initial=0)) + 1)
         columns = {
             "day": day,
             "negotiation": number,
@@ -373,16 +383,17 @@ class Recorder(WorldObserver):
             "ended_by": ended_by,
             **dict(zip(("quantity", "time", "unit_price"), terms, strict=True)),
         }
-        masks = {name: columns[name] == _NONE for name in ("ended_by", "quantity", "time", "unit_price")}
+        masks = {name: columns[name] == NOTHING for name in ("ended_by", "quantity", "time", "unit_price")}
         return from_columns("negotiations", self._facts.world, columns, masks)
 
     def _turn_table(self, turns: NDArray[np.int32]) -> pa.Table:
-        day, place, negotiation, round_, factory, response, quantity, delivery, price = turns.T
-        silent = quantity == _NONE
+        day, place, decided, negotiation, round_, factory, response, quantity, delivery, price = turns.T
+        silent = quantity == NOTHING
         columns = {
             "day": day,
             "negotiation": negotiation,
             "turn": place,
+            "decided": decided,
             "round": round_,
             "relative_time": np.minimum(1.0, (round_ + 1) / (self._setup.n_rounds + 1)),
             "factory": factory,
@@ -391,5 +402,5 @@ class Recorder(WorldObserver):
             "time": delivery,
             "unit_price": price,
         }
-        masks = {"response": response == _NONE, "quantity": silent, "time": silent, "unit_price": silent}
+        masks = {"response": response == NOTHING, "quantity": silent, "time": silent, "unit_price": silent}
         return from_columns("turns", self._facts.world, columns, masks)

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 __all__ = ["SCHEMA_VERSION", "TABLES", "Column", "TableSpec", "arrow_schema", "as_markdown"]
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 """Grows with every change that a reader has to know of."""
 
 I8, I16, I32, I64, F64, TEXT, FLAG = (
@@ -188,6 +188,12 @@ _SPECS: Final = (
             Column("day", I16, "the day"),
             Column("negotiation", I16, "number within the day"),
             Column("turn", I32, "place in the day's order of turns over all negotiations"),
+            Column(
+                "decided",
+                I32,
+                "turns that the day had had when this one was decided: `turn`, or fewer if the agent decides about all "
+                "partners together",
+            ),
             Column("round", I16, "rounds completed before the turn"),
             Column("relative_time", F64, "the mechanism's relative time at the turn"),
             Column("factory", I16, "the seat that acts"),

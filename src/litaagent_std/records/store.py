@@ -160,7 +160,7 @@ class RecordStore:
     def _writer(self, name: str, number: int) -> Iterator[pq.ParquetWriter]:
         schema = arrow_schema(name)
         # Text and small whole numbers repeat; measured values and places in the day's order hardly do.
-        repeated = [f.name for f in schema if f.name != "turn" and not pa.types.is_floating(f.type)]
+        repeated = [f.name for f in schema if f.name not in ("turn", "decided") and not pa.types.is_floating(f.type)]
         with (
             atomic_path(self.folder / _shard_name(name, number)) as temporary,
             pq.ParquetWriter(

@@ -45,7 +45,7 @@ def _day(
     for row in rows:
         index = row["negotiation"]
         if row["factory"] == factory:
-            known = standing + [c for c in new if c["turn"] < row["turn"]]
+            known = standing + [c for c in new if c["turn"] < row["decided"]]
             yield _observe(world, factory, threads[day, index], row, offers[index], known), row
         if row["quantity"] is not None:
             offer = Offer(row["quantity"], row["time"], row["unit_price"])

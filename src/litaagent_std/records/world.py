@@ -111,8 +111,8 @@ class WorldRecord:
     def decisions(self, factory: int) -> Iterator[tuple[ThreadObservation, TurnRow]]:
         """Every turn of a factory with what it knew of that thread before it, in the order of play.
 
-        The calendar in an observation holds the contracts that were concluded before the turn was taken. A
-        synchronous agent decides all turns of a round together, at the first of them.
+        The calendar in an observation holds the contracts that were concluded before the turn was decided. A
+        synchronous agent decides about all its partners together, often before other turns are taken.
         """
         for thread, row in decisions(self._lookup, factory):
             yield thread, _turn(row)

@@ -41,6 +41,29 @@ def test_decisions_equal_what_agents_knew_in_their_threads(watched):
     assert compared > 500
 
 
+@pytest.mark.parametrize("engine", ["fast", "scml"])
+def test_synchronous_agents_decided_on_the_calendar_of_that_moment(engine, watching_agents, record_world):
+    setup = official_setup(21, n_days=8, n_levels=2)
+    agents = {s: AgentSpec("watching_agents.WatchingSync") for s in range(0, setup.n_seats, 2)}
+    watching_agents.TOGETHER.clear()
+    record = record_world(setup.with_agents(agents), engine)
+    compared = stale = 0
+    for seat in agents:
+        noted = watching_agents.TOGETHER[record.names[seat]]
+        for thread, turn in record.decisions(seat):
+            asked = noted.get((thread.day, thread.partner, thread.round, thread.offer))
+            if asked is None:
+                assert turn.response == 2, "only who has not offered yet is answered without being asked about"
+                continue
+            assert thread.calendar == asked, thread
+            compared += 1
+        rows = [row for row in record.tables["turns"].to_pylist() if row["factory"] == seat]
+        assert all(row["decided"] <= row["turn"] for row in rows)
+        stale += sum(row["decided"] < row["turn"] for row in rows)
+    assert compared > 300
+    assert stale > 50, "some turns must have been decided before other turns were taken"
+
+
 def test_both_engines_give_the_same_record(watched_setup, record_world):
     setup = watched_setup(12, poor=True)
     fast, scml = (record_world(setup, engine) for engine in ("fast", "scml"))

@@ -8,6 +8,7 @@ from litaagent_std.policy.observation import Offer, observe_calendar, observe_da
 
 DAYS: dict[str, list[object]] = {}
 CALENDARS: dict[str, list[object]] = {}
+TOGETHER: dict[str, dict[object, object]] = {}
 
 
 class _Watches:
@@ -28,6 +29,23 @@ class WatchingRandom(_Watches, RandomStdAgent):
 
 class WatchingGreedy(_Watches, GreedyStdAgent):
     """Plays greedily and watches."""
+
+
+class WatchingSync(SyncRandomStdAgent):
+    """Answers all partners together and notes what it knew when it did."""
+
+    def first_proposals(self):
+        self._note((partner, 0, None) for partner in self.negotiators)
+        return super().first_proposals()
+
+    def counter_all(self, offers, states):
+        self._note((partner, states[partner].step, Offer(*offer)) for partner, offer in offers.items())
+        return super().counter_all(offers, states)
+
+    def _note(self, threads):
+        day, calendar = self.awi.current_step, observe_calendar(self.awi)
+        notes = TOGETHER.setdefault(self.id, {})
+        notes.update({(day, *thread): calendar for thread in threads})
 
 
 class Spends(WatchingRandom):

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 from litaagent_std.market.recorder import Recorder, WorldFacts
+from litaagent_std.market.silence import silence
 from litaagent_std.market.tournament.plan import WorldSpec
 from litaagent_std.market.world.interface import run_world
 from litaagent_std.market.world.setup import (
@@ -99,7 +95,7 @@ def play_world(task: WorldTask) -> PlayedWorld:
     spec = task.spec
     facts = WorldFacts(spec.world, spec.config, spec.run, spec.rotation, spec.config_seed, labels, task.inventory)
     recorder = Recorder(setup, facts)
-    with _silence():
+    with silence():
         run_world(setup, task.engine, [recorder], task.inventory, defaults=_defaults(task))
     tables = recorder.tables()
     files = world_files(WorldRecord(tables)) if task.csv else {}
@@ -113,7 +109,7 @@ def time_days(task: WorldTask) -> tuple[float, int]:
     days = min(setup.n_days, _FEW_DAYS)
     short, _ = make_setup(replace(task, days=days))
     started = time.perf_counter()
-    with _silence():
+    with silence():
         run_world(short, task.engine, (), task.inventory, defaults=_defaults(task))
     return (time.perf_counter() - started) / days, setup.n_days
 
@@ -121,16 +117,3 @@ def time_days(task: WorldTask) -> tuple[float, int]:
 def _defaults(task: WorldTask) -> Literal["hosted", "native"]:
     """Who plays the league's default agents: the fast engine knows their minds, and they play the same."""
     return "native" if task.engine == "fast" else "hosted"
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Swallows what agents print and what they warn of."""
-    with (
-        Path(os.devnull).open("w") as nowhere,
-        redirect_stdout(nowhere),
-        redirect_stderr(nowhere),
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("ignore")
-        yield

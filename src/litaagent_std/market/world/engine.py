@@ -81,7 +81,7 @@ class FastWorld(WorldFacade):
             self._costs = costs or setup.daily_costs()
             self._relative_times = relative_times(setup.n_rounds)
             if defaults == "native":
-                give_minds(self.seats, setup.n_days, setup.n_levels, self._relative_times)
+                give_minds(self.seats, setup.n_days, setup.n_levels, self._relative_times, self.hub.decision)
             self._hosted = [seat for seat in self.seats if seat.mind is None]
             self._make_factories(inventory)
         finally:

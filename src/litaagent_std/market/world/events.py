@@ -8,14 +8,16 @@ ones once, before the first day (`EventHub`).
 Order of the events:
 
     world_start
-      per day: day_start, negotiation_start*, (response | offer | negotiation_end | contract | error)*,
-               settlement*, bankruptcy*, day_end
+      per day: day_start, negotiation_start*, (decision | response | offer | turn | negotiation_end | contract |
+               error)*, settlement*, bankruptcy*, day_end
     world_end
 
 Within a negotiation: one turn is an optional `on_response` (only when an offer was on the table) followed by
-an optional `on_offer` (only when a legal counter-offer was made). A turn in which a synchronous agent waits
-for its other partners is no event. `on_negotiation_end` follows the turn that ended the negotiation; when it
-ended in agreement, `on_contract` follows directly. Exogenous contracts are part of `DayStart`.
+an optional `on_offer` (only when a legal counter-offer was made). `on_turn` follows and is the same as one row of
+numbers; who keeps everything hears that alone. A turn in which a synchronous agent waits for its other partners is
+no event; `on_decision` comes before the turn at which such an agent decides about all partners. `on_negotiation_end`
+follows the turn that ended the negotiation; when it ended in agreement, `on_contract` follows directly. Exogenous
+contracts are part of `DayStart`.
 
 Contracts between factories are executed in the order of their conclusion, then the day's exogenous ones in the
 configuration's order. scml keeps the latter in a set of objects with random ids, so that its own order, and the
@@ -30,6 +32,14 @@ from typing import Any
 
 Outcome = tuple[int, int, int]
 """An offer as the league writes it: (quantity, delivery day, unit price)."""
+
+TurnRow = tuple[int, int, int, int, int, int, int]
+"""A turn: number of the negotiation, round, seat, response, then quantity, delivery day and unit price of the offer.
+
+`NOTHING` stands where there was no offer on the table to respond to, or where no offer was made.
+"""
+
+NOTHING = -1
 
 ACCEPT, REJECT, END, NO_RESPONSE, WAIT, LEAVE = range(6)
 """Response codes; the values are those of ``negmas.ResponseType``."""
@@ -251,6 +261,12 @@ class WorldObserver:
     def on_offer(self, negotiation: NegotiationRef, round_: int, agent: str, offer: Outcome) -> None:
         """Hear a legal offer that `agent` put on the table."""
 
+    def on_turn(self, turn: TurnRow) -> None:
+        """Hear a turn, response and offer together, as one row of numbers."""
+
+    def on_decision(self, seat: int) -> None:
+        """Hear that a synchronous agent has just decided its turns with all its partners."""
+
     def on_negotiation_end(self, event: NegotiationEnd) -> None:
         """Hear how a negotiation ended, before its agents are told."""
 
@@ -293,6 +309,8 @@ class EventHub:
     negotiation_start: Callable[[NegotiationRef], None] | None
     response: Callable[[NegotiationRef, int, str, int], None] | None
     offer: Callable[[NegotiationRef, int, str, Outcome], None] | None
+    turn: Callable[[TurnRow], object] | None
+    decision: Callable[[int], None] | None
     negotiation_end: Callable[[NegotiationEnd], None] | None
     contract: Callable[[ContractSigned], None] | None
     settlement: Callable[[Settlement], None] | None

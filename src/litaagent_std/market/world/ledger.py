@@ -105,8 +105,8 @@ class Ledger:
         bought, sold = self._bought[index], self._sold_by[index]
         settled = settle(self._purchases[index], self._sales[index], seat.terms)
         seat.inventory = next_inventory(self._inventory, seat.inventory, bought, settled.produced)
-        seat.profits.append(np.float64(settled.profit))
-        seat.balance = sum(seat.profits) + seat.initial_balance
+        seat.total += np.float64(settled.profit)  # the additions of scml's sum over all days, in its order
+        seat.balance = seat.total + seat.initial_balance
         is_breach, level = breach(bought, sold, seat.terms)
         seat.breaches.append(is_breach)
         seat.breach_levels.append(level)

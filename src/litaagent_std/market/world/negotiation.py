@@ -14,10 +14,19 @@ from negmas.outcomes.outcome_ops import cast_value_types, outcome_types_are_ok
 from negmas.sao import ResponseType
 
 from litaagent_std.market.world.clock import SECONDS_PER_ROUND
+from litaagent_std.market.world.events import NOTHING
 from litaagent_std.market.world.external import DecisionNeeded
 from litaagent_std.market.world.mechanism import MechanismView
 from litaagent_std.market.world.standins import LeanNegotiator, LeanNMI, LeanState, fresh_state, make_nmi, snapshot
-from litaagent_std.market.world.turns import LimitExceededError, Turn, plain_offer, repeat_turn
+from litaagent_std.market.world.turns import (
+    Books,
+    LimitExceededError,
+    Turn,
+    books,
+    has_decided,
+    plain_offer,
+    repeat_turn,
+)
 
 if TYPE_CHECKING:
     from litaagent_std.market.world.events import EventHub, NegotiationRef
@@ -93,8 +102,10 @@ class Negotiation(MechanismView):
         "report",
         "sides",
         "state",
+        "tell_decision",
         "tell_offer",
         "tell_response",
+        "tell_turn",
         "topic",
         "trace_",
     )
@@ -117,6 +128,8 @@ class Negotiation(MechanismView):
         self.max_waits = max_waits
         self.tell_response = hub.response
         self.tell_offer = hub.offer
+        self.tell_turn = hub.turn
+        self.tell_decision = hub.decision
         self.report = report
         self.bounds = topic.bounds
         self.n_rounds = topic.n_rounds
@@ -204,8 +217,10 @@ class Negotiation(MechanismView):
                 continue
             if index == self.proposer:
                 state.n_acceptances = 0
+            seat = side.seat
+            known = self._books(seat)
             try:
-                response, offer = side.seat.turn(side, state)
+                response, offer = seat.turn(side, state)
             except DecisionNeeded:
                 self.pending = order[order.index(index) :]
                 raise
@@ -214,6 +229,7 @@ class Negotiation(MechanismView):
                 return
             except Exception as error:  # an agent may raise anything
                 response, offer = self._repeat(side, state, error)
+            self._tell_decision(seat, known)
             if response is _WAIT:
                 self._wait(state, index)
                 return
@@ -235,6 +251,14 @@ class Negotiation(MechanismView):
             if self._rare(state, side, index, response, offer):
                 return
 
+    def _books(self, seat: Seat) -> Books | None:
+        """Returns the books of an agent that answers together, if anybody wants to hear of its decisions."""
+        return books(seat.agent) if seat.is_sync and self.tell_decision is not None else None
+
+    def _tell_decision(self, seat: Seat, known: Books | None) -> None:
+        if known is not None and self.tell_decision is not None and has_decided(seat.agent, known):
+            self.tell_decision(seat.index)
+
     def _repeat(self, side: Side, state: LeanState, error: Exception) -> Turn:
         try:
             return repeat_turn(side, state, error)
@@ -245,16 +269,13 @@ class Negotiation(MechanismView):
     def _put(self, state: LeanState, side: Side, index: int, offer: Any, data: Any) -> None:  # noqa: ANN401
         """Puts an offer on the table, or takes the offer off it when there is only a message."""
         pid = side.pid
-        if state.current_offer is not None:
-            if self.tell_response is not None:
-                self.tell_response(self.ref, state.step, side.seat.id, 1)
-            if self.chatty:
-                self._tell_partner(index, "on_partner_response", _REJECT)
+        answers = state.current_offer is not None
+        self._tell(state, side, 1 if answers else NOTHING, offer)
+        if answers and self.chatty:
+            self._tell_partner(index, "on_partner_response", _REJECT)
         state.n_acceptances = 0
         if offer is not None:
             state.n_acceptances = 1
-            if self.tell_offer is not None:
-                self.tell_offer(self.ref, state.step, side.seat.id, offer if type(offer) is tuple else tuple(offer))
             if self.chatty:
                 self._tell_partner(index, "on_partner_proposal", offer)
         state.current_offer = offer
@@ -266,6 +287,20 @@ class Negotiation(MechanismView):
         state.new_data.append((pid, data))
         state.new_offerer_agents = [side.seat.id] if len(new_offers) == 1 else [*state.new_offerer_agents, side.seat.id]
         self.trace_.append((state.step, pid, offer))
+
+    def _tell(self, state: LeanState, side: Side, response: int, offer: Any) -> None:  # noqa: ANN401
+        """Tells observers of a turn."""
+        seat = side.seat
+        if response != NOTHING and self.tell_response is not None:
+            self.tell_response(self.ref, state.step, seat.id, response)
+        if offer is not None and self.tell_offer is not None:
+            self.tell_offer(self.ref, state.step, seat.id, offer if type(offer) is tuple else tuple(offer))
+        if self.tell_turn is not None:
+            if offer is not None:
+                quantity, day, price = offer
+                self.tell_turn((self.ref.index, state.step, seat.index, response, quantity, day, price))
+            elif response != NOTHING:
+                self.tell_turn((self.ref.index, state.step, seat.index, response, NOTHING, NOTHING, NOTHING))
 
     def _wait(self, state: LeanState, index: int) -> None:
         other = 1 - index
@@ -295,8 +330,8 @@ class Negotiation(MechanismView):
             self._put(state, side, index, offer, data)
             return False
         if state.current_offer is not None:
-            if self.tell_response is not None and response in _CODES:
-                self.tell_response(self.ref, state.step, side.seat.id, int(response))
+            if response in _CODES:
+                self._tell(state, side, int(response), None)
             self._tell_partner(index, "on_partner_response", response)
         return self._conclude(state, side, response)
 

@@ -163,8 +163,8 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
         self.seats: tuple[SeatAdapter, ...] = tuple(
             agent for agent in self.agents.values() if isinstance(agent, SeatAdapter)
         )
-        for seat, stream in zip(self.seats, self._streams.seats, strict=True):
-            seat.stream, seat.world_stream = stream, self._streams.world
+        for index, (seat, stream) in enumerate(zip(self.seats, self._streams.seats, strict=True)):
+            seat.index, seat.stream, seat.world_stream = index, stream, self._streams.world
         costs = setup.daily_costs()
         for index, seat in enumerate(self.seats):
             self.agent_shortfall_penalty[seat.id] = costs.shortfall_penalty[index]

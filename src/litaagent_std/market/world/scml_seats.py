@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from litaagent_std.market.world.clock import VirtualTimeMechanism
-from litaagent_std.market.world.events import NegotiationEnd, NegotiationRef
+from litaagent_std.market.world.events import NOTHING, NegotiationEnd, NegotiationRef
 from litaagent_std.market.world.streams import Stream, switch
+from litaagent_std.market.world.turns import answers_together, books, has_decided
 
 from negmas import ResponseType  # isort: skip  # after the streams are installed
 from scml.oneshot.sysagents import DefaultOneShotAdapter  # isort: skip
@@ -24,6 +25,7 @@ class SeatAdapter(DefaultOneShotAdapter):  # type: ignore[misc]  # scml has no t
 
     stream: Stream
     world_stream: Stream
+    index: int
 
     def make_ufun(self, add_exogenous: bool, in_adapter: bool = False) -> Any:  # noqa: ANN401  # scml's type
         """Makes the day's utility function: the framework's work, so it draws nothing from the seat."""
@@ -60,6 +62,8 @@ class SeatMechanism(VirtualTimeMechanism):
 
     def _safe_counter(self, negotiator: Any, state: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # negmas's types
         table, seat = state.current_offer, negotiator.owner
+        agent, hub = seat.adapted_object, self.world.hub
+        known = books(agent) if hub.decision is not None and answers_together(agent) else None
         started = time.perf_counter()
         previous = switch(seat.stream)
         try:
@@ -71,18 +75,26 @@ class SeatMechanism(VirtualTimeMechanism):
             switch(previous)
         if time.perf_counter() - started >= self._internal_nmi.step_time_limit:
             self.world.limit_fired = True
+        if known is not None and hub.decision is not None and has_decided(agent, known):
+            hub.decision(seat.index)
         if response is not None and response.response != ResponseType.WAIT:
-            self._tell_turn(seat.id, table, response, state.step)
+            self._tell_turn(seat, table, response, state.step)
         return response, failed
 
-    def _tell_turn(self, agent: str, table: Any, response: Any, round_: int) -> None:  # noqa: ANN401  # negmas's types
+    def _tell_turn(self, seat: SeatAdapter, table: Any, response: Any, round_: int) -> None:  # noqa: ANN401  # negmas's types
         hub = self.world.hub
         # Agents may answer anything; negmas compares the answer with each response, and 1 or True equal one.
         code = next((known.value for known in ResponseType if known == response.response), None)
-        if table is not None and code is not None and hub.response is not None:
-            hub.response(self.ref, round_, agent, code)
-        if code == ResponseType.REJECT_OFFER and response.outcome is not None and hub.offer is not None:
-            hub.offer(self.ref, round_, agent, tuple(response.outcome))
+        answers = table is not None and code is not None
+        offers = code == ResponseType.REJECT_OFFER and response.outcome is not None
+        if answers and code is not None and hub.response is not None:
+            hub.response(self.ref, round_, seat.id, code)
+        if offers and hub.offer is not None:
+            hub.offer(self.ref, round_, seat.id, tuple(response.outcome))
+        if (answers or offers) and hub.turn is not None:
+            answer = code if answers and code is not None else NOTHING
+            quantity, day, price = response.outcome if offers else (NOTHING, NOTHING, NOTHING)
+            hub.turn((self.ref.index, round_, seat.index, answer, quantity, day, price))
 
     def _call(self, negotiator: Any, callback: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # negmas's types
         previous = switch(negotiator.owner.stream)

@@ -12,14 +12,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from negmas.negotiators.controller import Controller
-from negmas.sao import SAOSyncController
+from negmas.sao import SAOController, SAOSyncController
 from scml.oneshot.agent import OneShotAgent
 from scml.oneshot.common import NegotiationDetails, OneShotProfile
 from scml.oneshot.sysagents import DefaultOneShotAdapter
 
+from apexrl.runs.errors import UserFacingError
 from litaagent_std.market.world.settlement import Terms
 from litaagent_std.market.world.streams import Stream, switch
-from litaagent_std.market.world.turns import Turn, chained_turn, plain_turn, sync_turn
+from litaagent_std.market.world.turns import Turn, answers_together, chained_turn, plain_turn, sync_turn
 
 if TYPE_CHECKING:
     from litaagent_std.market.world.awi import LeanAWI
@@ -28,14 +29,6 @@ if TYPE_CHECKING:
     from litaagent_std.market.world.standins import LeanState
     from litaagent_std.market.world.ufun import LeanUFun, UFunFactory
 
-_SYNC_PARTS: Final = (
-    "respond",
-    "propose",
-    "_set_first_proposals",
-    "_filter_unexpected_offers",
-    "_reset_for",
-    "first_offer",
-)
 _OPTIONAL_CALLBACKS: Final = (
     "on_negotiation_start",
     "on_round_start",
@@ -43,6 +36,24 @@ _OPTIONAL_CALLBACKS: Final = (
     "on_partner_proposal",
     "on_partner_response",
 )
+
+
+_UNCALLED: Final = (
+    "create_negotiator",
+    "make_negotiator",
+    "add_negotiator",
+    "kill_negotiator",
+    "before_join",
+    "after_join",
+    "join",
+    "call",
+    "on_mechanism_error",
+)
+"""Methods of negmas' controllers that the fast engine does not call, because it makes no negotiators of their own."""
+
+
+class UnsupportedAgentError(UserFacingError):
+    """An agent does something that only scml's own engine can host."""
 
 
 class SeatAdapter(DefaultOneShotAdapter):  # type: ignore[misc]
@@ -67,6 +78,9 @@ class Seat:
 
     Attributes:
         mind: What decides in the place of the agent, if anything does; the agent is then never called.
+        is_sync: Whether the agent is asked for all its partners together.
+        tell_decision: Who hears when a mind decides for all its partners, if anybody does.
+        total: Sum of all profits.
     """
 
     __slots__ = (
@@ -91,13 +105,14 @@ class Seat:
         "n_active",
         "n_errors",
         "profile",
-        "profits",
         "propose",
         "respond",
         "responded",
         "selling",
         "stream",
+        "tell_decision",
         "terms",
+        "total",
         "turn",
         "ufun",
         "ufun_factory",
@@ -120,7 +135,7 @@ class Seat:
         self.level = int(profile.input_product)
         self.initial_balance = balance
         self.balance: float = balance
-        self.profits: list[float] = []
+        self.total: float = 0
         self.inventory = 0
         self.bankrupt = False
         self.breaches: list[bool] = []
@@ -128,6 +143,7 @@ class Seat:
         self.n_active = 0
         self.n_errors = 0
         self.mind: Mind | None = None
+        self.tell_decision: Callable[[int], None] | None = None
         self.responded: Any = None
         self.buying: dict[str, NegotiationDetails] = {}
         self.selling: dict[str, NegotiationDetails] = {}
@@ -137,10 +153,8 @@ class Seat:
     def _study_agent(self) -> None:
         """Finds out how the agent wants to be asked."""
         agent, kind = self.agent, type(self.agent)
-        self.is_sync = isinstance(agent, SAOSyncController) and all(
-            getattr(kind, part) is getattr(SAOSyncController, part) and part not in agent.__dict__
-            for part in _SYNC_PARTS
-        )
+        self._refuse_own_negotiators()
+        self.is_sync = answers_together(agent)
         self.propose, self.respond = agent.propose, agent.respond
         if self.is_sync:
             self.turn = sync_turn
@@ -157,6 +171,22 @@ class Seat:
                 self.end_callback = "sync"
             elif ending is Controller.on_negotiation_end:
                 self.end_callback = "none"
+
+    def _refuse_own_negotiators(self) -> None:
+        """Refuses agents that would not be called the way negmas calls them."""
+        agent, kind = self.agent, type(self.agent)
+        own = [
+            name
+            for name in _UNCALLED
+            if name in agent.__dict__
+            or getattr(kind, name) not in (getattr(SAOController, name), getattr(SAOSyncController, name))
+        ]
+        if own:
+            raise UnsupportedAgentError(
+                f"{kind.__module__}.{kind.__qualname__} in seat {self.index} overrides {', '.join(own)}",
+                "the fast engine answers for an agent's negotiators itself and would never call them",
+                'run the world with engine="scml" (lita: --engine scml)',
+            )
 
     def end_negotiation(self, side: Side, state: LeanState) -> None:
         """Tells the agent's controller that a negotiation is over, before the agent hears of the outcome."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from negmas.gb.common import ExtendedResponseType
 from negmas.helpers import TimeoutCaller, TimeoutError
 from negmas.outcomes.common import ExtendedOutcome
-from negmas.sao import ResponseType, SAOResponse
+from negmas.sao import ResponseType, SAOResponse, SAOSyncController
 
 from litaagent_std.market.world.standins import LeanState, snapshot
 from litaagent_std.market.world.streams import switch
@@ -26,9 +26,40 @@ if TYPE_CHECKING:
 Turn = tuple[Any, Any]
 """A response and an offer, as the agent gave them."""
 
+_SYNC_PARTS: Final = (
+    "respond",
+    "propose",
+    "_set_first_proposals",
+    "_filter_unexpected_offers",
+    "_reset_for",
+    "first_offer",
+)
+
+Books = tuple[dict[str, Any], dict[str, Any]]
+"""The offers that a synchronous agent has collected, and its proposals."""
+
 _WAIT = ResponseType.WAIT
 _REJECT = ResponseType.REJECT_OFFER
 _END = ResponseType.END_NEGOTIATION
+
+
+def answers_together(agent: Any) -> bool:  # noqa: ANN401 - an agent of any class
+    """Tells whether an agent is asked for all its partners together, by negmas' own ``SAOSyncController``."""
+    kind = type(agent)
+    return isinstance(agent, SAOSyncController) and all(
+        getattr(kind, part) is getattr(SAOSyncController, part) and part not in agent.__dict__ for part in _SYNC_PARTS
+    )
+
+
+def books(agent: Any) -> Books:  # noqa: ANN401 - an agent that answers together
+    """Returns the books that an agent keeps now."""
+    return agent._SAOSyncController__offers, agent._SAOSyncController__proposals
+
+
+def has_decided(agent: Any, known: Books) -> bool:  # noqa: ANN401 - an agent that answers together
+    """Tells whether an agent has decided for all its partners since it kept the `known` books: then it has new ones."""
+    offers, proposals = known
+    return agent._SAOSyncController__offers is not offers or agent._SAOSyncController__proposals is not proposals
 
 
 def sync_turn(side: Side, state: LeanState) -> Turn:

@@ -15,8 +15,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from apexrl.configuration import configuration, from_command_line
 from apexrl.execution import RunOptions, Task, make_executor
+from litaagent_std.market.silence import silence
 from litaagent_std.market.world.hashing import restart_with_fixed_hashing
 from litaagent_std.market.world.trace import Trace, Window, first_difference
 
@@ -157,7 +157,7 @@ def compare(one: Plan) -> Comparison:
     for engine in _ENGINES:
         traces[engine] = Trace()
         started = time.process_time()
-        with _silence():
+        with silence():
             end = _tell(one, setup, engine, traces[engine])
         seconds[engine] = time.process_time() - started
     position = first_difference(traces["scml"], traces["fast"])
@@ -165,7 +165,7 @@ def compare(one: Plan) -> Comparison:
     if position is not None:
         windows = {engine: Window(position) for engine in _ENGINES}
         for engine, window in windows.items():
-            with _silence():
+            with silence():
                 _tell(one, setup, engine, window)
         shown = [f"{engine}:\n    " + "\n    ".join(window.texts) for engine, window in windows.items()]
         difference = f"event {position} of {len(traces['scml'].prints)}\n  " + "\n  ".join(shown)
@@ -189,13 +189,6 @@ def _tell(one: Plan, setup: WorldSetup, engine: Engine, trace: Trace) -> WorldEn
     native = one.defaults == "native" and engine == "fast"
     options: dict[str, Any] = {"defaults": "native"} if native else {}
     return run_world(setup, engine=engine, observers=[trace], inventory=one.inventory, **options)
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Swallows what agents print."""
-    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
-        yield
 
 
 def _code_digest() -> str:

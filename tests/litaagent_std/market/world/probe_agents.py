@@ -76,3 +76,24 @@ class Steady(StdAgent):
         if state.step < 2 + self.awi.current_step % 3:
             return ResponseType.REJECT_OFFER
         return ResponseType.ACCEPT_OFFER
+
+
+class MakesNegotiators(RandomStdAgent):
+    """Makes its negotiators itself."""
+
+    def make_negotiator(self, *args, **kwargs):
+        return super().make_negotiator(*args, **kwargs)
+
+
+class CreatesNegotiators(RandomStdAgent):
+    """Creates its negotiators itself."""
+
+    def create_negotiator(self, *args, **kwargs):
+        return super().create_negotiator(*args, **kwargs)
+
+
+class ChoosesNegotiations(RandomStdAgent):
+    """Decides which negotiations it joins."""
+
+    def before_join(self, *args, **kwargs):
+        return True

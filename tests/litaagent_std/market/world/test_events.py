@@ -1,4 +1,10 @@
-from litaagent_std.market.world.events import EventHub, NegotiationRef, WorldObserver
+"""Events reach who listens, in order, whole or in parts."""
+
+import pytest
+
+from litaagent_std.market.world.events import NOTHING, EventHub, NegotiationRef, WorldObserver
+from litaagent_std.market.world.interface import run_world
+from litaagent_std.market.world.setup import official_setup
 
 
 class Hears(WorldObserver):
@@ -20,3 +26,41 @@ def test_listeners_are_told_in_order():
     assert hub.response is None
     hub.offer(NegotiationRef(0, 4, "a", "b", "a", "b", 1), 2, "a", (1, 0, 10))
     assert heard == [("first", 4, 2, "a", (1, 0, 10)), ("second", 4, 2, "a", (1, 0, 10))]
+
+
+class HearsTurns(WorldObserver):
+    """Puts turns together from responses and offers, and hears them whole."""
+
+    def __init__(self):
+        self.seats, self.parts, self.turns, self.decided = {}, [], [], set()
+
+    def on_world_start(self, event):
+        self.seats = {name: seat for seat, name in enumerate(event.agents)}
+
+    def on_response(self, negotiation, round_, agent, response):
+        self.parts.append((negotiation.index, round_, self.seats[agent], response, NOTHING, NOTHING, NOTHING))
+
+    def on_offer(self, negotiation, round_, agent, offer):
+        who = (negotiation.index, round_, self.seats[agent])
+        answered = bool(self.parts) and len(self.parts) > len(self.turns) and self.parts[-1][:3] == who
+        response = self.parts.pop()[3] if answered else NOTHING
+        self.parts.append((*who, response, *offer))
+
+    def on_turn(self, turn):
+        self.turns.append(turn)
+        assert len(self.turns) == len(self.parts)
+
+    def on_decision(self, seat):
+        self.decided.add(seat)
+
+
+@pytest.mark.parametrize(("engine", "options"), [("fast", {}), ("fast", {"defaults": "native"}), ("scml", {})])
+def test_a_turn_is_its_response_and_its_offer(engine, options):
+    setup = official_setup(3, n_days=5, n_levels=2)
+    heard = HearsTurns()
+    run_world(setup, engine=engine, observers=[heard], **options)
+    assert heard.turns == heard.parts
+    assert len(heard.turns) > 500
+    synchronous = {seat for seat, agent in enumerate(setup.agents) if "SyncRandom" in agent.path}
+    assert synchronous
+    assert heard.decided == synchronous

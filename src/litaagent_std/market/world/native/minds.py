@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from scml.std.agents import GreedyStdAgent, RandomStdAgent, SyncRandomStdAgent
@@ -26,7 +26,13 @@ _MINDS: Final[dict[type, type[Mind]]] = {
 }
 
 
-def give_minds(seats: Iterable[Seat], n_days: int, n_levels: int, relative_times: Sequence[float]) -> None:
+def give_minds(
+    seats: Iterable[Seat],
+    n_days: int,
+    n_levels: int,
+    relative_times: Sequence[float],
+    tell_decision: Callable[[int], None] | None,
+) -> None:
     """Gives native minds to the seats of default agents; classes derived from them stay hosted.
 
     Args:
@@ -34,6 +40,7 @@ def give_minds(seats: Iterable[Seat], n_days: int, n_levels: int, relative_times
         n_days: Days of the world.
         n_levels: Levels of the world.
         relative_times: Relative time of a negotiation by completed rounds.
+        tell_decision: Who hears when a mind decides for all its partners, if anybody does.
     """
     n_rounds = len(relative_times) - 2
     for seat in seats:
@@ -42,3 +49,5 @@ def give_minds(seats: Iterable[Seat], n_days: int, n_levels: int, relative_times
             continue
         seat.mind = kind(seat, n_days, n_levels, relative_times)
         seat.turn = native_turn
+        seat.is_sync = False
+        seat.tell_decision = tell_decision

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from negmas.sao import ResponseType
 
 from litaagent_std.market.world.contracts import ContractBook, Deal
-from litaagent_std.market.world.events import ContractSigned, EventHub, NegotiationEnd, NegotiationRef
+from litaagent_std.market.world.events import NOTHING, ContractSigned, EventHub, NegotiationEnd, NegotiationRef
 from litaagent_std.market.world.native.mind import ACCEPT, REJECT, WAIT, Link, Mind, Outcome
 
 if TYPE_CHECKING:
@@ -61,10 +61,12 @@ class NativeNegotiation:
             return False
         table = self._table
         index = self._at
-        tell_response, tell_offer = self._hub.response, self._hub.offer
+        hub, number = self._hub, self.ref.index
+        tell_response, tell_offer, tell_turn = hub.response, hub.offer, hub.turn
         q_low, q_high, d_low, d_high, p_low, p_high = self._topic.bounds
         while index < 2:
             mind, link = self._sides[index]
+            response = NOTHING
             if table is not None:
                 response = mind.respond(link, round_, table)
                 if response == WAIT:
@@ -74,21 +76,31 @@ class NativeNegotiation:
                     tell_response(self.ref, round_, mind.id, response)
                 if response != REJECT:
                     self._table = table
+                    self._tell_last(mind, response)
                     return self._end("agreement" if response == ACCEPT else "broken")
             table = offer = mind.propose(link, round_)
             if offer is None:
+                self._tell_last(mind, response)
                 return self._end("broken")
             quantity, day, price = offer
             if not (q_low <= quantity <= q_high and d_low <= day <= d_high and p_low <= price <= p_high):
+                self._tell_last(mind, response)
                 return self._end("broken")
             if tell_offer is not None:
                 tell_offer(self.ref, round_, mind.id, offer)
+            if tell_turn is not None:
+                tell_turn((number, round_, mind.seat.index, response, quantity, day, price))
             self._waits = 0
             index += 1
         self._table = table
         self._at = 0
         self.round = round_ + 1
         return True
+
+    def _tell_last(self, mind: Mind, response: int) -> None:
+        """Tells of a turn without an offer."""
+        if self._hub.turn is not None and response != NOTHING:
+            self._hub.turn((self.ref.index, self.round, mind.seat.index, response, NOTHING, NOTHING, NOTHING))
 
     def _wait(self, index: int) -> bool:
         self._at = index

@@ -95,6 +95,8 @@ class SyncRandomMind(Mind):
                 self._waits[pid] = waited + 1
                 return WAIT
         self._answer_all()
+        if self.seat.tell_decision is not None:
+            self.seat.tell_decision(self.seat.index)
         return self._responses.pop(pid, REJECT)
 
     def propose(self, link: Link, step: int) -> Outcome | None:
@@ -102,6 +104,8 @@ class SyncRandomMind(Mind):
         pid = link.pid
         if pid not in self._proposals:
             self._propose_first()
+            if self.seat.tell_decision is not None:
+                self.seat.tell_decision(self.seat.index)
         proposal = self._proposals.pop(pid, None)
         self._waits[pid] = 0
         self._responses.pop(pid, None)
