@@ -1,0 +1,130 @@
+"""goal_hat: the goals that L3 trains with, from networks that did not see the morning they speak of.
+
+Goals are computed in chunks of worlds and written into arrays on disk; ``progress.json`` says which chunks are done,
+so that a killed backfill goes on with the next one and gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from apexrl.runs.atomic import ensure_folder, write_json
+from apexrl.runs.signals import StopRequest
+from litaagent_std.hrl_xf.training.data import Batches, GoalHat, MacroRows, Rows, TrainingData, batch_order
+from litaagent_std.hrl_xf.training.loop import Interrupted
+
+__all__ = ["Backfill", "predict_days", "world_chunks"]
+
+logger = logging.getLogger(__name__)
+
+_ARRAYS = ("goal_hat_q", "goal_hat_p")
+_MANIFEST = "manifest.json"
+_PROGRESS = "progress.json"
+
+
+def world_chunks(world: NDArray[Any], per_chunk: int) -> list[Rows]:
+    """Returns the rows of each chunk of worlds."""
+    kinds, number = np.unique(world, return_inverse=True)
+    chunks = -(-len(kinds) // per_chunk)
+    order = np.argsort(number, kind="stable")
+    edges = np.searchsorted(number[order], [per_chunk * k for k in range(chunks + 1)])
+    return [np.sort(order[low:high]) for low, high in pairwise(edges)]
+
+
+@torch.no_grad()
+def predict_days(
+    model: nn.Module, data: TrainingData, rows: Rows, batch_size: int, device: torch.device
+) -> list[NDArray[np.float32]]:
+    """Returns what a network says of mornings, an array for each of its outputs, in the order of the rows."""
+    model.to(device).eval()
+    loader = Batches(MacroRows(data))
+    found: list[list[NDArray[np.float32]]] = []
+    for tensors in loader(batch_order(rows, batch_size, 0, "", None), device):
+        outputs = model(MacroRows.batch(tensors).day)
+        parts = outputs if isinstance(outputs, tuple) else (outputs,)
+        found.append([part.cpu().numpy() for part in parts])
+    return [np.concatenate(parts) for parts in zip(*found, strict=True)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backfill:
+    """Computes goal_hat.
+
+    Attributes:
+        data: The dataset.
+        folder: Where the arrays go.
+        folds: The fold of every morning.
+        model_of: The network of each fold.
+        made_from: What determines the result beside the dataset: digests of the networks' weights.
+        world_chunk: Worlds per chunk.
+        batch_size: Mornings per batch.
+        device: Where to compute.
+        stop: Set by a signal.
+    """
+
+    data: TrainingData
+    folder: Path
+    folds: NDArray[np.int64]
+    model_of: Callable[[int], nn.Module]
+    made_from: Mapping[str, Any]
+    world_chunk: int
+    batch_size: int
+    device: torch.device
+    stop: StopRequest | None = None
+
+    def run(self) -> GoalHat:
+        """Computes what is missing, and opens the result."""
+        ensure_folder(self.folder)
+        manifest = {
+            "format": "litaagent.backfill",
+            "dataset": self.data.digest,
+            "made_from": dict(self.made_from),
+            "world_chunk": self.world_chunk,
+            "batch_size": self.batch_size,
+            "rows": len(self.folds),
+        }
+        chunks = world_chunks(np.asarray(self.data.macro["world"]), self.world_chunk)
+        arrays, done = self._arrays(manifest)
+        for number in range(done, len(chunks)):
+            if self.stop is not None and self.stop.requested:
+                raise Interrupted(f"backfill: stopped at chunk {number}; run the same command again to go on")
+            self._fill(arrays, chunks[number])
+            for array in arrays:
+                array.flush()
+            write_json(self.folder / _PROGRESS, {"chunks": number + 1})
+            logger.info("backfill: chunk %d/%d, %d mornings", number + 1, len(chunks), len(chunks[number]))
+        return GoalHat(*(np.load(self.folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS))
+
+    def _arrays(self, manifest: Mapping[str, Any]) -> tuple[list[np.memmap[Any, Any]], int]:
+        path = self.folder / _MANIFEST
+        shape = self.data.macro["goal_q"].shape
+        if path.exists() and json.loads(path.read_text()) == manifest:
+            opened = [np.lib.format.open_memmap(self.folder / f"{name}.npy", mode="r+") for name in _ARRAYS]
+            progress = self.folder / _PROGRESS
+            return opened, json.loads(progress.read_text())["chunks"] if progress.exists() else 0
+        for name in (_MANIFEST, _PROGRESS):
+            (self.folder / name).unlink(missing_ok=True)
+        fresh = [
+            np.lib.format.open_memmap(self.folder / f"{name}.npy", mode="w+", dtype=np.float32, shape=shape)
+            for name in _ARRAYS
+        ]
+        write_json(path, manifest)
+        return fresh, 0
+
+    def _fill(self, arrays: list[np.memmap[Any, Any]], rows: Rows) -> None:
+        for fold in np.unique(self.folds[rows]).tolist():
+            some = rows[self.folds[rows] == fold]
+            goals = predict_days(self.model_of(fold), self.data, some, self.batch_size, self.device)
+            for array, values in zip(arrays, goals, strict=True):
+                array[some] = values

@@ -1,0 +1,194 @@
+"""What a training run is: the options that determine its weights, and those that do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from apexrl.configuration import configuration
+
+__all__ = ["FREE", "PHASES", "LrStage", "Phase", "QTransform", "TrainConfig", "stage_lr"]
+
+Count = Annotated[int, Field(ge=1)]
+Whole = Annotated[int, Field(ge=0)]
+Rate = Annotated[float, Field(gt=0)]
+Weight = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Phase = Literal["l2", "l3", "acceptance", "awr", "l4"]
+QTransform = Literal["none", "log1p", "sqrt"]
+LrStage = tuple[int, float]
+
+PHASES: Final[tuple[Phase, ...]] = ("l2", "l3", "acceptance", "awr", "l4")
+
+FREE: Final = (
+    "phases",
+    "l2_epochs",
+    "l3_epochs",
+    "awr_epochs",
+    "acceptance_epochs",
+    "l4_epochs",
+    "l2_lr",
+    "l3_lr",
+    "awr_lr",
+    "output_dir",
+    "device",
+    "l2_backfill_device",
+    "l3_pre_tensorize",
+    "tensorize_workers",
+    "dataloader_workers",
+    "dataloader_pin_memory",
+    "dataloader_persistent_workers",
+    "dataloader_prefetch_factor",
+    "batch_log_every",
+    "save_every",
+    "patience",
+    "l2_bc_resume_path",
+    "l3_bc_resume_path",
+    "l3_awr_resume_path",
+)
+"""Options that may change between two starts of a run: more phases, more epochs, another learning rate for them."""
+
+
+@configuration
+class TrainConfig:
+    """Training of the four layers from a dataset.
+
+    A learning rate is set for a whole phase, and from some epochs on by stages, such as ``40:1e-4 50:5e-5``. Instead,
+    the same run can be started again with more epochs and another rate, as document 002 did.
+    """
+
+    output_dir: Path = Path("training_runs/run")
+    """Folder of weights, checkpoints, metrics and the record."""
+
+    horizon: Count = 40
+    """The most delivery days after today that the networks are built for; buckets come from the data's horizon."""
+
+    seed: Whole = 0
+    """Seed of the order of batches, of folds and of networks that the trainer builds itself."""
+
+    device: str = "cpu"
+    """Where to train: cpu, cuda, or auto."""
+
+    phases: tuple[Phase, ...] = PHASES
+    """What to train, always in the order l2, l3, acceptance, awr, l4."""
+
+    l2_epochs: Whole = 20
+    """Epochs of L2. The total, those before a resume included."""
+    l2_batch_size: Count = 512
+    """Mornings per step of L2."""
+    l2_lr: Rate = 1e-3
+    """Learning rate of L2."""
+    l2_lr_stages: tuple[str, ...] = ()
+    """Later learning rates of L2: EPOCH:RATE, from the epoch after EPOCH on."""
+    l2_objective: Literal["bc", "cql"] = "bc"
+    """Clone the recorded goals, or prefer those that a conservative critic of the returns values."""
+    l2_q_transform: QTransform = "none"
+    """Scale on which errors of quantities are squared. log1p and sqrt make small goals count more."""
+    l2_q_weight: Weight = 1.0
+    """Weight of quantities beside prices. Raising it fits quantities better, at the expense of prices."""
+    cql_alpha: Weight = 1.0
+    """How conservative the critic is. Raising it values goals outside the records less."""
+    cql_weight: Weight = 0.1
+    """How much the critic's value counts beside cloning. Raising it leaves the recorded goals further."""
+
+    l2_backfill_device: str = "cpu"
+    """Where the goals of L3 are computed."""
+    l2_backfill_batch_size: Count = 1024
+    """Mornings per batch of the backfill."""
+    backfill_world_chunk: Count = 256
+    """Worlds per chunk of the backfill; a killed one loses at most a chunk."""
+    backfill_folds: Annotated[int, Field(ge=2)] = 4
+    """Parts of the training configurations; the goals of each come from an L2 that saw only the others."""
+
+    l3_epochs: Whole = 10
+    """Epochs of L3. The total, those before a resume included."""
+    l3_batch_size: Count = 512
+    """Decisions per step of L3 and of the acceptance model."""
+    l3_lr: Rate = 1e-3
+    """Learning rate of L3."""
+    l3_lr_stages: tuple[str, ...] = ()
+    """Later learning rates of L3, as for L2."""
+    l3_mode: Literal["residual", "direct"] = "residual"
+    """Change L1's baseline, or say the action itself (`aop`)."""
+    l3_ensemble: Count = 1
+    """Members that say quantity and price, each trained on another two thirds. More than one measures doubt."""
+    l3_bounds_weight: Weight = 1.0
+    """Weight of the penalty for leaving the legal range before the cut."""
+    l3_variance_weight: Weight = 0.1
+    """Weight of the penalty for disagreement inside the ensemble; needs more than one member."""
+
+    acceptance_epochs: Whole = 6
+    """Epochs of the acceptance model."""
+    acceptance_lr: Rate = 1e-3
+    """Learning rate of the acceptance model."""
+
+    awr_epochs: Whole = 5
+    """Epochs of advantage-weighted regression, from the cloned L3 on."""
+    awr_lr: Rate = 2e-4
+    """Learning rate of advantage-weighted regression."""
+    awr_temperature: Rate = 1.0
+    """β. Raising it makes all decisions count more alike, up to plain cloning."""
+    awr_max_weight: Rate = 20.0
+    """Largest weight of a decision before weights are scaled to mean 1."""
+    critic_epochs: Count = 5
+    """Epochs of the critic of each fold."""
+
+    l4_epochs: Whole = 10
+    """Epochs of the distillation of L4."""
+    l4_lr: Rate = 2e-3
+    """Learning rate of L4."""
+    l4_batch_size: Count = 256
+    """Rounds per step of L4."""
+    l4_max_rounds: Count = 60_000
+    """Rounds to distil from, at most."""
+
+    weight_decay: Weight = 1e-4
+    """Pull of all parameters towards 0. Raising it fits the records less closely."""
+    max_grad_norm: Rate = 1.0
+    """The gradient is scaled down to this norm."""
+    save_every: Count = 1
+    """Write weights and a checkpoint after so many epochs; the last epoch is always written."""
+    patience: Whole = 0
+    """Stop a phase after so many epochs without a better validation loss; 0 never stops early."""
+
+    l3_pre_tensorize: bool = False
+    """Copy the decisions into memory before training, instead of reading them from the disk batch by batch."""
+    tensorize_workers: Count = 2
+    """Threads that do so."""
+    dataloader_workers: Whole = 0
+    """Processes that prepare batches; 0 prepares them here. The weights are the same."""
+    dataloader_pin_memory: bool = False
+    """Keep prepared batches in page-locked memory, for CUDA."""
+    dataloader_persistent_workers: Literal[True, False] = False
+    """Keep these processes from epoch to epoch."""
+    dataloader_prefetch_factor: Count = 2
+    """Batches that each of them prepares ahead."""
+    batch_log_every: Whole = 0
+    """Log the loss after so many batches; 0 logs epochs only."""
+
+    l2_bc_resume_path: Path | None = None
+    """Checkpoint of L2 to go on from, instead of the newest of the folder."""
+    l3_bc_resume_path: Path | None = None
+    """Checkpoint of L3 to go on from, likewise."""
+    l3_awr_resume_path: Path | None = None
+    """Checkpoint of advantage-weighted regression to go on from, likewise."""
+
+
+def stage_lr(first: float, stages: tuple[str, ...], epoch: int) -> float:
+    """Returns the learning rate of an epoch, counted from 1.
+
+    Raises:
+        ValueError: If a stage is not ``EPOCH:RATE``.
+    """
+    rate, since = first, 0
+    for stage in stages:
+        after, _, value = stage.partition(":")
+        try:
+            start, stage_rate = int(after), float(value)
+        except ValueError as error:
+            raise ValueError(f"learning-rate stage {stage!r} is not EPOCH:RATE; write, for example, 40:1e-4") from error
+        if epoch > start >= since:
+            rate, since = stage_rate, start
+    return rate

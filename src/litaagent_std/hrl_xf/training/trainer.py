@@ -1,0 +1,277 @@
+"""The trainer of the four layers: phases in order, each resumable, all of them in one record."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from apexrl.algorithms.devices import resolve_device
+from apexrl.algorithms.losses import awr_weights, standardize
+from apexrl.runs.digest import to_plain
+from apexrl.runs.signals import StopRequest
+from litaagent_std.hrl_xf.acceptance import AcceptanceModel
+from litaagent_std.hrl_xf.data_pipeline.dataset import OfflineData
+from litaagent_std.hrl_xf.data_pipeline.options import SPLITS, Split
+from litaagent_std.hrl_xf.data_pipeline.samples import MacroDataset, MicroDataset
+from litaagent_std.hrl_xf.l2_manager import DayEncoder, HorizonManagerPPO, ReturnCritic
+from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
+from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
+from litaagent_std.hrl_xf.training.backfill import Backfill, predict_days
+from litaagent_std.hrl_xf.training.config import TrainConfig
+from litaagent_std.hrl_xf.training.data import DataError, GoalHat, TrainingData, rows_of
+from litaagent_std.hrl_xf.training.export import export_layer
+from litaagent_std.hrl_xf.training.folds import SHIPPED, fold_rows, folds_of
+from litaagent_std.hrl_xf.training.l4_rounds import rounds_of
+from litaagent_std.hrl_xf.training.loop import PhaseResult, PhaseSpec, measure, run_phase, save_weights
+from litaagent_std.hrl_xf.training.losses import effective_sample_size
+from litaagent_std.hrl_xf.training.record import TrainingRecord
+from litaagent_std.hrl_xf.training.specs import Specs, seeded, weights_meta
+
+__all__ = ["HRLXFTrainer", "weights_digest"]
+
+logger = logging.getLogger(__name__)
+
+_HELD_OUT: Final[tuple[Split, ...]] = ("val", "test")
+Samples = MacroDataset | MicroDataset | OfflineData | TrainingData
+
+
+def weights_digest(model: nn.Module) -> str:
+    """SHA-256 of a network's arrays."""
+    known = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        known.update(name.encode())
+        known.update(tensor.detach().cpu().numpy().tobytes())
+    return known.hexdigest()
+
+
+class HRLXFTrainer:
+    """Trains L2, L3, the acceptance model and L4 from a dataset.
+
+    Every phase writes its files into ``cfg.output_dir`` and goes on from the newest of them.
+
+    Args:
+        l2: The network of L2; needed by L3 for its goals.
+        l3: The network of L3, or None.
+        l4: The network of L4, or None.
+        cfg: The options.
+        acceptance: The acceptance model, or None.
+
+    Attributes:
+        record: What was trained with what result; ``training.json`` in the folder.
+        stop: Set it to stop at the next batch; the same calls go on afterwards.
+    """
+
+    def __init__(
+        self,
+        l2: HorizonManagerPPO,
+        l3: TemporalDecisionTransformer | None,
+        l4: ThreadCoordinator | None,
+        cfg: TrainConfig,
+        acceptance: AcceptanceModel | None = None,
+    ) -> None:
+        self.l2, self.l3, self.l4, self.acceptance, self.cfg = l2, l3, l4, acceptance, cfg
+        self.folder = Path(cfg.output_dir)
+        self.device = resolve_device(cfg.device)
+        self.record = TrainingRecord.open(self.folder)
+        self.stop: StopRequest | None = None
+        self._goal_hat: GoalHat | None = None
+        self._data: TrainingData | None = None
+
+    def train_phase0_bc(self, macro: Samples, micro: Samples | None = None) -> None:
+        """Behaviour cloning: L2, the goals of L3, L3.
+
+        Args:
+            macro: Mornings: a dataset, or what `load_tournament_data` gave.
+            micro: Decisions of the same dataset; may be left out.
+        """
+        data = self._attach(macro, micro)
+        self.train_l2(data)
+        if self.l3 is not None:
+            self.train_l3(data)
+
+    def train_phase1_awr(self, macro: Samples, micro: Samples | None = None) -> None:
+        """Advantage-weighted regression of L3, from its present weights on."""
+        data = self._attach(macro, micro)
+        model = _needed(self.l3, "l3")
+        weights, found = self._awr_weights(data)
+        logger.info("AWR: effective sample size %.3f, critic explains %.3f", found["ess"], found["critic_explained"])
+        spec = self._specs(data).l3(model, self.goal_hat(data), weights)
+        result = run_phase(spec)
+        self._finish(spec, result, self._evaluate_l3(spec, data, "L3/AWR"), **found)
+
+    def train_l2(self, data: TrainingData) -> None:
+        """Trains L2 on the recorded goals."""
+        data = self._attach(data)
+        spec = self._specs(data).l2("l2_bc", self.folder, self.l2, rows_of(data.macro, "train"))
+        self._say_split("L2", data)
+        result = run_phase(spec)
+        found: dict[str, float] = {}
+        for split in _HELD_OUT:
+            rows = rows_of(data.macro, split)
+            if len(rows):
+                parts = measure(spec, rows)
+                found |= {f"{split}/loss": parts["loss"], f"{split}/mse": parts["mse"]}
+                logger.info("L2/%s loss %.4f / mse %.4f", split, parts["loss"], parts["mse"])
+        self._finish(spec, result, found)
+
+    def train_l3(self, data: TrainingData) -> None:
+        """Trains L3 on the recorded decisions, with goals of networks that did not see them."""
+        data = self._attach(data)
+        self._say_split("L3", data)
+        spec = self._specs(data).l3(_needed(self.l3, "l3"), self.goal_hat(data))
+        result = run_phase(spec)
+        self._finish(spec, result, self._evaluate_l3(spec, data, "L3"))
+
+    def train_acceptance(self, data: TrainingData) -> None:
+        """Trains the acceptance model on counter-offers that were answered."""
+        data = self._attach(data)
+        spec = self._specs(data).acceptance(_needed(self.acceptance, "acceptance"), self.goal_hat(data))
+        self._finish(spec, run_phase(spec), {})
+
+    def train_l4_distill(self, macro: Samples, micro: Samples | None = None) -> None:
+        """Distils L4 from the exact coordinator, on recorded rounds."""
+        data = self._attach(macro, micro)
+        model = _needed(self.l4, "l4")
+        goal_hat = self.goal_hat(data)
+        train = rounds_of(data, goal_hat, "train", self.cfg.l4_max_rounds)
+        held_out = rounds_of(data, goal_hat, "val", max(1, self.cfg.l4_max_rounds // 10))
+        if not len(train):
+            raise DataError(
+                "no round has an offer on the table", "L4 weighs offers against each other", "collect more worlds"
+            )
+        spec = self._specs(data).l4(model, train, held_out)
+        self._finish(spec, run_phase(spec), {}, rounds=len(train))
+
+    def goal_hat(self, data: TrainingData) -> GoalHat:
+        """The goals of all mornings, out of fold in training; computed once, and kept on disk."""
+        data = self._attach(data)
+        if self._goal_hat is None:
+            folds = folds_of(data.macro, self.cfg.backfill_folds, self.cfg.seed)
+            models = {fold: self._fold_model(fold, folds, data) for fold in np.unique(folds).tolist()}
+            filled = Backfill(
+                data=data,
+                folder=self.folder / "backfill",
+                folds=folds,
+                model_of=models.__getitem__,
+                made_from={str(fold): weights_digest(model) for fold, model in models.items()},
+                world_chunk=self.cfg.backfill_world_chunk,
+                batch_size=self.cfg.l2_backfill_batch_size,
+                device=resolve_device(self.cfg.l2_backfill_device),
+                stop=self.stop,
+            )
+            self._goal_hat = filled.run()
+        return self._goal_hat
+
+    def save_all(self, tag: str) -> list[Path]:
+        """Writes ``l2_{tag}.pt`` and so on, and the weights for play into ``weights/``.
+
+        Returns:
+            The files for play.
+        """
+        data = self._data
+        if data is None:
+            raise DataError("nothing was trained", "weights say what they were made with", "train a phase first")
+        written = []
+        for model in (self.l2, self.l3, self.acceptance, self.l4):
+            if model is not None:
+                name = model.kind if model.kind == "acceptance" else f"{model.kind}_{tag}"
+                meta = weights_meta(model, data)
+                save_weights(self.folder / f"{name}.pt", model, meta)
+                path = self.folder / "weights" / f"{model.kind}.npz"
+                export_layer(model, path, meta)
+                written.append(path)
+        self.record.weights(written, finished=True)
+        return written
+
+    def _attach(self, macro: Samples, micro: Samples | None = None) -> TrainingData:
+        """Takes the dataset from whatever was given, and fits the networks' buckets to it."""
+        data: Any = getattr(macro, "data", macro)
+        if micro is not None and getattr(micro, "data", micro) is not data:
+            raise DataError(
+                "macro and micro samples come from two datasets",
+                "decisions refer to the mornings of their own dataset",
+                "take both from the same call of load_tournament_data",
+            )
+        if self._data is not data:
+            self._data, self._goal_hat = data, None
+            for model in (self.l2, self.l3, self.acceptance):
+                _fit_horizon(model, data.league_horizon)
+            self.record.data(data, to_plain(asdict(self.cfg)))
+        attached: TrainingData = data
+        return attached
+
+    def _fold_model(self, fold: int, folds: NDArray[np.int64], data: TrainingData) -> nn.Module:
+        if fold == SHIPPED:
+            return self.l2
+        sizes, league_horizon = self.l2.sizes, data.league_horizon
+        model = seeded(self.cfg.seed + 1 + fold, lambda: HorizonManagerPPO(league_horizon=league_horizon, **sizes))
+        rows, _ = fold_rows(folds, fold)
+        logger.info("backfill: L2 without fold %d, %d mornings", fold, len(rows))
+        run_phase(self._specs(data).l2(f"l2_fold{fold}", self.folder / "backfill", model, rows))
+        return model
+
+    def _awr_weights(self, data: TrainingData) -> tuple[NDArray[np.float32], dict[str, float]]:
+        """Weights of all decisions from advantages over critics that did not see them, and what is known of them."""
+        folds = folds_of(data.macro, self.cfg.backfill_folds, self.cfg.seed)
+        value = np.zeros(len(folds), np.float32)
+        for fold in np.unique(folds).tolist():
+            critic = seeded(self.cfg.seed + 101 + fold, lambda: ReturnCritic(self.l2.horizon, data.league_horizon))
+            rows, predicted = fold_rows(folds, fold)
+            name = "critic" if fold == SHIPPED else f"critic_fold{fold}"
+            run_phase(self._specs(data).critic(name, critic, rows))
+            size, device = self.cfg.l2_backfill_batch_size, self.device
+            if len(predicted):
+                value[predicted] = predict_days(critic, data, predicted, size, device)[0]
+        day_row = np.asarray(data.micro["day_row"])
+        advantage = np.asarray(data.micro["return_norm"]) - value[day_row]
+        train = rows_of(data.micro, "train")
+        weights = np.ones(len(day_row), np.float32)
+        scaled = standardize(torch.from_numpy(advantage[train]))
+        raw = awr_weights(scaled, self.cfg.awr_temperature, self.cfg.awr_max_weight)
+        weights[train] = (raw / raw.mean()).numpy()
+        returns = np.asarray(data.macro["return_norm"])[folds >= 0]
+        explained = 1.0 - float(np.var(returns - value[folds >= 0]) / max(float(np.var(returns)), 1e-12))
+        return weights, {"ess": effective_sample_size(raw), "critic_explained": explained}
+
+    def _evaluate_l3(self, spec: PhaseSpec, data: TrainingData, name: str) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for split in _HELD_OUT:
+            rows = rows_of(data.micro, split)
+            if len(rows):
+                parts = measure(spec, rows)
+                found |= {f"{split}/{part}": value for part, value in parts.items()}
+                logger.info("%s/%s loss %.4f", name, split, parts["loss"])
+        return found
+
+    def _finish(self, spec: PhaseSpec, result: PhaseResult, evaluation: Mapping[str, float], **more: float) -> None:
+        self.record.phase(spec, result, {**evaluation, **more}, weights_digest(spec.model))
+
+    def _specs(self, data: TrainingData) -> Specs:
+        return Specs(self.cfg, self.folder, self.device, data, self.stop)
+
+    def _say_split(self, layer: str, data: TrainingData) -> None:
+        """Logs the worlds of each split, as document 002 does."""
+        world = data.macro["world"]
+        counts = {split: len(np.unique(world[rows_of(data.macro, split)])) for split in SPLITS}
+        logger.info("%s: %s", layer, ", ".join(f"{split}={count}" for split, count in counts.items()))
+
+
+def _needed(model: Any, name: str) -> Any:  # noqa: ANN401 - any of the networks
+    if model is None:
+        raise DataError(f"there is no network {name}", "a phase trains one", f"give the trainer {name}=…")
+    return model
+
+
+def _fit_horizon(model: nn.Module | None, league_horizon: int) -> None:
+    for module in () if model is None else model.modules():
+        if isinstance(module, DayEncoder):
+            module.set_league_horizon(league_horizon)

@@ -1,0 +1,135 @@
+"""The whole chain on a dataset made by rule: it learns, writes its files, and goes on exactly after a kill."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from apexrl.runs.signals import StopRequest
+from litaagent_std.hrl_xf.acceptance import AcceptanceModel
+from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
+from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
+from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
+from litaagent_std.hrl_xf.training import HRLXFTrainer, TrainConfig
+from litaagent_std.hrl_xf.training.loop import Interrupted
+from litaagent_std.hrl_xf.training.record import TrainingRecord, curves
+from litaagent_std.hrl_xf.training.trainer import weights_digest
+
+CONFIG = TrainConfig(
+    horizon=6,
+    l2_epochs=3,
+    l2_batch_size=64,
+    l2_lr=3e-3,
+    l3_epochs=3,
+    l3_lr=3e-3,
+    l3_batch_size=64,
+    awr_epochs=2,
+    acceptance_epochs=2,
+    critic_epochs=2,
+    l4_epochs=2,
+    l4_batch_size=32,
+    backfill_folds=2,
+    backfill_world_chunk=5,
+    l2_backfill_batch_size=50,
+)
+
+
+def make_trainer(folder, **changes):
+    cfg = replace(CONFIG, output_dir=folder, **changes)
+    torch.manual_seed(0)
+    return HRLXFTrainer(
+        HorizonManagerPPO(cfg.horizon, dim=32),
+        TemporalDecisionTransformer(cfg.horizon, dim=16, layers=1, ensemble=cfg.l3_ensemble, mode=cfg.l3_mode),
+        ThreadCoordinator(dim=16, layers=1),
+        cfg,
+        AcceptanceModel(cfg.horizon, dim=16),
+    )
+
+
+def train_everything(trainer, data):
+    trainer.train_phase0_bc(data)
+    trainer.train_acceptance(data)
+    trainer.train_phase1_awr(data)
+    trainer.train_l4_distill(data)
+    return trainer.save_all("bc")
+
+
+def digests(trainer):
+    return [weights_digest(model) for model in (trainer.l2, trainer.l3, trainer.acceptance, trainer.l4)]
+
+
+@pytest.fixture(scope="module")
+def trained(made_data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    trainer = make_trainer(folder)
+    files = train_everything(trainer, made_data)
+    return trainer, files, folder
+
+
+def test_all_documented_files_are_there_and_load_without_pickled_code(trained):
+    _, files, folder = trained
+    names = ["l2_bc", "l3_bc", "l3_awr", "acceptance", "l4_distill"]
+    for name in names:
+        last = 2 if name in ("l3_awr", "acceptance", "l4_distill") else 3
+        for path in (f"{name}_epoch{last}.pt", f"{name}_epoch{last}.ckpt.pt", f"{name}.pt"):
+            assert torch.load(folder / path, weights_only=True)
+    assert [file.name for file in files] == ["l2.npz", "l3.npz", "acceptance.npz", "l4.npz"]
+    assert (folder / "l4_bc.pt").exists()
+
+
+def test_losses_fall_and_are_recorded_by_epoch(trained):
+    _, _, folder = trained
+    for phase in ("l2_bc", "l3_bc", "acceptance", "l4_distill"):
+        epochs = curves(folder, phase)
+        assert epochs[-1]["train/loss"] < epochs[0]["train/loss"]
+    record = TrainingRecord.read(folder).content
+    assert record["finished"]
+    assert record["dataset"]["digest"] == "made"
+    assert 0 < record["phases"]["l3_awr"]["evaluation"]["ess"] <= 1
+    assert record["phases"]["l3_awr"]["evaluation"]["critic_explained"] > 0.05
+    assert record["phases"]["l2_bc"]["stages"][0] | {"losses": None} == {"from": 1, "to": 3, "lr": 3e-3, "losses": None}
+    assert {"val/loss", "test/mse"} <= record["phases"]["l2_bc"]["evaluation"].keys()
+
+
+def test_goals_of_training_mornings_come_from_networks_that_did_not_see_their_configuration(trained, made_data):
+    trainer, _, _ = trained
+    goals = trainer.goal_hat(made_data)
+    with torch.no_grad():
+        from litaagent_std.hrl_xf.training.data import MacroRows
+
+        day = MacroRows.batch(MacroRows(made_data)[np.arange(len(made_data.macro["config"]))]).day
+        shipped = trainer.l2(day)[0].numpy()
+    train, val = made_data.macro.rows("train"), made_data.macro.rows("val")
+    assert np.abs(goals.quantity[val] - shipped[val]).max() < 1e-4
+    assert np.abs(goals.quantity[train] - shipped[train]).mean() > 0.05
+
+
+class StopAfter(StopRequest):
+    """Asks to stop at the n-th question."""
+
+    def __init__(self, questions):
+        super().__init__()
+        self.left = questions
+
+    @property
+    def requested(self):
+        self.left -= 1
+        return self.left < 0
+
+
+@pytest.mark.parametrize("questions", [3, 17, 40, 75, 110])
+def test_killed_anywhere_and_started_again_gives_the_same_bits(questions, trained, made_data, tmp_path):
+    killed = make_trainer(tmp_path)
+    killed.stop = StopAfter(questions)
+    with pytest.raises(Interrupted):
+        train_everything(killed, made_data)
+    again = make_trainer(tmp_path)
+    train_everything(again, made_data)
+    assert digests(again) == digests(trained[0])
+    backfill = "backfill/goal_hat_q.npy"
+    assert (tmp_path / backfill).read_bytes() == (trained[2] / backfill).read_bytes()
+    for phase in ("l2_bc", "l3_awr"):
+        assert curves(tmp_path, phase) == curves(trained[2], phase)
