@@ -9,7 +9,7 @@ and from a record, so that a residual means the same in training and in play.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor
 from typing import Literal
 
@@ -93,30 +93,39 @@ def _opening(obs: Observation, partner: Partner, *, selling: bool) -> ThreadObse
     return ThreadObservation(obs.day, partner.name, not selling, 0, 2, 0.0, True, None, (), obs.calendar)
 
 
-def thread_baseline(thread: ThreadObservation, plan: SidePlan) -> tuple[Kind, Offer | None]:
+def thread_baseline(thread: ThreadObservation, plan: SidePlan) -> tuple[Kind, Offer]:
     """Decides one thread alone.
 
     Returns:
-        Whether to accept, reject or end, and the counter-offer, which is given for an acceptance too (what
-        would be offered instead); None when the day has nothing for this partner.
+        Whether to accept, reject or end, and the counter-offer. There is always one, also beside an acceptance
+        (what would be offered instead) and an end (the least that may be offered, at the price of the moment): a
+        residual needs something to be added to.
     """
-    counter = _counter(thread, plan)
-    if thread.offer is not None and _acceptable(thread, thread.offer, plan):
-        return "accept", counter
-    return ("end", None) if counter is None else ("reject", counter)
-
-
-def _counter(thread: ThreadObservation, plan: SidePlan) -> Offer | None:
     share = plan.shares.get(thread.partner)
-    if share is None:
-        return None
-    lead, quantity = share
+    counter = None if share is None else _counter(thread, plan, *share)
+    if thread.offer is not None and _acceptable(thread, thread.offer, plan):
+        kind: Kind = "accept"
+    else:
+        kind = "end" if counter is None else "reject"
+    return kind, counter or _least(thread, plan)
+
+
+def _counter(thread: ThreadObservation, plan: SidePlan, lead: int, quantity: int) -> Offer | None:
     time = baseline.progress(thread, proposing=True)
     if plan.selling:
         price = ceil(baseline.sell_reservation(plan.goals, plan.agenda, lead, time, plan.parameters))
     else:
         price = floor(baseline.buy_reservation(plan.goals, plan.agenda, lead, time, plan.parameters))
     return clip(Offer(quantity, plan.day + lead, price), plan.agenda, plan.most[lead])
+
+
+def _least(thread: ThreadObservation, plan: SidePlan) -> Offer:
+    """Returns the smallest offer for the earliest delivery."""
+    agenda = plan.agenda
+    lead, enough = agenda.time_min - plan.day, (agenda.quantity_max,) * len(plan.most)
+    offer = _counter(thread, replace(plan, most=enough), lead, agenda.quantity_min)
+    assert offer is not None
+    return offer
 
 
 def _acceptable(thread: ThreadObservation, offer: Offer, plan: SidePlan) -> bool:

@@ -14,6 +14,9 @@ from litaagent_std.hrl_xf.data_pipeline.samples import (
     MicroSample,
     load_tournament_data,
 )
+from litaagent_std.hrl_xf.data_pipeline.scml_tables import load_negotiation_csv
+from litaagent_std.hrl_xf.data_pipeline.storage import load_samples, save_samples
+from litaagent_std.hrl_xf.data_pipeline.table_samples import build_macro_dataset, build_micro_dataset
 
 __all__ = [
     "DatasetOptions",
@@ -23,5 +26,10 @@ __all__ = [
     "MicroSample",
     "OfflineData",
     "build_dataset",
+    "build_macro_dataset",
+    "build_micro_dataset",
+    "load_negotiation_csv",
+    "load_samples",
     "load_tournament_data",
+    "save_samples",
 ]

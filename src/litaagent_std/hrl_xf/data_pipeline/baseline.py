@@ -1,24 +1,29 @@
-"""L1's baseline decision in every recorded situation, computed from mornings by the policy's own plans."""
+"""L1's baseline decision in every recorded situation, from the plans that the policy makes in the morning.
+
+The plans are made by `policy.l1_thread.morning_plans`. Deciding a turn from a plan is arithmetic, done here for all
+turns of a factory at once; tests compare every turn with `policy.l1_thread.thread_baseline`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
-from litaagent_std.hrl_xf.data_pipeline.columns import ACCEPT, END, REJECT, Ints, WorldColumns, ints
-from litaagent_std.policy.l1_thread import SidePlan, morning_plans, thread_baseline
+from litaagent_std.hrl_xf.data_pipeline.columns import ACCEPT, END, REJECT, Bools, Floats64, Ints, WorldColumns, ints
+from litaagent_std.policy.l1_baseline import progress
+from litaagent_std.policy.l1_thread import SidePlan, morning_plans
+from litaagent_std.policy.l2_goals import band_price
 from litaagent_std.policy.memory import Memory
-from litaagent_std.policy.observation import Calendar, Observation, Offer, ThreadObservation
+from litaagent_std.policy.observation import Calendar, Observation, ThreadObservation
 from litaagent_std.policy.parameters import Parameters, level_name
 from litaagent_std.records.world import WorldRecord
 
 __all__ = ["Baselines", "baselines", "plans_of"]
 
-_OPS: Final = {"accept": ACCEPT, "reject": REJECT, "end": END}
-_NOTHING: Final = (-1, -1, -1)
+Plans = tuple[SidePlan | None, SidePlan | None]
+"""The plans of buying and of selling; None for a side that the level does not trade."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +32,14 @@ class Baselines:
 
     Attributes:
         op: What it would do.
-        counter: What it would offer, also where it accepts: quantity, lead, unit price; -1 where nothing.
+        counter: What it would offer, also where it accepts or ends: quantity, lead, unit price.
     """
 
     op: Ints
     counter: Ints
 
 
-def plans_of(
-    record: WorldRecord, world: WorldColumns, seat: int, mornings: Sequence[Observation]
-) -> list[tuple[SidePlan | None, SidePlan | None]]:
+def plans_of(record: WorldRecord, world: WorldColumns, seat: int, mornings: Sequence[Observation]) -> list[Plans]:
     """Returns the baseline's plans of buying and selling for every day of a factory."""
     first = mornings[0]
     parameters = Parameters().at(level_name(first.level, first.n_levels))
@@ -64,14 +67,8 @@ def _due(record: WorldRecord, world: WorldColumns, seat: int) -> Ints:
     return due
 
 
-def baselines(
-    world: WorldColumns,
-    seat: int,
-    names: Sequence[str],
-    plans: Sequence[tuple[SidePlan | None, SidePlan | None]],
-    turns: Ints,
-) -> Baselines:
-    """Decides every turn of a factory as L1's baseline would.
+def baselines(world: WorldColumns, seat: int, names: Sequence[str], plans: Sequence[Plans], turns: Ints) -> Baselines:
+    """Decides every turn of a factory as `policy.l1_thread.thread_baseline` does, all at once.
 
     Args:
         world: The world's columns.
@@ -80,23 +77,93 @@ def baselines(
         plans: The factory's plans by day.
         turns: The turns to decide.
     """
-    op, counter = np.empty(len(turns), np.int64), np.empty((len(turns), 3), np.int64)
-    calendar = Calendar((), (), (), ())
-    for row, turn in enumerate(turns.tolist()):
-        thread = int(world.thread[turn])
-        buying = bool(world.buyer[thread] == seat)
-        partner = names[int(world.seller[thread] if buying else world.buyer[thread])]
-        day = int(world.day[thread])
-        offer = None
-        if world.answers[turn]:
-            offer = Offer(*world.offers[world.first_offer[thread] + world.before[turn] - 1].tolist())
-        opens = bool(world.caller[thread] == seat)
-        known = ThreadObservation(
-            day, partner, buying, int(world.round[turn]), world.n_rounds, 0.0, opens, offer, (), calendar
-        )
-        plan = plans[day][0 if buying else 1]
-        assert plan is not None
-        kind, made = thread_baseline(known, plan)
-        op[row] = _OPS[kind]
-        counter[row] = _NOTHING if made is None else (made.quantity, made.time - day, made.price)
-    return Baselines(op, counter)
+    days = _Days.of(plans, {name: number for number, name in enumerate(names)}, world.horizon + 1)
+    thread = world.thread[turns]
+    buying = world.buyer[thread] == seat
+    at = (world.day[thread], np.where(buying, 0, 1))
+    partner = np.where(buying, world.seller[thread], world.buyer[thread])
+    opens = (world.caller[thread] == seat).astype(np.int64)
+    low, high = days.low[at], days.high[at]
+    lead, quantity = days.lead[(*at, partner)], days.quantity[(*at, partner)]
+    none = quantity < low[:, 0]
+    lead, quantity = np.where(none, low[:, 1], lead), np.where(none, low[:, 0], quantity)
+    conceded = [_conceded(plans, world.n_rounds, proposing=proposing) for proposing in (False, True)]
+    when = (at[1], opens, world.round[turns])
+    price = _limit(days.start[at], days.end[(*at, lead)], conceded[1][when], buying)
+    counter = np.stack([quantity, np.clip(lead, low[:, 1], high[:, 1]), np.clip(price, low[:, 2], high[:, 2])], axis=1)
+    op = np.where(none, END, REJECT)
+    answers = np.flatnonzero(world.answers[turns])
+    if len(answers):
+        offer = world.offers[world.received()[turns[answers]]].copy()
+        offer[:, 1] -= at[0][answers]
+        legal = ((offer >= low[answers]) & (offer <= high[answers])).all(axis=1)
+        there = (at[0][answers], at[1][answers], np.where(legal, offer[:, 1], 0))
+        when_now = (at[1][answers], opens[answers], world.round[turns[answers]])
+        limit = _limit(days.start[there[:2]], days.end[there], conceded[0][when_now], buying[answers])
+        good = np.where(buying[answers], offer[:, 2] <= limit, offer[:, 2] >= limit)
+        op[answers[legal & good & (offer[:, 0] <= days.room[there])]] = ACCEPT
+    return Baselines(op, counter.astype(np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class _Days:
+    """A factory's plans as arrays.
+
+    Attributes:
+        low: Least quantity, lead and price, [day, side, 3].
+        high: Largest, [day, side, 3].
+        start: Price that the concession starts from, [day, side].
+        end: Price that it ends at, [day, side, lead].
+        room: Most units to accept, [day, side, lead].
+        lead: Lead of each partner's share, [day, side, seat].
+        quantity: Its quantity, cut at what may be offered; 0 without a share, [day, side, seat].
+    """
+
+    low: Ints
+    high: Ints
+    start: Floats64
+    end: Floats64
+    room: Ints
+    lead: Ints
+    quantity: Ints
+
+    @classmethod
+    def of(cls, plans: Sequence[Plans], seats: Mapping[str, int], leads: int) -> _Days:
+        n = len(plans)
+        low, high = np.zeros((2, n, 2, 3), np.int64)
+        start, end, room = np.zeros((n, 2)), np.zeros((n, 2, leads)), np.zeros((n, 2, leads), np.int64)
+        lead, quantity = np.zeros((2, n, 2, len(seats)), np.int64)
+        for day, sides in enumerate(plans):
+            for side, plan in enumerate(sides):
+                if plan is None:
+                    continue
+                a, p = plan.agenda, plan.parameters
+                low[day, side] = (a.quantity_min, a.time_min - day, a.price_min)
+                high[day, side] = (a.quantity_max, a.time_max - day, a.price_max)
+                start[day, side] = band_price(a, p.sell_start if plan.selling else p.buy_start)
+                end[day, side] = plan.goals.p_sell if plan.selling else plan.goals.p_buy
+                room[day, side] = plan.room
+                for name, (ahead, units) in plan.shares.items():
+                    lead[day, side, seats[name]] = ahead
+                    quantity[day, side, seats[name]] = min(units, plan.most[ahead], a.quantity_max)
+        return cls(low, high, start, end, room, lead, quantity)
+
+
+def _conceded(plans: Sequence[Plans], n_rounds: int, *, proposing: bool) -> Floats64:
+    """Returns how far prices have moved from start to end, [side, opens, round]."""
+    found = np.zeros((2, 2, n_rounds + 1))
+    parameters = next(plan.parameters for sides in plans for plan in sides if plan is not None)
+    for opens in (False, True):
+        for round_ in range(n_rounds + 1):
+            now = ThreadObservation(0, "", True, round_, n_rounds, 0.0, opens, None, (), Calendar((), (), (), ()))
+            time = progress(now, proposing=proposing)
+            found[0, int(opens), round_] = max(parameters.buy_urgency, float(time**parameters.buy_curve))
+            found[1, int(opens), round_] = float(time**parameters.sell_curve)
+    return found
+
+
+def _limit(start: Floats64, end: Floats64, conceded: Floats64, buying: Bools) -> Floats64:
+    """Returns the limit prices that `l1_baseline`'s reservations give, in whole units."""
+    bid = np.minimum(end, start + (end - start) * conceded)
+    ask = end + np.maximum(0.0, start - end) * (1.0 - conceded)
+    return np.rint(np.where(buying, bid, ask))

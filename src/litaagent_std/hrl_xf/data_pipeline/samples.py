@@ -25,6 +25,10 @@ def _no_context() -> Floats:
     return np.zeros(0, np.float32)
 
 
+def _ones(n: int) -> Floats:
+    return np.ones(n, np.float32)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MacroSample:
     """A factory's morning and the goal that its day showed.
@@ -33,11 +37,13 @@ class MacroSample:
         day: The day.
         state_macro: Features of the morning, [n].
         goal: Q_buy, P_buy, Q_sell and P_sell by delivery bucket, [4, buckets]; prices are 0 where the quantity is.
+        scale: What makes each row of the goal free of units: lines, input's price, lines, output's price; [4].
     """
 
     day: int
     state_macro: Floats
     goal: Floats
+    scale: Floats = field(default_factory=lambda: _ones(4))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,8 +54,9 @@ class MicroSample:
         negotiation_id: Names the negotiation; all its actions share it.
         history: Offers strictly before the action, oldest first, [n_offers, n_history].
         action: Operation (0 accept, 1 reject, 2 end), quantity, lead and unit price of the counter-offer; -1 without.
-        baseline: The same of L1's baseline in that situation.
+        baseline: The same of L1's baseline in that situation; its counter-offer stands there always.
         context: Features of the situation beside its history, [n].
+        scale: What makes quantity, lead and price free of units, [3].
     """
 
     negotiation_id: str
@@ -57,11 +64,12 @@ class MicroSample:
     action: Ints
     baseline: Ints
     context: Floats = field(default_factory=_no_context)
+    scale: Floats = field(default_factory=lambda: _ones(3))
 
     @property
     def residual(self) -> Ints | None:
-        """Quantity, lead and price of the counter-offer less the baseline's; None without a counter-offer of both."""
-        if self.action[0] != 1 or self.baseline[1] < 0:
+        """Quantity, lead and price of the counter-offer less the baseline's; None without a counter-offer."""
+        if self.action[0] != 1:
             return None
         return np.asarray(self.action[1:] - self.baseline[1:], np.int32)
 
@@ -85,6 +93,11 @@ class MacroDataset(Sequence[MacroSample]):
         """Returns the mornings of a split."""
         return MacroDataset(self.data, self.data.macro.rows(split))
 
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Numbers of the rows in the dataset's arrays."""
+        return np.arange(len(self), dtype=np.int64) if self._rows is None else self._rows
+
     def __len__(self) -> int:
         return len(self.data.macro) if self._rows is None else len(self._rows)
 
@@ -99,7 +112,9 @@ class MacroDataset(Sequence[MacroSample]):
         state = [arrays[name][row].ravel() for name in ("x_static", "x_temporal", "x_role")]
         quantity, price = arrays["goal_q"][row], arrays["goal_p"][row]
         goal = np.stack([quantity[0], price[0], quantity[1], price[1]])
-        return MacroSample(int(arrays["day"][row]), np.concatenate(state), goal)
+        lines, usual = arrays["lines"][row], arrays["price"][row]
+        scale = np.array([lines, usual[0], lines, usual[1]], np.float32)
+        return MacroSample(int(arrays["day"][row]), np.concatenate(state), goal, scale)
 
     def __iter__(self) -> Iterator[MacroSample]:
         return (self[index] for index in range(len(self)))
@@ -116,6 +131,11 @@ class MicroDataset(Sequence[MicroSample]):
         """Returns the actions of a split."""
         return MicroDataset(self.data, self.data.micro.rows(split))
 
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Numbers of the rows in the dataset's arrays."""
+        return np.arange(len(self), dtype=np.int64) if self._rows is None else self._rows
+
     def __len__(self) -> int:
         return len(self.data.micro) if self._rows is None else len(self._rows)
 
@@ -130,9 +150,11 @@ class MicroDataset(Sequence[MicroSample]):
         history = arrays["history"][row][arrays["history_mask"][row]]
         context = np.concatenate([arrays[name][row] for name in ("x_thread", "ranges", "x_partner")])
         name = f"w{arrays['world'][row]}n{arrays['thread'][row]}"
-        return MicroSample(
-            name, history, _act(arrays, row, "op", "offer"), _act(arrays, row, "baseline_op", "baseline"), context
-        )
+        day, side = int(arrays["day_row"][row]), int(arrays["side"][row])
+        lines, usual = self.data.macro["lines"][day], self.data.macro["price"][day, side]
+        scale = np.array([lines, max(1, self.data.league_horizon), usual], np.float32)
+        action, baseline = _act(arrays, row, "op", "offer"), _act(arrays, row, "baseline_op", "baseline")
+        return MicroSample(name, history, action, baseline, context, scale)
 
     def __iter__(self) -> Iterator[MicroSample]:
         return (self[index] for index in range(len(self)))

@@ -1,0 +1,125 @@
+"""Linear models in numpy: a regression with masked targets and a softmax, trained by Adam on mini-batches.
+
+Inputs are standardised with the mean and spread of the training data, which the model keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apexrl.runs.errors import ConfigurationError
+
+__all__ = ["Linear", "TrainConfig", "fit_regression", "fit_softmax", "softmax"]
+
+Floats = NDArray[np.float64]
+ErrorOf = Callable[[Floats, NDArray[np.int64]], Floats]
+
+_LEAST_SPREAD = 1e-6
+_BETA1, _BETA2, _TINY = 0.9, 0.999, 1e-8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainConfig:
+    """How a linear model is trained.
+
+    Attributes:
+        lr: Step of Adam at the start; it falls to 0 along a cosine. Raising it learns faster and less steadily.
+        epochs: Passes over the samples.
+        batch_size: Samples per step.
+        weight_decay: Share of the weights taken away per step, times the step's size; keeps rare inputs quiet.
+        seed: Seed of the order of samples.
+    """
+
+    lr: float = 1e-2
+    epochs: int = 10
+    batch_size: int = 256
+    weight_decay: float = 1e-3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, low in (("lr", 0.0), ("epochs", 0), ("batch_size", 0)):
+            if not getattr(self, name) > low:
+                raise ConfigurationError(f"{name}={getattr(self, name)}", f"it must be more than {low:g}", "raise it")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linear:
+    """y = ((x − mean) / spread) · weights + bias.
+
+    Attributes:
+        mean: Mean of each input, [n].
+        spread: Standard deviation of each input, 1 for inputs that hardly vary, [n].
+        weights: [n, m].
+        bias: [m].
+    """
+
+    mean: Floats
+    spread: Floats
+    weights: Floats
+    bias: Floats
+
+    def __call__(self, x: NDArray[np.floating]) -> Floats:
+        """Returns the outputs of some inputs, [k, n] to [k, m]."""
+        standard = (np.asarray(x, np.float64) - self.mean) / self.spread
+        return standard @ self.weights + self.bias
+
+
+def fit_regression(x: Floats, y: Floats, known: NDArray[np.bool_], config: TrainConfig) -> Linear:
+    """Fits targets by least squares over those that are known.
+
+    Args:
+        x: Inputs, [k, n].
+        y: Targets, [k, m].
+        known: Which targets count, [k, m].
+        config: How to train.
+    """
+    count = np.maximum(1, known.sum(axis=0))
+    start = np.where(known, y, 0.0).sum(axis=0) / count
+    return _fit(x, start, config, lambda out, rows: np.where(known[rows], out - y[rows], 0.0))
+
+
+def fit_softmax(x: Floats, labels: NDArray[np.int64], n_classes: int, config: TrainConfig) -> Linear:
+    """Fits classes by maximum likelihood; outputs are logits."""
+    share = np.bincount(labels, minlength=n_classes) / len(labels)
+    onehot = np.eye(n_classes)[labels]
+    return _fit(x, np.log(np.maximum(share, 1e-6)), config, lambda out, rows: softmax(out) - onehot[rows])
+
+
+def softmax(logits: Floats) -> Floats:
+    """Returns probabilities, [k, m]."""
+    raised = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+def _fit(x: Floats, start: Floats, config: TrainConfig, error: ErrorOf) -> Linear:
+    """Descends along the mean of input times error; `error` gives the loss's derivative by the outputs."""
+    mean, spread = x.mean(axis=0), x.std(axis=0)
+    spread = np.where(spread > _LEAST_SPREAD, spread, 1.0)
+    standard = (x - mean) / spread
+    weights = np.zeros((x.shape[1] + 1, len(start)))
+    weights[-1] = start
+    standard = np.concatenate([standard, np.ones((len(x), 1))], axis=1)
+    first, second = np.zeros_like(weights), np.zeros_like(weights)
+    total = config.epochs * -(-len(x) // config.batch_size)
+    for step, rows in enumerate(_batches(len(x), config), start=1):
+        inputs = standard[rows]
+        gradient = inputs.T @ error(inputs @ weights, rows) / len(rows)
+        first = _BETA1 * first + (1 - _BETA1) * gradient
+        second = _BETA2 * second + (1 - _BETA2) * gradient**2
+        rate = config.lr * 0.5 * (1 + np.cos(np.pi * (step - 1) / total))
+        change = (first / (1 - _BETA1**step)) / (np.sqrt(second / (1 - _BETA2**step)) + _TINY)
+        change[:-1] += config.weight_decay * weights[:-1]
+        weights -= rate * change
+    return Linear(mean, spread, weights[:-1].copy(), weights[-1].copy())
+
+
+def _batches(n: int, config: TrainConfig) -> Iterator[NDArray[np.int64]]:
+    draw = np.random.default_rng(config.seed)
+    for _ in range(config.epochs):
+        order = draw.permutation(n)
+        for start in range(0, n, config.batch_size):
+            yield order[start : start + config.batch_size]

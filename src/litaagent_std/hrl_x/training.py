@@ -1,0 +1,161 @@
+"""Training, saving and loading the linear models of document 001.
+
+L2 predicts the day's goal from the morning; L3 predicts the operation, and the counter-offer as a residual on L1's
+baseline, from the situation and the latest offers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apexrl.runs.atomic import atomic_path
+from litaagent_std.hrl_x.inputs import macro_arrays, micro_arrays
+from litaagent_std.hrl_x.linear import Linear, TrainConfig, fit_regression, fit_softmax, softmax
+from litaagent_std.hrl_xf.data_pipeline import MacroSample, MicroSample
+from litaagent_std.hrl_xf.data_pipeline.errors import BadSampleError, DatasetError
+
+__all__ = ["L2Linear", "L3Linear", "TrainConfig", "load_model", "save_model", "train_l2_bc", "train_l3_bc"]
+
+Floats = NDArray[np.float64]
+
+N_OPS: Final = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class L2Linear:
+    """A linear L2.
+
+    Attributes:
+        model: From the morning's features to the goal without units.
+        n_buckets: Delivery buckets.
+    """
+
+    model: Linear
+    n_buckets: int
+
+    def predict(self, state: NDArray[np.floating], scale: NDArray[np.floating]) -> Floats:
+        """Returns goals in raw units, never negative.
+
+        Args:
+            state: Features of mornings, [k, n].
+            scale: What makes goals free of units, [k, 4].
+        """
+        goals = self.model(state).reshape(-1, 4, self.n_buckets)
+        return np.asarray(np.maximum(0.0, goals) * np.asarray(scale)[:, :, None])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class L3Linear:
+    """A linear L3.
+
+    Attributes:
+        operation: From the situation to logits of accept, reject and end.
+        residual: From the situation to quantity, lead and price beyond the baseline's, without units.
+    """
+
+    operation: Linear
+    residual: Linear
+
+    def predict(
+        self, inputs: NDArray[np.floating], baseline: NDArray[np.integer], scale: NDArray[np.floating]
+    ) -> tuple[Floats, Floats]:
+        """Returns the probabilities of the operations, [k, 3], and the counter-offers in raw units, [k, 3].
+
+        Args:
+            inputs: From `inputs.micro_arrays`, [k, n].
+            baseline: The baseline's operation, quantity, lead and price, [k, 4].
+            scale: What makes quantity, lead and price free of units, [k, 3].
+        """
+        counter = np.maximum(0, np.asarray(baseline)[:, 1:]) + self.residual(inputs) * np.asarray(scale)
+        return softmax(self.operation(inputs)), counter
+
+
+def train_l2_bc(samples: Sequence[MacroSample], config: TrainConfig | None = None) -> L2Linear:
+    """Clones goals; prices count only where there is a quantity.
+
+    Raises:
+        BadSampleError: If there are no samples, or a value is not finite.
+    """
+    arrays = macro_arrays(samples)
+    goal = arrays.goal / arrays.scale[:, :, None]
+    known = np.ones(goal.shape, np.bool_)
+    known[:, 1::2] = arrays.goal[:, 0::2] > 0
+    n, rows, buckets = goal.shape
+    flat = rows * buckets
+    model = fit_regression(arrays.state, goal.reshape(n, flat), known.reshape(n, flat), config or TrainConfig())
+    return L2Linear(model, buckets)
+
+
+def train_l3_bc(samples: Sequence[MicroSample], config: TrainConfig | None = None) -> L3Linear:
+    """Clones operations, and counter-offers as residuals on the baseline.
+
+    Raises:
+        BadSampleError: If there are no samples, no counter-offer among them, or a value is not finite.
+    """
+    arrays, chosen = micro_arrays(samples), config or TrainConfig()
+    counters = arrays.action[:, 0] == 1
+    if not counters.any():
+        raise BadSampleError(
+            f"none of {len(counters)} actions is a counter-offer",
+            "quantity, lead and price are learned from counter-offers",
+            "take an agent that negotiates, or more worlds",
+        )
+    residual = (arrays.action[:, 1:] - np.maximum(0, arrays.baseline[:, 1:])) / arrays.scale
+    known = np.ones((int(counters.sum()), 3), np.bool_)
+    operation = fit_softmax(arrays.inputs, arrays.action[:, 0].astype(np.int64), N_OPS, chosen)
+    return L3Linear(operation, fit_regression(arrays.inputs[counters], residual[counters], known, chosen))
+
+
+def save_model(model: L2Linear | L3Linear, path: str | Path) -> Path:
+    """Writes a model as ``.npz``: arrays and one JSON text, no pickle."""
+    parts = {"model": model.model} if isinstance(model, L2Linear) else _parts(model)
+    meta: dict[str, Any] = {"format": _FORMAT, "kind": type(model).__name__}
+    if isinstance(model, L2Linear):
+        meta["n_buckets"] = model.n_buckets
+    arrays = {f"{part}.{name}": getattr(linear, name) for part, linear in parts.items() for name in _ARRAYS}
+    target = Path(path)
+    with atomic_path(target) as temporary, temporary.open("wb") as file:
+        np.savez(file, meta=np.array(json.dumps(meta, sort_keys=True)), **arrays)
+    return target
+
+
+def load_model(path: str | Path) -> L2Linear | L3Linear:
+    """Reads what `save_model` wrote.
+
+    Raises:
+        DatasetError: If it is something else.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            meta = json.loads(str(file["meta"]))
+            arrays = {name: file[name] for name in file.files if name != "meta"}
+    except (OSError, ValueError, KeyError, EOFError) as error:
+        raise _not_a_model(path, str(error)) from error
+    if not isinstance(meta, dict) or meta.get("format") != _FORMAT:
+        raise _not_a_model(path, f"it is not marked {_FORMAT!r}")
+    if meta["kind"] == L2Linear.__name__:
+        return L2Linear(_linear(arrays, "model"), meta["n_buckets"])
+    return L3Linear(_linear(arrays, "operation"), _linear(arrays, "residual"))
+
+
+_FORMAT: Final = "litaagent.linear"
+_ARRAYS: Final = ("mean", "spread", "weights", "bias")
+
+
+def _parts(model: L3Linear) -> dict[str, Linear]:
+    return {"operation": model.operation, "residual": model.residual}
+
+
+def _linear(arrays: dict[str, NDArray[Any]], part: str) -> Linear:
+    return Linear(*(arrays[f"{part}.{name}"] for name in _ARRAYS))
+
+
+def _not_a_model(path: str | Path, why: str) -> DatasetError:
+    return DatasetError(f"{str(path)!r} is not a linear model: {why}", "save_model writes them", "save it again")
