@@ -1,9 +1,9 @@
 import math
 
 import pytest
-from benchmarks import strength
 from benchmarks.harness import Benchmark
 
+from benchmarks import strength
 from litaagent_std.arena.seeds import SeedBlock
 
 

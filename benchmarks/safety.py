@@ -1,0 +1,134 @@
+"""Whether the agent ever does what it must not: short worlds of the official mix with it in every competitor's seat.
+
+Every offer and acceptance is taken from the agent's own mouth and held against legal ranges, lines and cash, computed
+anew from the world's events (`litaagent_std.arena.audit`). At a risk budget of 0 sales must be covered by input too.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import Benchmark, Figure
+from litaagent_std.arena.audit import Auditor, audited_path
+from litaagent_std.arena.contestants import ALIASES, opponents
+from litaagent_std.arena.seeds import seed_block
+from litaagent_std.arena.units import code_version
+from litaagent_std.market.silence import silence
+from litaagent_std.market.world.hashing import fixed_for_workers
+from litaagent_std.market.world.interface import run_world
+from litaagent_std.market.world.setup import AgentSpec, official_setup
+
+AGENT = ALIASES["lita"]
+BLOCK = "gate:safety"
+SETTINGS: dict[str, dict[str, Any]] = {
+    "shipped": {},
+    "shipped, stock depletes": {"inventory": "depleting"},
+    "shipped, among finalists": {"finalists": True},
+    "risk budget 0": {"risk_budget": 0.0},
+}
+WORLDS = {"shipped": 500, "shipped, stock depletes": 250, "shipped, among finalists": 50, "risk budget 0": 250}
+DAYS = (20, 50)
+PER_UNIT = 25
+
+
+def play(
+    first: int,
+    count: int,
+    days: tuple[int, int],
+    code: str,
+    inventory: str = "as_shipped",
+    finalists: bool = False,
+    risk_budget: float | None = None,
+) -> dict[str, Any]:
+    """Plays some worlds and audits every one; ``code`` names what is audited, so that a change is played anew."""
+    block = seed_block(BLOCK)
+    params = {} if risk_budget is None else {"parameters": {"risk_budget": risk_budget}}
+    ours = AgentSpec(audited_path(AGENT), params)
+    others = opponents(("finalists-2024", "finalists-2025", "finalists-2026"), integer_offers=True) if finalists else ()
+    total: Counter[str] = Counter()
+    shortfall: list[float] = []
+    words: list[str] = []
+    for index in range(first, first + count):
+        if finalists:  # every second factory is ours, the others are finalists': no default agents
+            setup = official_setup(block.seed(index), others, n_days=tuple(days), fill="competitors")
+            setup = setup.with_agents({seat: ours for seat in range(0, setup.n_seats, 2)})
+        else:
+            setup = official_setup(block.seed(index), [ours], n_days=tuple(days))
+        with Auditor(covered=risk_budget == 0.0) as audit, silence():
+            run_world(setup, observers=[audit], inventory=inventory, defaults="native")  # type: ignore[arg-type]
+        total += Counter({f"unsafe/{kind}": number for kind, number in audit.found.items()})
+        total += Counter(
+            {
+                "worlds": 1,
+                "seats": len(audit.shortfall),
+                "checked": audit.checked,
+                "exceptions": len(audit.errors),
+                "oversold": audit.oversold,
+                "shortfall_units": audit.shortfall_units,
+            }
+        )
+        shortfall += audit.shortfall.values()
+        words += audit.examples + audit.errors
+    return {"total": dict(total), "shortfall": shortfall, "examples": words[:10]}
+
+
+def plan(quick: bool, code: str) -> dict[str, dict[str, Any]]:
+    """The units of every setting: some worlds each."""
+    units = {}
+    for setting, options in SETTINGS.items():
+        worlds, size, days = (WORLDS[setting], PER_UNIT, DAYS) if not quick else (2, 2, (10, 15))
+        for first in range(0, worlds, size):
+            key = f"{setting.replace(' ', '-').replace(',', '')}-{first:04d}"
+            units[key] = {"first": first, "count": size, "days": list(days), "code": code, **options}
+    return units
+
+
+def report(results: Mapping[str, Mapping[str, Any]]) -> list[Figure]:
+    """Figures of every setting: what must be 0 beside its goal, and the shortfall."""
+    figures = []
+    for setting in SETTINGS:
+        name = setting.replace(" ", "-").replace(",", "")
+        some = [one for key, one in results.items() if key.rpartition("-")[0] == name]
+        total = sum((Counter(one["total"]) for one in some), Counter())
+        kinds = ", ".join(f"{total[f'unsafe/{kind}']} {kind}" for kind in ("illegal", "lines", "cash", "input"))
+        counted = f"{kinds}; of {total['checked']} in {total['seats']} seats of {total['worlds']} worlds"
+        unsafe = sum(number for kind, number in total.items() if kind.startswith("unsafe/"))
+        figures += [
+            Figure(name=f"{setting}: unsafe actions", value=unsafe, op="==", goal=0, note=counted),
+            Figure(name=f"{setting}: exceptions", value=total["exceptions"], op="==", goal=0),
+            *_shortfall(setting, total, [share for one in some for share in one["shortfall"]]),
+        ]
+    return figures
+
+
+def _shortfall(setting: str, total: Mapping[str, int], shares: Sequence[float]) -> Iterable[Figure]:
+    values = np.asarray(shares or [np.nan])
+    note = (
+        f"per seat and world; 95 % quantile {100 * np.quantile(values, 0.95):.2f} %, {total['shortfall_units']} units"
+    )
+    yield Figure(
+        name=f"{setting}: shortfall penalties",
+        value=float(100 * values.mean()),
+        unit="% of the start balance",
+        note=note,
+    )
+    goal = 0 if SETTINGS[setting].get("risk_budget") == 0.0 else None
+    note = "sold beyond the lines in negotiations"
+    yield Figure(name=f"{setting}: oversold days", value=total["oversold"], op="==", goal=goal, note=note)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the benchmark."""
+    bench = Benchmark("safety", "Unsafe actions, exceptions and shortfall in short worlds.", argv=argv)
+    units = plan(bench.quick, code_version(AGENT))
+    with fixed_for_workers():
+        results = bench.units(play, units)
+    examples = [text for one in results.values() for text in one["examples"]]
+    return bench.finish(report(results), block=BLOCK, code=code_version(AGENT), examples=examples[:20])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
