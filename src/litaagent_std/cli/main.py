@@ -19,6 +19,8 @@ COMMANDS: dict[str, str] = {
     "competitors": "list who can play, and check that they do",
     "records": "show what records hold, and print a negotiation",
     "serve": "show tournaments, evaluations and trainings in the browser",
+    "report": "write a report as one file of HTML, with its figures",
+    "new-agent": "write a working agent of your own, with a test, on top of our layers",
     "export": "write our agent as a submission for the league, and play a world from it",
     "export-scml": "write logs in scml's own form from records",
     "checkpoint": "verify a checkpoint file or a folder of them, and show what is inside",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from apexrl.runs.errors import UserFacingError
 from litaagent_std.records.manifest import MANIFEST_NAME
 from litaagent_std.records.reader import RECORDS_FOLDER
 
-__all__ = ["History", "Item", "ItemKind", "NotHereError", "kind_of"]
+__all__ = ["History", "Item", "ItemKind", "NotHereError", "grows", "kind_of"]
 
 ItemKind = Literal["tournament", "arena", "training", "hmasd"]
 
@@ -25,6 +26,7 @@ _MARKS: Final[dict[ItemKind, str]] = {
 """The file that tells what a folder holds."""
 
 _DEPTH: Final = 4
+_FRESH: Final = 900.0  # seconds
 _MOST_FOLDERS: Final = 20_000
 _SKIPPED: Final = frozenset(
     {"node_modules", "site-packages", "units", "checkpoints", "segments", "__pycache__", "_build"}
@@ -55,6 +57,14 @@ class Item:
 def kind_of(path: Path) -> ItemKind | None:
     """What a folder holds, if it is something to look at."""
     return next((kind for kind, mark in _MARKS.items() if (path / mark).is_file()), None)
+
+
+def grows(file: Path) -> bool:
+    """Whether a file was written within the last minutes, so that more may come."""
+    try:
+        return time.time() - file.stat().st_mtime < _FRESH
+    except OSError:  # not there yet
+        return True
 
 
 class History:

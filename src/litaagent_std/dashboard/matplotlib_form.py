@@ -19,6 +19,7 @@ Format = Literal["png", "svg"]
 _DPI: Final = 160
 _WIDTH: Final = 7.2
 _PIXELS_PER_INCH: Final = 96
+_SHORT_NAME: Final = 18
 
 
 def save_figure(picture: Picture, folder: Path, formats: tuple[Format, ...] = ("png", "svg")) -> list[Path]:
@@ -75,9 +76,10 @@ def _chart(axes: Axes, chart: Chart) -> None:
         axes.invert_yaxis()
     if chart.bare:
         axes.set_axis_off()
-    named = [label for label in axes.get_legend_handles_labels()[1] if label]
+    named = axes.get_legend_handles_labels()[1]
     if named:
-        axes.legend(frameon=False, fontsize="small", ncols=min(4, len(named)))
+        columns = 4 if max(map(len, named)) < _SHORT_NAME else 2
+        axes.figure.legend(loc="outside lower center", frameon=False, fontsize="small", ncols=min(columns, len(named)))
 
 
 def _marks(axes: Axes, series: Series, chart: Chart) -> None:
@@ -136,4 +138,5 @@ def _heat(axes: Axes, heat: Heat) -> None:
     axes.set_yticks(range(len(heat.y)), [_plain(name) for name in heat.y], fontsize=8)
     for row, texts in enumerate(heat.texts):
         for column, text in enumerate(texts):
-            axes.text(column, row, _plain(text), ha="center", va="center", fontsize=7)
+            ink = "white" if abs(values[row][column]) > 0.6 * most else "black"
+            axes.text(column, row, _plain(text), fontsize=7, ha="center", va="center", color=ink)

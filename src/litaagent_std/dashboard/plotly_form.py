@@ -20,6 +20,7 @@ CONFIG: Final[dict[str, Any]] = {"displaylogo": False, "responsive": True, "disp
 
 _FONT: Final = {"family": "system-ui, -apple-system, Segoe UI, Noto Sans, sans-serif", "size": 12, "color": "#24292f"}
 _GRID: Final = "#e6e8eb"
+_FEW_POINTS: Final = 25
 _SHAPES: Final = {"line": "lines", "points": "markers"}
 
 
@@ -108,10 +109,11 @@ def _trace(series: Series, chart: Chart) -> Figure:
             **_bar_direction(chart),
         }
     trace |= {"type": "scatter", "mode": _SHAPES[series.kind], "connectgaps": False}
-    if series.steps:
-        trace["mode"] = "lines+markers"
+    if series.kind == "line" and (series.steps or 2 != len(series.x) <= _FEW_POINTS):
+        trace["mode"] = "lines+markers"  # a line of one point would not be seen
     line = {"color": series.color, "width": series.width, "dash": "dot" if series.dashed else "solid"}
-    return trace | {"line": line, "marker": {"color": series.color, "size": series.size}}
+    size = series.size if series.kind == "points" or series.steps else 5
+    return trace | {"line": line, "marker": {"color": series.color, "size": size}}
 
 
 def _bar_direction(chart: Chart) -> Figure:

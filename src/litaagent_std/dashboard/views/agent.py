@@ -123,7 +123,7 @@ def _prices(rows: Sequence[Row]) -> Chart:
         name="prices_taken",
         title="Prices taken, relative to the trading price of the day",
         series=series,
-        x_title="days ahead of delivery (10 and more together)",
+        x_title="days ahead (10: and more)",
         y_title="unit price / trading price",
     )
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from apexrl.runs.errors import UserFacingError
 from litaagent_std.dashboard.charts import Chart, Series, color_of
+from litaagent_std.dashboard.history import grows
 from litaagent_std.dashboard.page import Block, Facts, Link, Page, Rows, Text, number, signed
 
 __all__ = ["ReportDamagedError", "arena_page", "read_report"]
@@ -66,7 +67,8 @@ def arena_page(folder: Path, name: str, query: Mapping[str, str]) -> Page:
     for failure in list(report.get("failed", ()))[:5]:
         text = f"{failure['agent']} failed in world {failure['world']}, and is tried again by the same command"
         blocks.append(Text(f"{text}: {failure['reason']}", "warning"))
-    return Page(title=f"{report['focal']} in the arena", blocks=blocks, trail=[Link("all", "/")], live=True)
+    live = grows(folder / "report.json")
+    return Page(title=f"{report['focal']} in the arena", blocks=blocks, trail=[Link("all", "/")], live=live)
 
 
 def _comparison_table(report: Mapping[str, Any]) -> Rows:

@@ -188,10 +188,10 @@ def _distributions(played: Sequence[Played], order: Sequence[str]) -> Chart:
         name="distributions",
         title="Scores of all seats",
         series=series,
-        x_title="score: final balance over initial balance",
+        x_title="score",
         sideways=True,
         height=max(220, 90 + 34 * len(order)),
-        note="Box: the middle half; line: median; dashed: mean; points: outliers.",
+        note="Final over initial balance. Box: the middle half; line: median; dashed: mean; points: outliers.",
     )
 
 

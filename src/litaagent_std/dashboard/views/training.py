@@ -13,7 +13,7 @@ from apexrl.runs.errors import MetricError, RunDirError
 from apexrl.runs.jsonl import read_jsonl
 from apexrl.runs.run_dir import RunRecord
 from litaagent_std.dashboard.charts import Chart, Series, color_of
-from litaagent_std.dashboard.history import History, ItemKind, NotHereError
+from litaagent_std.dashboard.history import History, ItemKind, NotHereError, grows
 from litaagent_std.dashboard.page import Block, Cell, Facts, Filter, Filters, Link, Page, Rows, Text, number
 
 __all__ = ["METRIC_FILES", "curves_of", "training_page"]
@@ -60,7 +60,7 @@ def training_page(history: History, kind: ItemKind, name: str, query: Mapping[st
         blocks.append(Text(f"the first {_MOST_CURVES} of {len(shown)} metrics; choose a group for the others", "note"))
     blocks += curves_of(curves, shown[:_MOST_CURVES])
     blocks += [_last_values(curves, metrics), *_parameters(folder, kind)]
-    return Page(title=name, blocks=blocks, trail=[Link("all", "/")], live=True)
+    return Page(title=name, blocks=blocks, trail=[Link("all", "/")], live=grows(folder / METRIC_FILES[kind]))
 
 
 def read_curves(path: Path) -> dict[str, Curve]:

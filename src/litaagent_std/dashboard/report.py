@@ -1,0 +1,91 @@
+"""What goes into a report of a tournament, an evaluation or a training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from apexrl.runs.errors import UserFacingError
+from litaagent_std.dashboard.history import History, kind_of
+from litaagent_std.dashboard.matplotlib_form import save_figure
+from litaagent_std.dashboard.page import Page
+from litaagent_std.dashboard.static_report import write_report
+from litaagent_std.dashboard.views.arena import arena_page
+from litaagent_std.dashboard.views.negotiation import negotiation_page, telling_negotiation
+from litaagent_std.dashboard.views.tournament import tournament_page
+from litaagent_std.dashboard.views.training import training_page
+from litaagent_std.dashboard.views.world import world_page
+from litaagent_std.dashboard.warehouse import Warehouse
+from litaagent_std.records.reader import RECORDS_FOLDER
+
+__all__ = ["NothingToReportError", "make_report", "pages_of"]
+
+
+class NothingToReportError(UserFacingError):
+    """A path holds nothing that a report can be made of."""
+
+
+def pages_of(path: Path, world: int | None = None) -> list[Page]:
+    """The pages of a report.
+
+    Args:
+        path: The folder of a tournament, an evaluation of the arena, a training or an HMASD run.
+        world: Of a tournament, the world to show; the first finished one when None.
+
+    Raises:
+        NothingToReportError: If the folder holds none of them.
+    """
+    path = path.resolve()
+    kind = kind_of(path)
+    if kind == "tournament":
+        return _tournament(path, world)
+    if kind == "arena":
+        return [arena_page(path, path.name, {})]
+    if kind is not None:
+        return [training_page(History(path.parent), kind, path.name, {})]
+    raise NothingToReportError(
+        f"there is nothing to report in {str(path)!r}",
+        "a report is made of a tournament, an evaluation of the arena, a training or an HMASD run",
+        "name the folder of one; lita serve lists what there is",
+    )
+
+
+def _tournament(path: Path, world: int | None) -> list[Page]:
+    pages = [tournament_page(path, path.name, {})]
+    store = Warehouse(path / RECORDS_FOLDER)
+    if not store.worlds:
+        return pages
+    chosen = store.worlds[0] if world is None else world
+    query = {"world": str(chosen)}
+    shown = telling_negotiation(store, chosen)
+    if shown is None:
+        return [*pages, world_page(path, path.name, query)]
+    day, index = map(str, shown)
+    return [
+        *pages,
+        world_page(path, path.name, {**query, "day": day}),
+        negotiation_page(path, path.name, {**query, "day": day, "negotiation": index}),
+    ]
+
+
+def make_report(pages: Sequence[Page], output: Path, *, title: str, figures: bool = True) -> list[Path]:
+    """Write the file of HTML and, beside it, every chart as PNG and SVG.
+
+    Args:
+        pages: What to show.
+        output: The file of HTML.
+        title: Its title.
+        figures: Whether to write the charts too, into the folder ``NAME_figures`` beside it.
+
+    Returns:
+        The files, the one of HTML first.
+    """
+    written = [write_report(pages, output, title)]
+    if figures:
+        folder = output.with_name(f"{output.stem}_figures")
+        folder.mkdir(parents=True, exist_ok=True)
+        for place, page in enumerate(pages, start=1):
+            for picture in page.pictures():
+                written += save_figure(replace(picture, name=f"{place}_{picture.name}"), folder)
+    return written
