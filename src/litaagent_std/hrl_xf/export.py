@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import io
 import json
-import keyword
 import re
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from apexrl.runs.errors import ConfigurationError, UserFacingError
 from litaagent_std import policy
 from litaagent_std.hrl_xf import agent as shell
 from litaagent_std.hrl_xf import export_check
+from litaagent_std.hrl_xf.scaffold import class_name, module_name
 
 __all__ = ["Submission", "SubmissionError", "contents", "verify", "write"]
 
@@ -57,18 +57,12 @@ class Submission:
     weights: Path | None = None
 
     def __post_init__(self) -> None:
-        if not self.name.isidentifier() or keyword.iskeyword(self.name) or not self.name.isascii():
-            raise ConfigurationError(
-                f"{self.name!r} cannot name a class",
-                "a name consists of letters, digits and _, and does not begin with a digit",
-                "choose another name, such as MyLitaAgent",
-            )
+        class_name(self.name)
 
     @property
     def package(self) -> str:
         """Name of the package, from the class: ``LitaAgentHRL`` is ``lita_agent_hrl``."""
-        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", self.name).lower()
-        return words if words != self.name else f"{words}_agent"
+        return module_name(self.name)
 
     @property
     def class_path(self) -> str:

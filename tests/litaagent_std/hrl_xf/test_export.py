@@ -78,11 +78,12 @@ def test_a_class_of_the_shells_own_name_is_possible():
     assert plain.class_path == "lita_agent_hrl.LitaAgentHRL"
     assert "import LitaAgentHRL as _Shell" in contents(plain)["lita_agent_hrl/__init__.py"].decode()
     assert Submission("agent").package == "agent_agent"
+    assert Submission("Json").package == "json_agent"
 
 
 @pytest.mark.parametrize("name", ["1st", "class", "My Agent", ""])
 def test_a_name_must_be_one_of_python(name):
-    with pytest.raises(ConfigurationError, match="cannot name a class"):
+    with pytest.raises(ConfigurationError, match="cannot name an agent"):
         Submission(name)
 
 
