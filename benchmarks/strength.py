@@ -11,18 +11,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from apexrl.execution import make_executor
-from apexrl.runs.lock import exclusive
-from apexrl.runs.signals import stop_on_signals
-from benchmarks.harness import RESULTS, Benchmark, Figure
-from litaagent_std.arena.contest import TASKS_PER_WORKER, progress_of
+from benchmarks.harness import Benchmark, Figure
+from benchmarks.paired import play_plans
 from litaagent_std.arena.contestants import contestants, opponents
-from litaagent_std.arena.evaluation import Evaluation, Plan, evaluate
+from litaagent_std.arena.evaluation import Evaluation, Plan
 from litaagent_std.arena.report import report_of
 from litaagent_std.arena.seeds import seed_block
-from litaagent_std.arena.units import UnitLog
 from litaagent_std.arena.worlds import Rules
-from litaagent_std.market.world.hashing import fixed_for_workers
 
 BAR = "HorizonAwareAgent"
 OTHERS = (
@@ -42,14 +37,6 @@ FEWEST = 200
 """Worlds before which nothing is decided: from here on the error stays below 5 % for skewed differences too."""
 PRECISION = 0.025
 """Half width up to which the lead over the bar is measured."""
-
-
-class SlimLog(UnitLog):
-    """Units without what nobody asks for later, because the log is kept with the results."""
-
-    def put(self, key: str, unit: Mapping[str, Any]) -> None:
-        """Keeps a unit."""
-        super().put(key, {name: part for name, part in unit.items() if name not in {"setup", "params"}})
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -84,32 +71,6 @@ def plans(bench: Benchmark) -> list[Plan]:
         for some, precision in groups
         if some
     ]
-
-
-def play(bench: Benchmark, wanted: Sequence[Plan]) -> tuple[list[Evaluation], int]:
-    """Plays what is not played yet; returns the evaluations and what the shell expects after a signal, or 0."""
-    folder = RESULTS / "units" / bench.label
-    folder.mkdir(parents=True, exist_ok=True)
-    log = folder / "units.jsonl"
-    if bench.options.fresh:
-        log.unlink(missing_ok=True)
-    found = []
-    with (
-        fixed_for_workers(),
-        exclusive(folder),
-        SlimLog(log) as units,
-        stop_on_signals() as stop,
-        make_executor("processes", workers=bench.options.workers, tasks_per_worker=TASKS_PER_WORKER) as executor,
-    ):
-        for plan in wanted:
-            with progress_of(plan, quiet=False) as show:
-
-                def look(evaluation: Evaluation, show: Any = show) -> bool:  # noqa: ANN401 - a progress bar
-                    show(evaluation)
-                    return not stop.requested
-
-                found.append(evaluate(plan, units, executor, look=look))
-        return found, stop.exit_code
 
 
 def advantage(row: Mapping[str, Any], *, quick: bool = False) -> list[Figure]:
@@ -176,7 +137,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     name = "strength_as_shipped" if "--as-shipped" in words else "strength"
     name += "_gate" if any(word.startswith("--gate") for word in words) else ""
     bench = Benchmark(name, "Paired worlds against the strongest.", argv=words, add_options=add_options)
-    evaluations, stopped = play(bench, plans(bench))
+    evaluations, stopped = play_plans(bench, plans(bench))
     if stopped:
         print("stopped: the same command goes on from here; no result was written", file=sys.stderr)
         return stopped

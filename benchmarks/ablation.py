@@ -1,0 +1,115 @@
+"""What each layer is worth: L1 alone, then with L2, L3 and L4, in both inventory regimes, before and after tuning.
+
+All steps play the same worlds of a gate in the same seats, so each layer's worth is a paired difference to the step
+before it. What a step is, `litaagent_std.arena.ablations` says.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from apexrl.runs.errors import ConfigurationError
+from benchmarks.harness import Benchmark, Figure
+from benchmarks.paired import play_plans
+from litaagent_std.arena.ablations import STEPS
+from litaagent_std.arena.contestants import opponents
+from litaagent_std.arena.evaluation import Contestant, Evaluation, Plan
+from litaagent_std.arena.parameter_files import parameter_file, read_parameters
+from litaagent_std.arena.seeds import seed_block
+from litaagent_std.arena.statistics import paired_difference
+from litaagent_std.arena.worlds import Rules
+from litaagent_std.market.world.setup import AgentSpec
+
+BLOCK = "gate:ablation"
+REGIMES = {"stock stays": "as_shipped", "stock depletes": "depleting"}
+POOL = ("finalists-2024", "finalists-2025", "finalists-2026")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of this benchmark."""
+    parser.add_argument("--worlds", type=int, default=200, help="worlds per regime (default 200)")
+    parser.add_argument("--days", type=int, nargs="+", default=[50, 100, 200], help="lengths (default 50 100 200)")
+    parser.add_argument("--tuned", default="shipped", help="file of tuned parameters, or its name in the package")
+
+
+def tuning(name: str) -> dict[str, dict[str, Any] | None]:
+    """Parameters before and after tuning; the defaults alone where nothing was tuned yet."""
+    try:
+        path = parameter_file(name)
+    except ConfigurationError:
+        if name != "shipped":
+            raise
+        return {"defaults": None}
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return {"before tuning": content.get("start"), "after tuning": read_parameters(str(path))}
+
+
+def plan_of(regime: str, when: Mapping[str, dict[str, Any] | None], bench: Benchmark) -> Plan:
+    """All steps with all parameters in one regime; the first is the focal one, which matters to nobody here."""
+    those = []
+    for time, parameters in when.items():
+        more = {} if parameters is None else {"parameters": parameters}
+        those += [
+            Contestant(f"{step}, {time}", AgentSpec(path, {**params, **more}, competitor=True))
+            for step, (path, params) in STEPS.items()
+        ]
+    days = (20,) if bench.quick else tuple(bench.options.days)
+    rules = Rules(opponents(POOL, integer_offers=True), days=days, inventory=REGIMES[regime])  # type: ignore[arg-type]
+    block = seed_block(f"{BLOCK}-quick" if bench.quick else BLOCK)
+    return Plan(those[0], tuple(those[1:]), rules, block, 2 if bench.quick else bench.options.worlds, stop_early=False)
+
+
+def scores_of(evaluation: Evaluation) -> dict[str, np.ndarray]:
+    """Scores by name in the worlds that all have played, in the same order."""
+    names = [one.name for one in (evaluation.plan.focal, *evaluation.plan.against)]
+    shared = sorted(set.intersection(*(set(evaluation.units.get(name, {})) for name in names)))
+    return {name: np.array([evaluation.units[name][index]["score"] for index in shared]) for name in names}
+
+
+def compare(name: str, first: np.ndarray, second: np.ndarray) -> Figure:
+    """A paired difference with its interval as a figure without a goal."""
+    found = paired_difference(first, second)
+    interval = "one world" if found.low is None else f"95 % interval {found.low:+.4f} … {found.high:+.4f}"
+    note = f"{interval}, won {100 * found.won:.0f} %, {found.worlds} worlds"
+    return Figure(name=name, value=found.mean, note=note)
+
+
+def report(evaluations: Mapping[str, Evaluation], times: Sequence[str]) -> list[Figure]:
+    """Means of every step, each layer's worth, and what tuning added to all four."""
+    figures = []
+    for regime, evaluation in evaluations.items():
+        scores = scores_of(evaluation)
+        steps = list(STEPS)
+        for time in times:
+            for place, step in enumerate(steps):
+                own = scores[f"{step}, {time}"]
+                figures.append(Figure(name=f"{regime}, {time}, {step}: mean score", value=float(own.mean())))
+                if place:
+                    before = scores[f"{steps[place - 1]}, {time}"]
+                    figures.append(compare(f"{regime}, {time}, {step}: added", own, before))
+        if len(times) > 1:
+            first, last = (scores[f"{steps[-1]}, {time}"] for time in (times[0], times[-1]))
+            figures.append(compare(f"{regime}: tuning added", last, first))
+    failed = sum(len(one.failed) for one in evaluations.values())
+    return [*figures, Figure(name="worlds that failed", value=failed, op="==", goal=0)]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the benchmark."""
+    bench = Benchmark("ablation", "The worth of each layer.", argv=argv, add_options=add_options)
+    when = tuning(bench.options.tuned)
+    evaluations, stopped = play_plans(bench, [plan_of(regime, when, bench) for regime in REGIMES])
+    if stopped:
+        print("stopped: the same command goes on from here; no result was written", file=sys.stderr)
+        return stopped
+    return bench.finish(
+        report(dict(zip(REGIMES, evaluations, strict=True)), list(when)), block=BLOCK, tuned=bench.options.tuned
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
