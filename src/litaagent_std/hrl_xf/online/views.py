@@ -11,12 +11,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from litaagent_std.policy.features import DAY_FEATURES, THREAD_FEATURES, day_features, thread_features
+from litaagent_std.policy.features import DAY_FEATURES, LIMIT, THREAD_FEATURES, day_features, thread_features
 from litaagent_std.policy.l2_goals import buckets
 from litaagent_std.policy.observation import Calendar, Observation, ThreadObservation
 from litaagent_std.policy.parameters import LEVELS, level_name
 
-__all__ = ["DAY_VIEW", "STATE_VIEW", "THREAD_VIEW", "day_view", "state_view", "thread_view"]
+__all__ = ["DAY_VIEW", "STATE_VIEW", "THREAD_VIEW", "day_view", "round_views", "state_view", "thread_view"]
 
 Floats = NDArray[np.float32]
 
@@ -78,7 +78,7 @@ def _now(obs: Observation, calendar: Calendar) -> Floats:
     """Units bought and sold, and their difference, by bucket as they are agreed at this moment, in lines."""
     bought, sold = np.array(calendar.bought, np.float32), np.array(calendar.sold, np.float32)
     units = np.stack((bought, sold, bought - sold), axis=1) / obs.n_lines
-    return _by_bucket(units.astype(np.float32), obs.horizon)
+    return np.clip(_by_bucket(units.astype(np.float32), obs.horizon), -LIMIT, LIMIT)
 
 
 def thread_view(thread: ThreadObservation, obs: Observation, day: Floats, now: Floats) -> Floats:
@@ -124,5 +124,5 @@ def state_view(threads: list[ThreadObservation], views: Floats, day: Floats, now
         advantages = views[offered, start + _OFFER_ADVANTAGE]
         summary += [len(mine) / 6.0, len(offered) / 6.0]
         summary += [float(advantages.mean()), float(advantages.max())] if offered else [0.0, 0.0]
-        summary.append(float(views[offered, start + _OFFER_QUANTITY].sum()))
+        summary.append(min(LIMIT, float(views[offered, start + _OFFER_QUANTITY].sum())))
     return np.concatenate((day, now, np.array(summary, np.float32)))
