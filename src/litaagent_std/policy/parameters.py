@@ -73,6 +73,14 @@ class Parameters:
         changes: dict[str, Any] = dict(self.overrides.get(level, {}))
         return replace(self, overrides={}, **changes)
 
+    def without_risk(self) -> Parameters:
+        """Returns the parameters with a risk budget of 0 at every level."""
+        kept = {
+            level: {name: value for name, value in changes.items() if name != "risk_budget"}
+            for level, changes in self.overrides.items()
+        }
+        return replace(self, risk_budget=0.0, overrides=kept)
+
     def to_json(self) -> str:
         """Returns the parameters as JSON."""
         return json.dumps(asdict(self), indent=2, sort_keys=True)
