@@ -9,13 +9,14 @@ from functools import cache
 from types import ModuleType
 from typing import Final
 
-from . import l1_baseline, l1_safety, l1_thread, l2_goals, memory, observation, parameters
+from . import l1_baseline, l1_risk, l1_safety, l1_thread, l2_goals, memory, observation, parameters
 from .parameters import Parameters
 
 __all__ = ["L1_MODULES", "check_l1_digest", "l1_digest"]
 
 L1_MODULES: Final[tuple[ModuleType, ...]] = (
     l1_baseline,
+    l1_risk,
     l1_safety,
     l1_thread,
     l2_goals,
