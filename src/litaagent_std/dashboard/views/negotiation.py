@@ -21,7 +21,8 @@ _TELLING: Final = """
     SELECT n.day, n.negotiation FROM negotiations n
     JOIN factories b ON b.factory = n.buyer JOIN factories s ON s.factory = n.seller
     WHERE n.status = 'agreement'
-    ORDER BY (b.competitor IS NOT NULL)::INT + (s.competitor IS NOT NULL)::INT DESC, n.n_turns DESC, n.day, n.negotiation
+    ORDER BY (b.competitor IS NOT NULL)::INT + (s.competitor IS NOT NULL)::INT DESC, n.n_turns DESC,
+             n.day, n.negotiation
     LIMIT 1
 """
 

@@ -1,0 +1,94 @@
+"""What several folders of tests share: a folder with a recorded tournament, an evaluation and trainings."""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LITA = Path(sys.executable).parent / "lita"
+EVIL = '<img src=x onerror="window.broken=1"></script><script>window.broken=1</script> $x$ %{y}'
+
+
+def _lita(folder, *words):
+    environment = os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([LITA, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def _train(folder, seed):
+    """A run's folder as the engine leaves it, with made-up curves."""
+    from apexrl.runs.run_dir import RunDir
+
+    with RunDir.start(folder, config={"learning_rate": 0.001, "net": {"sizes": [64, 64]}}, seed=seed) as run:
+        logger = run.metric_logger(None, tensorboard=False)
+        for step in range(0, 5000, 100):
+            logger.log(step, {"episode/mean_reward": step / 10 + seed, "train/value_loss": 1 / (step + 1)})
+
+
+def _hmasd(folder):
+    from apexrl.runs.jsonl import JsonlSink
+
+    sink = JsonlSink(folder / "logs" / "metrics.jsonl")
+    for step in range(0, 1000, 100):
+        sink.write(step, {"Rewards/Episode/Return_Mean": float(step), "Skills/Usage/Team_0": 0.5})
+    sink.close()
+    (folder / "logs" / "train.log").write_text("训练进度: 900/1000\n", encoding="utf-8")
+
+
+def _rename(folder):
+    """A copy of the tournament in which a competitor has a hostile name."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    for path in (folder / "records" / "factories").glob("*.parquet"):
+        table = pq.read_table(path)
+        column = table.schema.get_field_index("competitor")
+        names = table["competitor"]
+        hostile = pc.if_else(pc.equal(names, "RandomStdAgent"), pa.scalar(EVIL), names)
+        pq.write_table(table.set_column(column, table.schema.field(column), hostile), path)
+
+
+def _make(folder):
+    words = ["--configs", "2", "--runs", "1", "--steps", "8", "--levels", "2", "--shard-size", "4", "--seed", "3"]
+    common = ["--executor", "inline", "--quiet"]
+    agents = ["--competitors", "RandomStd", "SyncRandomStd", "GreedyStd"]
+    small = "tournament_history/small"
+    _lita(folder, "tournament", *agents, *words, *common, "--no-csv", "--output-dir", small)
+    arena = ["arena", "RandomStd", "--against", "GreedyStd", "--opponents", "built-in", "--worlds", "4"]
+    _lita(folder, *arena, "--days", "8", "--levels", "2", *common, "--output-dir", "arena_results")
+    shutil.copytree(folder / small, folder / "tournament_history/hostile")
+    _rename(folder / "tournament_history/hostile")
+    _train(folder / "runs/one", 1)
+    _train(folder / "runs/two", 2)
+    _hmasd(folder / "hmasd/first")
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory):
+    """The folder; made once for all processes of the tests. Look at it, and copy what you change."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "recorded"
+    folder.mkdir(exist_ok=True)
+    with (folder.parent / "recorded.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder.parent / "recorded.done").exists():
+            _make(folder)
+            (folder.parent / "recorded.done").touch()
+    return folder
+
+
+@pytest.fixture
+def small(recorded, tmp_path):
+    """A copy of the recorded tournament that a test may damage."""
+    return Path(shutil.copytree(recorded / "tournament_history/small", tmp_path / "history/small"))
+
+
+@pytest.fixture
+def hostile_name():
+    """The hostile name in the tournament ``hostile``."""
+    return EVIL

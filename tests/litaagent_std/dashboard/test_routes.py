@@ -1,0 +1,171 @@
+"""Every address gives a page, whatever is in the data or in the address."""
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from litaagent_std.dashboard.charts import Chart, Heat
+from litaagent_std.dashboard.components import render
+from litaagent_std.dashboard.history import History
+from litaagent_std.dashboard.page import Rows, Text
+from litaagent_std.dashboard.plotly_form import plotly_figure
+from litaagent_std.dashboard.routes import page_at
+
+SMALL = "name=tournament_history%2Fsmall"
+
+
+def texts(page, tone):
+    return [block.text for block in page.blocks if isinstance(block, Text) and block.tone == tone]
+
+
+def pictures(page):
+    return [block.name for block in page.blocks if isinstance(block, Chart | Heat)]
+
+
+@pytest.fixture(scope="module")
+def history(recorded):
+    return History(recorded)
+
+
+@pytest.mark.parametrize(
+    ("path", "search", "expected"),
+    [
+        ("/", "", []),
+        ("/tournament", SMALL, ["ranking", "distributions", "by_level", "by_length", "head_to_head"]),
+        ("/tournament", f"{SMALL}&level=first", ["ranking", "distributions", "by_level", "by_length", "head_to_head"]),
+        ("/world", f"{SMALL}&world=5", ["map", "balance", "stock_in", "prices", "shortfalls", "calendar"]),
+        ("/agent", f"{SMALL}&agent=GreedyStdAgent", ["sales", "troubles", "prices_taken", "wealth", "acceptance"]),
+        ("/training", "name=runs%2Fone&compare=runs%2Ftwo", ["episode_mean_reward", "train_value_loss"]),
+        ("/hmasd", "name=hmasd%2Ffirst&group=Rewards", ["Rewards_Episode_Return_Mean"]),
+    ],
+)
+def test_every_view_opens(history, path, search, expected):
+    page = page_at(history, path, f"?{search}")
+    assert not texts(page, "error")
+    assert pictures(page) == expected
+    json.dumps([plotly_figure(picture) for picture in page.pictures()], allow_nan=False)
+    assert render(page)
+
+
+def test_the_arena_opens(history):
+    [name] = [item.name for item in history.items() if item.kind == "arena"]
+    page = page_at(history, "/arena", f"?name={name}")
+    assert pictures(page) == ["differences", "scores"]
+    assert "GreedyStdAgent" in repr(page)
+
+
+def test_a_negotiation_replays_every_turn(history):
+    world = page_at(history, "/world", f"?{SMALL}&world=0&day=1")
+    links = [
+        row[0]
+        for block in world.blocks
+        if isinstance(block, Rows) and "Negotiations" in block.title
+        for row in block.rows
+    ]
+    longest = max((page_at(history, link.path, link.address.split("?")[1]) for link in links), key=lambda p: _turns(p))
+    prices = plotly_figure(next(longest.pictures()))
+    assert len(prices["frames"]) == _turns(longest) > 1
+    first, last = prices["frames"][0], prices["frames"][-1]
+    assert sum(len(trace["x"]) for trace in first["data"]) == 1
+    assert sum(len(trace["x"]) for trace in last["data"]) >= 2
+    assert len(prices["layout"]["sliders"][0]["steps"]) == len(prices["frames"])
+
+
+def _turns(page):
+    return next(len(block.rows) for block in page.blocks if isinstance(block, Rows) and block.title == "Turns")
+
+
+def test_filters_choose_seats(history):
+    everyone = repr(page_at(history, "/tournament", f"?{SMALL}"))
+    first = page_at(history, "/tournament", f"?{SMALL}&level=first")
+    assert repr(first) != everyone
+    assert texts(page_at(history, "/tournament", f"?{SMALL}&level=middle"), "warning")  # two levels have no middle
+
+
+@pytest.mark.parametrize(
+    ("path", "search", "said"),
+    [
+        ("/tournament", "name=../..", "there is no tournament"),
+        ("/world", f"{SMALL}&world=77", "not among the 6 finished worlds"),
+        ("/negotiation", f"{SMALL}&world=0&day=0&negotiation=9999", "there was no negotiation"),
+        ("/agent", f"{SMALL}&agent=Nobody", "not a competitor"),
+        ("/training", "name=nothing", "there is no training"),
+        ("/elsewhere", "", "there is no page"),
+        ("/tournament", "&".join(f"a{i}=1" for i in range(99)), "does not know"),
+    ],
+)
+def test_what_is_not_there_is_said(history, path, search, said):
+    [message] = texts(page_at(history, path, f"?{search}"), "error")
+    assert said in message
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    path=st.sampled_from(["/tournament", "/world", "/negotiation", "/agent"]),
+    query=st.dictionaries(
+        st.sampled_from(["world", "day", "factory", "negotiation", "page", "level", "length", "agent"]),
+        st.one_of(st.text(max_size=8), st.integers(-5, 10**12).map(str)),
+    ),
+)
+def test_no_address_breaks_a_page(history, path, query):
+    from urllib.parse import urlencode
+
+    page = page_at(history, path, "?" + urlencode({"name": "tournament_history/small", **query}))
+    assert page.blocks
+
+
+def test_an_empty_history_says_so(tmp_path):
+    page = page_at(History(tmp_path), "/", "")
+    assert page.live
+    assert "nothing to look at yet" in texts(page, "warning")[0]
+
+
+def test_a_tournament_without_a_finished_world_says_so(tmp_path):
+    from litaagent_std.records.store import RecordStore
+
+    RecordStore(tmp_path / "new/records", {"played": {}}, 5)
+    page = page_at(History(tmp_path), "/tournament", "?name=new")
+    assert page.live
+    assert "no world is finished yet" in texts(page, "warning")[0]
+    assert "0 of 5" in repr(page_at(History(tmp_path), "/", ""))
+
+
+@pytest.mark.parametrize("damage", ["records/factories/00000.parquet", "records/manifest.json"])
+def test_damaged_records_give_a_message_and_leave_the_list(small, damage):
+    path = small / damage
+    path.write_bytes(path.read_bytes()[:50])
+    history = History(small.parent)
+    [message] = texts(page_at(history, "/tournament", "?name=small"), "error")
+    assert "cannot be" in message
+    assert not texts(page_at(history, "/", ""), "error")
+    assert "small" in repr(page_at(history, "/", ""))
+
+
+def test_a_manifest_of_another_form_gives_a_message(small):
+    (small / "records/manifest.json").write_text('{"format": "litaagent.records"}')
+    assert "does not know" in texts(page_at(History(small.parent), "/tournament", "?name=small"), "error")[0]
+
+
+def test_damaged_metrics_give_a_message(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/metrics.jsonl").write_text('{"step": 1, "a": 2}\nnonsense\n{"step": 3}\n')
+    assert "line 2" in texts(page_at(History(tmp_path), "/training", "?name=run"), "error")[0]
+
+
+def test_a_run_that_is_being_written_is_shown_up_to_its_last_whole_line(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/metrics.jsonl").write_text('{"step": 1, "a": 2}\n{"step": 2, "a"')
+    page = page_at(History(tmp_path), "/training", "?name=run")
+    assert page.live
+    assert pictures(page) == ["a"]
+
+
+def test_a_hostile_name_is_quoted_in_every_figure(history, hostile_name):
+    for path, more in (("/tournament", ""), ("/world", "&world=0")):
+        page = page_at(history, path, f"?name=tournament_history%2Fhostile{more}")
+        figures = json.dumps([plotly_figure(picture) for picture in page.pictures()])
+        assert hostile_name in repr(page).replace("\\'", "'")
+        assert "<img" not in figures
+        assert "&lt;img" in figures
