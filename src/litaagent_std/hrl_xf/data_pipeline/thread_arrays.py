@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from litaagent_std.hrl_xf.data_pipeline.columns import Ints, WorldColumns
-from litaagent_std.policy.features_table import Floats, Mask, to_columns, to_vector
+from litaagent_std.policy.features_table import LIMIT, Floats, Mask, to_columns, to_vector
 from litaagent_std.policy.features_thread import HISTORY, PARTNER, RANGES, THREAD, Moment, Offers
 from litaagent_std.policy.observation import Calendar, Observation, Offer, ThreadObservation
 
@@ -182,4 +182,4 @@ def _committed(world: WorldColumns, seat: int, mornings: Sequence[Observation], 
     inside = world.answers[turns] & (lead >= 0) & (lead < units.shape[2])
     side = (world.buyer[thread] != seat).astype(np.int64)
     values = units[day, side, np.where(inside, lead, 0)] / mornings[0].n_lines
-    return np.where(inside, values, 0.0).astype(np.float32)
+    return np.where(inside, np.minimum(values, LIMIT), 0.0).astype(np.float32)

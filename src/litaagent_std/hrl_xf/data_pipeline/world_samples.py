@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,7 +16,7 @@ from litaagent_std.hrl_xf.data_pipeline.errors import BadSampleError
 from litaagent_std.hrl_xf.data_pipeline.labels import day_goals
 from litaagent_std.hrl_xf.data_pipeline.options import Labels
 from litaagent_std.hrl_xf.data_pipeline.thread_arrays import thread_arrays
-from litaagent_std.policy.features import day_features
+from litaagent_std.policy.features import WiderHorizonWarning, day_features
 from litaagent_std.policy.observation import Observation
 from litaagent_std.records.world import WorldRecord
 
@@ -113,7 +114,9 @@ def _mornings(
     horizon: int | None,
 ) -> tuple[Arrays, Ints]:
     """Returns the arrays of a factory's mornings, and the row of each day (-1 for a day that is left out)."""
-    days = [day_features(obs, horizon) for obs in mornings]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WiderHorizonWarning)  # said once, where the dataset is built
+        days = [day_features(obs, horizon) for obs in mornings]
     role = np.stack([day.x_role for day in days])
     kept = np.flatnonzero(role.any(axis=1) & ~world.bankrupt[:, seat])
     goals = day_goals(record, world, seat, mornings, labels)
