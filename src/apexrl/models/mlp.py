@@ -95,6 +95,7 @@ class _MLPPolicy(Actor):
         hidden_dims: Sequence[int] = (64, 64),
         activation: str | type[nn.Module] = "tanh",
         layer_norm: bool = False,
+        output_gain: float = 0.01,
         **head_options: Unpack[GaussianOptions],
     ) -> None:
         super().__init__(observation_space, action_space, **head_options)
@@ -103,7 +104,7 @@ class _MLPPolicy(Actor):
             hidden_dims,
             self.head.num_inputs,
             activation=activation,
-            output_gain=0.01,
+            output_gain=output_gain,
             layer_norm=layer_norm,
         )
 
@@ -122,6 +123,7 @@ class MLPActor(_MLPPolicy):
         hidden_dims: Width of each hidden layer.
         activation: Name or class.
         layer_norm: Normalise hidden layers.
+        output_gain: Gain of the last layer; small values make the first policy nearly uniform.
         **head_options: `log_std_init`, `state_dependent_std`, `squash`, `log_std_range`; see
             `apexrl.models.heads.GaussianHead`.
 
@@ -142,6 +144,8 @@ class MLPDiscreteActor(_MLPPolicy):
         hidden_dims: Width of each hidden layer.
         activation: Name or class.
         layer_norm: Normalise hidden layers.
+        output_gain: Gain of the last layer; small values make the first policy nearly uniform, larger ones let agents
+            that signal to each other start with signals that differ.
 
     Raises:
         TypeError: If the action space is continuous.
