@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from litaagent_std.market.turn_columns import TURN_WIDTH, TurnColumns, order_of, turn_columns
 from litaagent_std.market.world.events import (
     ACCEPT,
     END,
@@ -41,10 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Recorder", "WorldFacts"]
 
-_TURN_WIDTH: Final = 7
 _END_WIDTH: Final = 13
-_DAY_SHIFT: Final = 16
-"""Bits of a negotiation's number in a key made of day and number."""
 
 _STATUSES: Final = ("agreement", "broken", "timedout", "error")
 _REASONS: Final = ("accepted", "ended", "no_offer", "left", "rounds_over", "error")
@@ -137,7 +135,7 @@ class Recorder(WorldObserver):
         """Takes a contract."""
         ref = event.negotiation
         buyer, seller = self._seat[ref.buyer], self._seat[ref.seller]
-        turn = (len(self._turns) - self._day_starts[-1]) // _TURN_WIDTH - 1
+        turn = (len(self._turns) - self._day_starts[-1]) // TURN_WIDTH - 1
         terms = (int(event.quantity), int(event.time), int(event.unit_price))
         self._contracts.append((ref.day, ref.index, turn, buyer, seller, ref.product, *terms))
         self._bought[buyer, event.time] += event.quantity
@@ -187,7 +185,7 @@ class Recorder(WorldObserver):
         """
         if not hasattr(self, "_end"):
             raise RuntimeError("the world has not ended; a record is complete or it is not made")
-        world, turns = self._facts.world, self._packed_turns()
+        world, turns = self._facts.world, turn_columns(self._turns, self._day_starts, self._decisions)
         rows = {
             "worlds": [self._world_row()],
             "factories": self._factory_rows(),
@@ -282,6 +280,8 @@ class Recorder(WorldObserver):
 
     def _fate(self, contract: tuple[int, ...]) -> tuple[str, int]:
         buyer, seller, delivery = contract[3], contract[4], contract[7]
+        if buyer not in self._bankrupt_day and seller not in self._bankrupt_day:
+            return "executed", delivery
         ends = [day for seat in (buyer, seller) if (day := self._bankrupt_day.get(seat, delivery)) < delivery]
         return ("nullified", min(ends)) if ends else ("executed", delivery)
 
@@ -307,18 +307,18 @@ class Recorder(WorldObserver):
         """Works out the published reports: breaches follow from what was bought and sold."""
         n_seats = self._setup.n_seats
         forced = self._forced
-        breaches: list[list[bool]] = [[] for _ in range(n_seats)]
+        breaches = [0] * n_seats
         levels: list[list[float]] = [[] for _ in range(n_seats)]
         rows = []
         for index, one in enumerate(self._settlements):
             seat = self._seat[one.agent]
             day = index // n_seats
             missing, promised = self._shortage(one, self._mornings[day].inventories[seat], forced[day][seat])
-            breaches[seat].append(missing > 0)
+            breaches[seat] += missing > 0
             levels[seat].append(missing / promised if missing > 0 else 0)
             if one.day % REPORT_PERIOD == 0:
                 days = len(levels[seat])
-                rates = (len([b for b in breaches[seat] if b]) / days, sum(levels[seat]) / days)
+                rates = (breaches[seat] / days, sum(levels[seat]) / days)
                 bankrupt = self._bankrupt_day.get(seat, one.day + 1) <= one.day
                 rows.append((one.day, seat, one.balance, 0.0, *rates, bankrupt))
         return rows
@@ -332,43 +332,10 @@ class Recorder(WorldObserver):
         promised = one.output_quantity + forced[2]
         return promised - min(available, self._setup.factories[self._seat[one.agent]].n_lines), promised
 
-    def _packed_turns(self) -> NDArray[np.int32]:
-        """Returns all turns as rows of day, place in the day, place of the decision, and the seven numbers.
-
-        They are ordered by negotiation.
-        """
-        turns = as_rows(self._turns, _TURN_WIDTH)
-        starts = np.array([*self._day_starts, len(self._turns)]) // _TURN_WIDTH
-        day = np.repeat(np.arange(len(self._day_starts), dtype=np.int32), np.diff(starts))
-        place = np.arange(len(turns), dtype=np.int32) - starts[day].astype(np.int32)
-        order = np.argsort(day << _DAY_SHIFT | turns[:, 0], kind="stable")
-        decided = place - (np.arange(len(turns), dtype=np.int32) - self._decided(turns[:, 2], starts[day]))
-        return np.column_stack([day, place, decided, turns])[order]
-
-    def _decided(self, seats: NDArray[np.int32], morning: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Returns the number of turns that had been taken when each turn was decided.
-
-        That is its own place, unless its seat has decided about all its partners before, on the same day.
-        """
-        numbers = np.arange(len(seats), dtype=np.int64)
-        decisions = as_rows(self._decisions, 2)
-        if not len(decisions):
-            return numbers.astype(np.int32)
-        # one key per seat and place: the latest decision of the same seat at or before the turn
-        length = len(seats) + 1
-        keys = decisions[:, 1].astype(np.int64) * length + decisions[:, 0] // _TURN_WIDTH
-        keys.sort()
-        found = np.searchsorted(keys, seats * np.int64(length) + numbers, side="right") - 1
-        latest = keys[np.maximum(found, 0)]
-        same = (found >= 0) & (latest // length == seats) & (latest % length >= morning)
-        return np.where(same, latest % length, numbers).astype(np.int32)
-
-    def _negotiation_table(self, turns: NDArray[np.int32]) -> pa.Table:
+    def _negotiation_table(self, turns: TurnColumns) -> pa.Table:
         ends = as_rows(self._ends, _END_WIDTH)
-        keys = ends[:, 0] << _DAY_SHIFT | ends[:, 1]
-        order = np.argsort(keys, kind="stable")
-        day, number, buyer, seller, caller, product, rounds, status, reason, ended_by, *terms = ends[order].T
-        counts = np.bincount(turns[:, 0] << _DAY_SHIFT | turns[:, 3], minlength=int(keys.max(initial=0)) + 1)
+        ends = ends[order_of(ends[:, 0], ends[:, 1])]
+        day, number, buyer, seller, caller, product, rounds, status, reason, ended_by, *terms = ends.T
         columns = {
             "day": day,
             "negotiation": number,
@@ -377,7 +344,7 @@ class Recorder(WorldObserver):
             "caller": caller,
             "product": product,
             "rounds": rounds,
-            "n_turns": counts[keys[order]],
+            "n_turns": turns.counts(day, number),
             "status": as_text(status, _STATUSES),
             "reason": as_text(reason, _REASONS),
             "ended_by": ended_by,
@@ -386,14 +353,14 @@ class Recorder(WorldObserver):
         masks = {name: columns[name] == NOTHING for name in ("ended_by", "quantity", "time", "unit_price")}
         return from_columns("negotiations", self._facts.world, columns, masks)
 
-    def _turn_table(self, turns: NDArray[np.int32]) -> pa.Table:
-        day, place, decided, negotiation, round_, factory, response, quantity, delivery, price = turns.T
+    def _turn_table(self, turns: TurnColumns) -> pa.Table:
+        negotiation, round_, factory, response, quantity, delivery, price = turns.rows.T
         silent = quantity == NOTHING
         columns = {
-            "day": day,
+            "day": turns.day,
             "negotiation": negotiation,
-            "turn": place,
-            "decided": decided,
+            "turn": turns.place,
+            "decided": turns.decided,
             "round": round_,
             "relative_time": np.minimum(1.0, (round_ + 1) / (self._setup.n_rounds + 1)),
             "factory": factory,

@@ -12,6 +12,7 @@ fractions of a trading price. Tables whose rows a factory could not know before 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 import pyarrow as pa
@@ -274,6 +275,7 @@ TABLES: Final[dict[str, TableSpec]] = {spec.name: spec for spec in _SPECS}
 """All tables by name."""
 
 
+@cache
 def arrow_schema(name: str) -> pa.Schema:
     """The Arrow schema of a table, ``world`` first, marked with table and version."""
     fields = [pa.field(c.name, c.type, nullable=c.nullable) for c in (_WORLD, *TABLES[name].columns)]

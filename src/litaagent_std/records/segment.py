@@ -53,7 +53,8 @@ def pack_world(world: int, tables: Tables) -> bytes:
     missing = TABLES.keys() - tables.keys()
     if missing:
         raise ValueError(f"world {world} lacks the tables {sorted(missing)}; a record has all of {list(TABLES)}")
-    options = pa.ipc.IpcWriteOptions(compression="lz4")  # fast: a segment lives until its shard is complete
+    # fast, and the tables are small: a segment lives until its shard is complete
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
     parts = []
     for name in TABLES:
         sink = pa.BufferOutputStream()
