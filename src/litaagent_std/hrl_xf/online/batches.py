@@ -149,7 +149,7 @@ def round_batch(
         rollouts: Worlds whose rounds were steered.
         told: What decides the rewards.
         version: The version that all worlds must have.
-        central: Whether the critic sees the factory's state beside the thread (else the thread alone).
+        central: Whether L3's critic sees the factory's state beside the thread (else what L3 itself sees).
     """
     check_version(rollouts, version)
     parts: list[tuple[Floats, Floats, Floats, Floats, NDArray[np.float64], NDArray[np.int64]]] = []
@@ -161,7 +161,7 @@ def round_batch(
                 continue
             joined = np.concatenate((rows.views, rows.states[rows.state_of]), axis=1)
             seen = joined if layer == "l4" else rows.views
-            critic = joined if central else rows.views
+            critic = joined if central else seen
             rewards = told.of(rollout.seed, seat, rows)
             parts.append((seen, critic, rows.actions[layer], rows.log_probs[layer], rewards, rows.thread + started))
             started += len(rows.day)

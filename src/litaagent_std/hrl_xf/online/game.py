@@ -13,7 +13,7 @@ from litaagent_std.hrl_xf.online.seat import Diary, Question, SteeredAgent
 from litaagent_std.hrl_xf.online.steering import DAY_ACTIONS, THREAD_ACTIONS, WEIGHT_ACTIONS
 from litaagent_std.hrl_xf.online.worlds import OURS, Table
 from litaagent_std.market.world.engine import FastWorld
-from litaagent_std.market.world.events import Settlement, WorldObserver, WorldStart
+from litaagent_std.market.world.events import AgentError, Settlement, WorldObserver, WorldStart
 from litaagent_std.market.world.setup import AgentSpec
 from litaagent_std.policy.observation import Observation
 
@@ -55,6 +55,11 @@ class _Watch(WorldObserver):
     seats: tuple[int, ...]
     lines: dict[str, int] = field(default_factory=dict)
     health: dict[str, Health] = field(default_factory=dict)
+    errors: list[AgentError] = field(default_factory=list)
+
+    def on_error(self, event: AgentError) -> None:
+        if event.agent in self.health:
+            self.errors.append(event)
 
     def on_world_start(self, event: WorldStart) -> None:
         for seat in self.seats:
@@ -165,6 +170,11 @@ class Game:
     def health(self, seat: int) -> Health:
         """What was watched of a seat."""
         return self._watch.health[self._world.seats[seat].id]
+
+    @property
+    def errors(self) -> list[AgentError]:
+        """Exceptions that came out of our seats."""
+        return self._watch.errors
 
     def score(self, seat: int) -> float:
         """Balance over initial balance of any seat, also of others'."""

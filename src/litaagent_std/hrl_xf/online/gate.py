@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
@@ -68,9 +69,12 @@ def judge(
         "best": "shipped" if best is None else best.name,
         "answer": verdict.answer,
         "worlds": verdict.worlds,
-        "mean": verdict.mean,
-        "low": verdict.low,
-        "high": verdict.high,
+        **{name: _finite(getattr(verdict, name)) for name in ("mean", "low", "high")},
         "failed": len(found.failed),
     }
     return verdict, told
+
+
+def _finite(value: float) -> float | None:
+    """A value as JSON holds it; None for an end that is not known yet."""
+    return value if isfinite(value) else None

@@ -168,8 +168,15 @@ def _quantities(
 def _prices(
     values: tuple[float, ...], shifts: list[float], groups: tuple[range, ...], agenda: Agenda, *, better_up: bool
 ) -> tuple[float, ...]:
-    width = PRICE_STEP * (agenda.price_max - agenda.price_min) * (1.0 if better_up else -1.0)
-    return tuple(value + width * shifts[_group(groups, lead)] for lead, value in enumerate(values))
+    width = PRICE_STEP * (agenda.price_max - agenda.price_min)
+    moved = []
+    for lead, value in enumerate(values):
+        change = width * shifts[_group(groups, lead)]
+        if better_up:  # a limit beyond the band would be no limit but the end of trade
+            moved.append(min(value + change, max(value, agenda.price_max)))
+        else:
+            moved.append(max(value - change, min(value, agenda.price_min)))
+    return tuple(moved)
 
 
 class SteeredDecisions:

@@ -10,6 +10,7 @@ the arena's gate has let through.
 
 from __future__ import annotations
 
+import copy
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -125,7 +126,7 @@ class Trainer:
         sight = sight_of(ours, reference)
         advice = self.monitor.look(sight)
         if self.monitor.is_new_best or self._good is None:
-            self._good = self.method.state_dict()
+            self._good = copy.deepcopy(self.method.state_dict())  # its tensors are the learner's own
         if advice == "roll back":
             self._roll_back()
         elif advice == "stop":

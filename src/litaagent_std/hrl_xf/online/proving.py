@@ -1,0 +1,87 @@
+"""A market made by hand whose best strategy is known: what a learner must be able to find.
+
+One factory of ours sells to one patient buyer, for the same day only. The buyer offers the lowest legal price in every
+round, and in its last two rounds accepts whatever it is offered. The heuristic seller concedes with time down to its
+reservation price, so it sells cheaply, and the trading price follows it down; the best seller holds the highest legal
+price until the end. Nobody can get more than the highest legal price for all that the lines can make on every day,
+which is what `best_score` computes without playing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from negmas.sao import ResponseType, SAOResponse, SAOState
+from scml.std.agent import StdSyncAgent
+
+from litaagent_std.hrl_xf.online.worlds import OURS, Table, table_of
+from litaagent_std.market.world.prices import price_band
+from litaagent_std.market.world.setup import AgentSpec, ExogenousContract, Factory, WorldSetup
+
+__all__ = ["PatientBuyer", "best_score", "patient_market"]
+
+LINES: Final = 10
+DAYS: Final = 8
+ROUNDS: Final = 6
+PRICES: Final = (1, 40, 80)
+COST: Final = 30
+BALANCE: Final = 1000
+_TOLD: Final = 0.9
+_UNITS_BEFORE: Final = 50
+
+
+class PatientBuyer(StdSyncAgent):  # type: ignore[misc]  # scml has no type information
+    """Offers the lowest price for all its lines, and takes anything in the end."""
+
+    def first_proposals(self) -> dict[str, tuple[int, int, int]]:
+        """The lowest legal price for today."""
+        return {partner: self._cheap() for partner in self.negotiators}
+
+    def counter_all(self, offers: Mapping[str, Any], states: Mapping[str, SAOState]) -> dict[str, SAOResponse]:
+        """Insists on the lowest price until the last two rounds."""
+        replies = {}
+        for partner, offer in offers.items():
+            if states[partner].step >= ROUNDS - 2:
+                replies[partner] = SAOResponse(ResponseType.ACCEPT_OFFER, offer)
+            else:
+                replies[partner] = SAOResponse(ResponseType.REJECT_OFFER, self._cheap())
+        return replies
+
+    def _cheap(self) -> tuple[int, int, int]:
+        return LINES, int(self.awi.current_step), int(self.awi.current_input_issues[2].min_value)
+
+
+def patient_market(seed: int = 0, days: int = DAYS) -> Table:
+    """The market as a world with one seat of ours; the seed changes nothing but luck, of which there is none."""
+    free = (0.0, 0.0)
+    ours = Factory(0, COST, LINES, BALANCE, (0.5, 0.0), free)
+    buyer = Factory(1, 1, LINES, 1_000_000, (0.1, 0.0), free)
+    supply = [ExogenousContract(day, 0, LINES, 1, -1, 0) for day in range(days)]
+    demand = [ExogenousContract(day, 2, LINES, 200, 1, -1) for day in range(days)]
+    setup = WorldSetup(
+        seed,
+        days,
+        PRICES,
+        (ours, buyer),
+        tuple(supply + demand),
+        (AgentSpec(OURS, competitor=True), AgentSpec(f"{__name__}.PatientBuyer")),
+        n_rounds=ROUNDS,
+        horizon=0,
+        neutral_names=True,
+    )
+    return table_of(setup)
+
+
+def best_score(days: int = DAYS) -> float:
+    """The score of a seller that gets the highest legal price for all its lines on every day.
+
+    The trading price follows by the league's rule: tp' = (0.9·B·tp + q·p) / (0.9·B + q), B' = 0.9·B + q.
+    """
+    price, units, balance = float(PRICES[1]), float(_UNITS_BEFORE), float(BALANCE)
+    for _ in range(days):
+        top = max(price_band(price, 0.1))
+        balance += LINES * (top - COST - 1)  # the input costs 1
+        price = (_TOLD * units * price + LINES * top) / (_TOLD * units + LINES)
+        units = _TOLD * units + LINES
+    return balance / BALANCE
