@@ -15,6 +15,8 @@ COMMANDS: dict[str, str] = {
     "arena": "compare an agent with others in the same worlds",
     "explain": "print why our agent made each offer to a partner on a day",
     "tune": "optimise the agent's parameters, and judge the result",
+    "train": "train the layers from records, or go on with a run",
+    "runs": "list, show or compare training runs",
     "train-online": "train the agent's layers in the league by PPO, MAPPO or evolution",
     "competitors": "list who can play, and check that they do",
     "records": "show what records hold, and print a negotiation",

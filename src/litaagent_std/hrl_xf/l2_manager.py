@@ -21,7 +21,16 @@ from litaagent_std.policy.features import DAY_FEATURES
 from litaagent_std.policy.inference import GOAL_CAP, PRICE_UNIT, band_columns
 from litaagent_std.policy.l2_goals import buckets
 
-__all__ = ["DayBatch", "DayEncoder", "GoalActor", "GoalCritic", "HorizonManagerPPO", "ReturnCritic", "goal_spaces"]
+__all__ = [
+    "DayBatch",
+    "DayEncoder",
+    "GoalActor",
+    "GoalCritic",
+    "HorizonManagerPPO",
+    "ReturnCritic",
+    "direct",
+    "goal_spaces",
+]
 
 N_STATIC = len(DAY_FEATURES["x_static"])
 N_TEMPORAL = len(DAY_FEATURES["x_temporal"])
@@ -66,7 +75,8 @@ class DayEncoder(nn.Module):
         self.horizon, self.dim = horizon, dim
         self.n_buckets = len(buckets(horizon))
         self.rows = nn.Linear(N_TEMPORAL, row_dim)
-        self.hidden = nn.Linear(N_STATIC + N_ROLE + self.n_buckets * (row_dim + 1), dim)
+        self.n_inputs = N_STATIC + N_ROLE + self.n_buckets * (row_dim + 1)
+        self.hidden = nn.Linear(self.n_inputs, dim)
         self.out = nn.Linear(dim, dim)
         self.register_buffer("pool", torch.zeros(horizon + 1, self.n_buckets), persistent=False)
         self.set_league_horizon(horizon if league_horizon is None else league_horizon)
@@ -94,6 +104,10 @@ class DayEncoder(nn.Module):
 
     def forward(self, day: DayBatch) -> Tensor:
         """Codes ``[N, dim]``."""
+        return self.both(day)[0]
+
+    def both(self, day: DayBatch) -> tuple[Tensor, Tensor]:
+        """Codes ``[N, dim]``, and what they are made from ``[N, n_inputs]``, for heads with a direct way."""
         length = day.x_temporal.shape[1]
         if length > self.horizon + 1:
             raise ValueError(
@@ -106,7 +120,7 @@ class DayEncoder(nn.Module):
         share = counts / self.pool.sum(0).clamp(min=1.0)
         joined = torch.cat([day.x_static, day.x_role, pooled.flatten(1), share], dim=1)
         hidden = torch.relu(self.hidden(joined))
-        return hidden + torch.relu(self.out(hidden))
+        return hidden + torch.relu(self.out(hidden)), joined
 
 
 class HorizonManagerPPO(nn.Module):
@@ -128,10 +142,12 @@ class HorizonManagerPPO(nn.Module):
         self.encoder = DayEncoder(horizon, league_horizon, row_dim=row_dim, dim=dim)
         self.n_latents = 4 * self.encoder.n_buckets
         self.head = nn.Linear(dim, self.n_latents)
+        self.skip = direct(self.encoder.n_inputs, self.n_latents)
         self.value_head = nn.Linear(dim, 1)
         self.log_std = nn.Parameter(torch.full((self.n_latents,), -1.0))
         with torch.no_grad():
             self.head.weight.mul_(0.1)
+            self.head.bias[: self.n_latents // 2] = -3.0  # first goals are small, as recorded ones are
         self.sizes = {"horizon": horizon, "dim": dim, "row_dim": row_dim}
 
     @property
@@ -141,8 +157,11 @@ class HorizonManagerPPO(nn.Module):
 
     def latents(self, day: DayBatch) -> Tensor:
         """Means of the latents ``[N, 2, 2, B]``: quantity and price, buying and selling, buckets."""
-        out: Tensor = self.head(self.encoder(day))
-        return out.view(-1, 2, 2, self.encoder.n_buckets)
+        return self._mean(*self.encoder.both(day)).view(-1, 2, 2, self.encoder.n_buckets)
+
+    def _mean(self, code: Tensor, inputs: Tensor) -> Tensor:
+        out: Tensor = self.head(code) + self.skip(inputs)
+        return out
 
     def forward(self, day: DayBatch) -> tuple[Tensor, Tensor]:
         """Goals: quantities and unit prices, each ``[N, 2, B]`` in raw units."""
@@ -166,23 +185,31 @@ class HorizonManagerPPO(nn.Module):
 
     def act(self, day: DayBatch, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Samples latents ``[N, 4·B]``, and gives their log-probabilities ``[N]`` and the values ``[N]``."""
-        code = self.encoder(day)
-        mean: Tensor = self.head(code)
+        code, inputs = self.encoder.both(day)
+        mean = self._mean(code, inputs)
         noise = torch.randn(mean.shape, generator=generator, device=mean.device)
         latents = mean + noise * self.log_std.exp()
         return latents, self._log_prob(mean, latents), self.value_head(code).squeeze(-1)
 
     def evaluate(self, day: DayBatch, latents: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Log-probability, entropy and value ``[N]`` of sampled latents ``[N, 4·B]``."""
-        code = self.encoder(day)
-        normal = torch.distributions.Normal(self.head(code), self.log_std.exp())
+        code, inputs = self.encoder.both(day)
+        mean = self._mean(code, inputs)
+        normal = torch.distributions.Normal(mean, self.log_std.exp())
         entropy = normal.entropy().sum(-1)  # type: ignore[no-untyped-call]  # torch's own annotation is missing
-        return self._log_prob(self.head(code), latents), entropy, self.value_head(code).squeeze(-1)
+        return self._log_prob(mean, latents), entropy, self.value_head(code).squeeze(-1)
 
     def _log_prob(self, mean: Tensor, latents: Tensor) -> Tensor:
         normal = torch.distributions.Normal(mean, self.log_std.exp())
         out: Tensor = normal.log_prob(latents).sum(-1)  # type: ignore[no-untyped-call]  # as above
         return out
+
+
+def direct(inputs: int, outputs: int) -> nn.Linear:
+    """A linear way past the hidden layers, closed at first: a network is never less than a linear model."""
+    layer = nn.Linear(inputs, outputs, bias=False)
+    nn.init.zeros_(layer.weight)
+    return layer
 
 
 def band(x_static: Tensor) -> tuple[Tensor, Tensor]:

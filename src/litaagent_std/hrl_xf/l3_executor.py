@@ -15,7 +15,7 @@ from typing import Final, Literal
 import torch
 from torch import Tensor, nn
 
-from litaagent_std.hrl_xf.l2_manager import DayBatch, DayEncoder
+from litaagent_std.hrl_xf.l2_manager import N_ROLE, N_STATIC, DayBatch, DayEncoder, direct
 from litaagent_std.policy.features import THREAD_FEATURES
 from litaagent_std.policy.inference import BASELINE_SIZE, MASKED, thread_columns
 
@@ -134,12 +134,13 @@ class ThreadEncoder(nn.Module):
         self.horizon = horizon
         self.offers = nn.Linear(N_HISTORY, dim)
         leads = (2 + extra_leads) * (horizon + 1)
-        self.context = nn.Linear(dim + N_NOW + N_HISTORY + 1 + leads + extra, dim)
+        self.n_inputs = dim + N_STATIC + N_ROLE + N_NOW + N_HISTORY + 1 + leads + extra
+        self.context = nn.Linear(self.n_inputs, dim)
         self.blocks = nn.ModuleList(_LookBack(dim, heads) for _ in range(layers))
         self.norm = nn.LayerNorm(dim)
 
-    def forward(self, batch: ThreadBatch, extra: Tensor, *more_leads: tuple[Tensor, Tensor]) -> Tensor:
-        """Codes ``[M, dim]``.
+    def forward(self, batch: ThreadBatch, extra: Tensor, *more_leads: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """Codes ``[M, dim]``, and the context's inputs ``[M, n_inputs]``, for heads with a direct way.
 
         Args:
             batch: The threads.
@@ -152,6 +153,8 @@ class ThreadEncoder(nn.Module):
         days = ((own[:, columns.history_lead], has_own), (batch.x_thread[:, columns.offer_lead], answers), *more_leads)
         parts = [
             self.day(batch.day),
+            batch.day.x_static,
+            batch.day.x_role,
             batch.ranges,
             batch.x_thread,
             batch.x_partner,
@@ -160,12 +163,12 @@ class ThreadEncoder(nn.Module):
             *(self._one_hot(lead, there) for lead, there in days),
             extra,
         ]
-        context = torch.relu(self.context(torch.cat(parts, dim=1)))
+        inputs = torch.cat(parts, dim=1)
+        context = torch.relu(self.context(inputs))
         offers = torch.relu(self.offers(batch.history))
         for block in self.blocks:
             context = block(context, offers, batch.history_mask)
-        out: Tensor = self.norm(context)
-        return out
+        return self.norm(context), inputs
 
     def _one_hot(self, lead: Tensor, there: Tensor) -> Tensor:
         index = (lead * self.day.league_horizon).round().long().clamp(0, self.horizon)
@@ -222,6 +225,9 @@ class TemporalDecisionTransformer(nn.Module):
         self.op = nn.Linear(dim, 3)
         self.lead = nn.Linear(dim, horizon + 1)
         self.amount = nn.Linear(dim, 2 * ensemble)
+        self.op_skip = direct(self.encoder.n_inputs, 3)
+        self.lead_skip = direct(self.encoder.n_inputs, horizon + 1)
+        self.amount_skip = direct(self.encoder.n_inputs, 2 * ensemble)
         with torch.no_grad():
             self.amount.weight.mul_(0.1)
             self.amount.bias.zero_()
@@ -239,12 +245,12 @@ class TemporalDecisionTransformer(nn.Module):
         base = batch.baseline
         more = [(base[:, 4], base[:, 6])] if residual else []
         extra = torch.cat([batch.goal, base], dim=1) if residual else batch.goal
-        code = self.encoder(batch, extra, *more)
-        change = self.amount(code).view(-1, self.ensemble, 2)
+        code, inputs = self.encoder(batch, extra, *more)
+        change = (self.amount(code) + self.amount_skip(inputs)).view(-1, self.ensemble, 2)
         start = _start(base) if residual else torch.full_like(base[:, :2], 0.5)
         amount = start.unsqueeze(1) + change
-        op = self.op(code).masked_fill(~legal_operations(batch.x_thread), MASKED)
-        lead = self.lead(code).masked_fill(~self.legal_leads(batch.ranges), MASKED)
+        op = (self.op(code) + self.op_skip(inputs)).masked_fill(~legal_operations(batch.x_thread), MASKED)
+        lead = (self.lead(code) + self.lead_skip(inputs)).masked_fill(~self.legal_leads(batch.ranges), MASKED)
         return ThreadOutputs(op, lead, amount[..., 0], amount[..., 1])
 
     def legal_leads(self, ranges: Tensor) -> Tensor:

@@ -112,6 +112,9 @@ class ThreadInputs:
     baseline: F32
 
 
+_HEADS = ("op", "lead", "amount")
+
+
 class _Network:
     """Arrays of a network and the layers that all of them share.
 
@@ -131,6 +134,10 @@ class _Network:
 
     def _linear(self, name: str, x: NDArray[Any]) -> NDArray[Any]:
         out: NDArray[Any] = x @ self._a[f"{name}.weight"] + self._a[f"{name}.bias"]
+        return out
+
+    def _direct(self, name: str, x: NDArray[Any]) -> NDArray[Any]:
+        out: NDArray[Any] = x @ self._a[f"{name}.weight"]
         return out
 
     def _norm(self, name: str, x: NDArray[Any]) -> NDArray[Any]:
@@ -164,15 +171,17 @@ class _DayNetwork(_Network):
     def _days(self, mask: NDArray[np.bool_]) -> F32:
         return np.asarray(mask.astype(np.float32) @ self._pool[: mask.shape[1]], np.float32)
 
-    def _day_code(self, name: str, day: DayInputs) -> NDArray[Any]:
+    def _day_code(self, name: str, day: DayInputs) -> tuple[NDArray[Any], F32]:
+        """Returns the code, and the inputs that it is made from."""
         counts = self._days(day.mask)
         rows = _relu(self._linear(f"{name}.rows", day.x_temporal)) * day.mask[:, :, None]
         pooled = np.einsum("nhr,hb->nbr", rows, self._pool[: rows.shape[1]]) / np.maximum(counts, 1.0)[:, :, None]
         share = counts / np.maximum(self._pool.sum(0), 1.0)
-        joined = np.concatenate([day.x_static, day.x_role, pooled.reshape(len(rows), -1), share], axis=1)
-        hidden = _relu(self._linear(f"{name}.hidden", joined.astype(np.float32)))
+        parts = [day.x_static, day.x_role, pooled.reshape(len(rows), -1), share]
+        joined = np.asarray(np.concatenate(parts, axis=1), np.float32)
+        hidden = _relu(self._linear(f"{name}.hidden", joined))
         out: NDArray[Any] = hidden + _relu(self._linear(f"{name}.out", hidden))
-        return out
+        return out, joined
 
 
 class GoalNetwork(_DayNetwork):
@@ -183,7 +192,8 @@ class GoalNetwork(_DayNetwork):
 
     def latents(self, day: DayInputs) -> F32:
         """Returns the means of the latents, ``[N, 2, 2, B]``."""
-        out = self._linear("head", self._day_code("encoder", day))
+        code, inputs = self._day_code("encoder", day)
+        out = self._linear("head", code) + self._direct("skip", inputs)
         return np.asarray(out, np.float32).reshape(-1, 2, 2, self.n_buckets)
 
     def __call__(self, day: DayInputs) -> tuple[F32, F32]:
@@ -199,13 +209,16 @@ class GoalNetwork(_DayNetwork):
 
 
 class _ThreadNetwork(_DayNetwork):
-    def _thread_code(self, batch: ThreadInputs, extra: F32, *more: tuple[F32, F32]) -> NDArray[Any]:
+    def _thread_code(self, batch: ThreadInputs, extra: F32, *more: tuple[F32, F32]) -> tuple[NDArray[Any], F32]:
+        """Returns the code, and the context's inputs."""
         own, has_own = last_own(batch.history, batch.history_mask)
         columns = thread_columns()
         answers = batch.x_thread[:, columns.answers]
         days = ((own[:, columns.history_lead], has_own), (batch.x_thread[:, columns.offer_lead], answers), *more)
         parts = [
-            self._day_code("encoder.day", batch.day),
+            self._day_code("encoder.day", batch.day)[0],
+            batch.day.x_static,
+            batch.day.x_role,
             batch.ranges,
             batch.x_thread,
             batch.x_partner,
@@ -214,11 +227,12 @@ class _ThreadNetwork(_DayNetwork):
             *(self._one_hot(lead, there) for lead, there in days),
             extra,
         ]
-        context = _relu(self._linear("encoder.context", np.concatenate(parts, axis=1).astype(np.float32)))
+        inputs = np.asarray(np.concatenate(parts, axis=1), np.float32)
+        context = _relu(self._linear("encoder.context", inputs))
         offers = _relu(self._linear("encoder.offers", batch.history))
         for layer in range(int(self.sizes["layers"])):
             context = self._look_back(f"encoder.blocks.{layer}", context, offers, batch.history_mask)
-        return self._norm("encoder.norm", context)
+        return self._norm("encoder.norm", context), inputs
 
     def _one_hot(self, lead: F32, there: F32) -> F32:
         index = np.clip(np.rint(lead * self.league_horizon).astype(np.int64), 0, self.horizon)
@@ -260,8 +274,9 @@ class DecisionNetwork(_ThreadNetwork):
         """Returns masked logits of the operation and the lead, and quantity and position of each member."""
         base = batch.baseline
         extra = np.concatenate([batch.goal, base], axis=1) if self.residual else batch.goal
-        code = self._thread_code(batch, extra, *([(base[:, 4], base[:, 6])] if self.residual else []))
-        amount = self._linear("amount", code).reshape(len(code), int(self.sizes["ensemble"]), 2)
+        code, inputs = self._thread_code(batch, extra, *([(base[:, 4], base[:, 6])] if self.residual else []))
+        said = {name: self._linear(name, code) + self._direct(f"{name}_skip", inputs) for name in _HEADS}
+        amount = said["amount"].reshape(len(code), int(self.sizes["ensemble"]), 2)
         start = np.full((len(code), 2), 0.5, np.float32)
         if self.residual:
             there = base[:, 6:7]
@@ -269,8 +284,8 @@ class DecisionNetwork(_ThreadNetwork):
         amount = start[:, None, :] + amount
         answers = batch.x_thread[:, thread_columns().answers] > 0.5
         legal = np.stack([answers, np.ones_like(answers), np.ones_like(answers)], axis=1)
-        op = np.where(legal, self._linear("op", code), np.float32(MASKED))
-        lead = np.where(self._legal_leads(batch.ranges), self._linear("lead", code), np.float32(MASKED))
+        op = np.where(legal, said["op"], np.float32(MASKED))
+        lead = np.where(self._legal_leads(batch.ranges), said["lead"], np.float32(MASKED))
         return tuple(np.asarray(x, np.float32) for x in (op, lead, amount[..., 0], amount[..., 1]))  # type: ignore[return-value]  # four by construction
 
     def _legal_leads(self, ranges: F32) -> NDArray[np.bool_]:
@@ -303,16 +318,17 @@ class AcceptanceNetwork(_ThreadNetwork):
 
     def __call__(self, batch: ThreadInputs, offers: F32) -> F32:
         """Returns probabilities ``[M, O]`` of offers ``[M, O, 4]`` as `network_inputs.offer_inputs` makes them."""
-        code = self._thread_code(batch, batch.x_thread[:, :0])
+        code, context = self._thread_code(batch, batch.x_thread[:, :0])
         own, _ = last_own(batch.history, batch.history_mask)
         columns = thread_columns()
         mine = own[:, None, list(columns.history_amounts)]
         theirs = batch.x_thread[:, None, list(columns.offer_amounts)]
         amounts = offers[:, :, :3]
         wide = np.broadcast_to(code[:, None, :], (*offers.shape[:2], code.shape[1]))
-        inputs = np.concatenate([wide, offers, amounts - mine, amounts - theirs], axis=2)
-        logits = self._linear("out", _relu(self._linear("hidden", inputs.astype(np.float32))))
-        return sigmoid(logits[:, :, 0])
+        compared = np.asarray(np.concatenate([offers, amounts - mine, amounts - theirs], axis=2), np.float32)
+        hidden = _relu(self._linear("hidden", np.concatenate([wide, compared], axis=2)))
+        logits = self._linear("out", hidden) + self._direct("offer_skip", compared)
+        return sigmoid(logits[:, :, 0] + self._direct("skip", context))
 
 
 class CoordinatorNetwork(_Network):

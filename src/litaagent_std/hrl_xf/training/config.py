@@ -59,8 +59,9 @@ class TrainConfig:
     the same run can be started again with more epochs and another rate, as document 002 did.
     """
 
-    output_dir: Path = Path("training_runs/run")
-    """Folder of weights, checkpoints, metrics and the record."""
+    output_dir: Path | None = None
+    """Folder of weights, checkpoints, metrics and the record. Default: training_runs/hrl_xf; of a command, the newest
+    unfinished run of the same options under training_runs, or else a new one."""
 
     horizon: Count = 40
     """The most delivery days after today that the networks are built for; buckets come from the data's horizon."""
@@ -69,7 +70,7 @@ class TrainConfig:
     """Seed of the order of batches, of folds and of networks that the trainer builds itself."""
 
     device: str = "cpu"
-    """Where to train: cpu, cuda, or auto."""
+    """Where to train, such as cpu or cuda; the CPU where there is no CUDA."""
 
     phases: tuple[Phase, ...] = PHASES
     """What to train, always in the order l2, l3, acceptance, awr, l4."""

@@ -117,9 +117,14 @@ def _solve(found: Rounds, index: int, group: Rows, data: TrainingData, goal_hat:
     side = int(micro["side"][group[0]])
     offers = np.asarray(micro["received"][group], np.float64)
     lines, usual = float(macro["lines"][day]), float(macro["price"][day][side])
-    room = np.minimum(spread(goal_hat.quantity[day, side], horizon), lines)
     lead = np.clip(offers[:, 1].astype(np.int64), 0, horizon)
-    limit = np.array([goal_hat.price[day, side, bucket_of(int(one), horizon)] for one in lead], np.float64)
+    if index % 2:  # most goals leave little to choose, so every other round meets an arbitrary one
+        drawn = np.random.default_rng(int(group[0]))
+        room = drawn.integers(0, int(2 * lines) + 1, horizon + 1).astype(np.float64)
+        limit = np.full(len(group), drawn.uniform(offers[:, 2].min() - 1.0, offers[:, 2].max() + 1.0))
+    else:
+        room = np.minimum(spread(goal_hat.quantity[day, side], horizon), lines)
+        limit = np.array([goal_hat.price[day, side, bucket_of(int(one), horizon)] for one in lead], np.float64)
     surplus = offers[:, 2] - limit if side == 1 else limit - offers[:, 2]
     value = np.where(surplus >= 0, offers[:, 0] * (surplus + _LEAST_GAIN), -1.0)
     time = np.asarray(micro["x_thread"][group])[:, THREAD_FEATURES["x_thread"].index("relative_time")]

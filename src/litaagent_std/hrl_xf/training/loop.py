@@ -72,6 +72,7 @@ class PhaseSpec:
         config: What goes into every checkpoint.
         meta: What goes into every weights file beside the arrays.
         companions: Further networks that are trained with it (a critic) and saved in checkpoints only.
+        label: Stands before its lines in the log.
         stop: Set by a signal.
     """
 
@@ -97,6 +98,7 @@ class PhaseSpec:
     config: Mapping[str, Any] = field(default_factory=dict)
     meta: Mapping[str, Any] = field(default_factory=dict)
     companions: Mapping[str, nn.Module] = field(default_factory=dict)
+    label: str = ""
     stop: StopRequest | None = None
 
 
@@ -272,7 +274,7 @@ def measure(spec: PhaseSpec, rows: Rows) -> dict[str, float]:
 
 def _report(spec: PhaseSpec, progress: _Progress, sink: JsonlSink, seconds: float) -> None:
     train = {name.removeprefix("train/"): v for name, v in progress.losses.items() if name.startswith("train/")}
-    logger.info("Epoch %d/%d | %s", progress.epoch, spec.epochs, spec.line(train))
+    logger.info("%sEpoch %d/%d | %s", spec.label, progress.epoch, spec.epochs, spec.line(train))
     speed = len(spec.rows) / max(seconds, 1e-9)
     sink.write(progress.epoch, {**progress.losses, "lr": spec.lr(progress.epoch), "time/rows_per_second": speed})
 

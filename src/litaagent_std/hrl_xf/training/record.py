@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from litaagent_std.hrl_xf.training.data import TrainingData
     from litaagent_std.hrl_xf.training.loop import PhaseResult, PhaseSpec
 
-__all__ = ["RECORD_NAME", "TrainingRecord", "curves", "stages_of"]
+__all__ = ["RECORD_NAME", "RUNS_FOLDER", "TrainingRecord", "curves", "stages_of"]
 
 RECORD_NAME = "training.json"
+RUNS_FOLDER = Path("training_runs")
+"""Where runs go unless told otherwise."""
 _FORMAT = "litaagent.training"
 
 

@@ -182,6 +182,7 @@ class Specs:
             patience=cfg.patience,
             batch_log_every=cfg.batch_log_every,
             meta=weights_meta(model, self.data),
+            label="" if name in ("l2_bc", "l3_bc") else f"{name} ",
             stop=self.stop,
             **more,
         )

@@ -79,7 +79,7 @@ class HRLXFTrainer:
         acceptance: AcceptanceModel | None = None,
     ) -> None:
         self.l2, self.l3, self.l4, self.acceptance, self.cfg = l2, l3, l4, acceptance, cfg
-        self.folder = Path(cfg.output_dir)
+        self.folder = Path("training_runs/hrl_xf") if cfg.output_dir is None else Path(cfg.output_dir)
         self.device = resolve_device(cfg.device)
         self.record = TrainingRecord.open(self.folder)
         self.stop: StopRequest | None = None

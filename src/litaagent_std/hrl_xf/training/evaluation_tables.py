@@ -1,0 +1,47 @@
+"""Reading an evaluation: networks and baselines side by side, and where a baseline is not beaten."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+__all__ = ["losers", "scores", "summary_lines"]
+
+_HIGHER: Final = ("accuracy", "macro_f1", "auc", "t_accuracy")
+"""Measures of which more is better; of the others less is."""
+
+
+def scores(found: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
+    """Returns the tables of a split as ``{what: {predictor: {measure: value}}}``."""
+    out: dict[str, dict[str, dict[str, float]]] = {}
+    for what in ("quantity", "price"):
+        table = found["l2"][what]
+        out[f"L2 {what}"] = {name: {k: parts["all"][k] for k in ("mae", "rmse")} for name, parts in table.items()}
+    if "l3" in found:
+        out["L3 operation"], out["L3 offer"] = found["l3"]["operation"], found["l3"]["offer"]
+    if "acceptance" in found:
+        out["acceptance"] = found["acceptance"]["scores"]
+    return out
+
+
+def losers(found: Mapping[str, Any]) -> list[str]:
+    """Returns where a baseline is as good as the network or better, such as ``L2 price mae: linear 0.1 ≤ 0.2``."""
+    lost = []
+    for what, table in scores(found).items():
+        for measure, own in table["network"].items():
+            for name, values in table.items():
+                better = values[measure] >= own if measure in _HIGHER else values[measure] <= own
+                if name != "network" and better:
+                    lost.append(f"{what} {measure}: {name} {values[measure]:.4g}, network {own:.4g}")
+    return lost
+
+
+def summary_lines(found: Mapping[str, Any]) -> list[str]:
+    """Returns a line for each table: the network and each baseline with their measures."""
+    lines = []
+    for what, table in scores(found).items():
+        cells = [f"{name} " + " ".join(f"{k}={v:.4f}" for k, v in values.items()) for name, values in table.items()]
+        lines.append(f"{what}: " + "; ".join(cells))
+    if "l4" in found and "agreement" in found["l4"]:
+        lines.append(f"L4: agreement {found['l4']['agreement']:.4f}, nothing {found['l4']['agreement_of_nothing']:.4f}")
+    return lines
