@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["losers", "scores", "summary_lines"]
+__all__ = ["HIGHER", "losers", "scores", "summary_lines"]
 
-_HIGHER: Final = ("accuracy", "macro_f1", "auc", "t_accuracy")
+HIGHER: Final = ("accuracy", "macro_f1", "auc", "t_accuracy")
 """Measures of which more is better; of the others less is."""
 
 
@@ -30,7 +30,7 @@ def losers(found: Mapping[str, Any]) -> list[str]:
     for what, table in scores(found).items():
         for measure, own in table["network"].items():
             for name, values in table.items():
-                better = values[measure] >= own if measure in _HIGHER else values[measure] <= own
+                better = values[measure] >= own if measure in HIGHER else values[measure] <= own
                 if name != "network" and better:
                     lost.append(f"{what} {measure}: {name} {values[measure]:.4g}, network {own:.4g}")
     return lost

@@ -110,8 +110,6 @@ def _dataset(config: L2ErrorConfig) -> OfflineData:
 def run(config: L2ErrorConfig) -> int:
     """Prints the errors, a line for Q and one for P, as document 002 has them."""
     for name, found in l2_error(config).items():
-        print(
-            f"{config.split} {name}: MAE {found['mae']:.4f}, RMSE {found['rmse']:.4f}, "
-            f"mean_target {found['mean_target']:.4f}, mean_rel_err {found['mean_rel_err']:.4f} ({found['count']} values)"
-        )
+        errors = f"MAE {found['mae']:.4f}, RMSE {found['rmse']:.4f}, mean_target {found['mean_target']:.4f}"
+        print(f"{config.split} {name}: {errors}, mean_rel_err {found['mean_rel_err']:.4f} ({found['count']} values)")
     return 0
