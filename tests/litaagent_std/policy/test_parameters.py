@@ -1,6 +1,9 @@
+from pathlib import Path
+
 import pytest
 
-from litaagent_std.policy.parameters import Parameters, level_name, tunable
+from litaagent_std.policy.parameters import LEVELS, Parameters, level_name, tunable
+from litaagent_std.policy.parameters_table import as_markdown
 
 
 def test_parameters_survive_json():
@@ -37,3 +40,16 @@ def test_wrong_values_are_refused(values, message):
 def test_levels_have_names():
     assert [level_name(i, 3) for i in range(3)] == ["first", "middle", "last"]
     assert level_name(0, 1) == "last"
+
+
+def test_the_documentation_lists_every_parameter():
+    page = Path(__file__).parents[3] / "docs" / "league" / "agent.md"
+    assert as_markdown() in page.read_text(encoding="utf-8"), f"the page's table must be:\n{as_markdown()}"
+    assert as_markdown().count("\n") == len(tunable()) + 1
+
+
+def test_without_risk_there_is_none_at_any_level():
+    risky = Parameters(risk_budget=0.5, overrides={"last": {"risk_budget": 0.9, "hold": 0.5}})
+    safe = risky.without_risk()
+    assert [safe.at(level).risk_budget for level in LEVELS] == [0.0, 0.0, 0.0]
+    assert safe.at("last").hold == 0.5
