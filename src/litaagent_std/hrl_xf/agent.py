@@ -195,7 +195,7 @@ def _choose(layers: Layers, given: LayerSet, weights: str | Path | None) -> Laye
         raise ValueError(
             f"weights={str(weights)!r} would not be used; set l2, l3 or l4 to 'learned', or leave them out"
         )
-    from litaagent_std.policy.inference import load_layers  # type: ignore[import-not-found,unused-ignore]
+    from litaagent_std.policy.inference import load_layers
 
     loaded = load_layers(weights)
     absent = [name for name in missing if getattr(loaded, places[name]) is None]
