@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -87,7 +88,8 @@ def baselines(world: WorldColumns, seat: int, names: Sequence[str], plans: Seque
     lead, quantity = days.lead[(*at, partner)], days.quantity[(*at, partner)]
     none = quantity < low[:, 0]
     lead, quantity = np.where(none, low[:, 1], lead), np.where(none, low[:, 0], quantity)
-    conceded = [_conceded(plans, world.n_rounds, proposing=proposing) for proposing in (False, True)]
+    powers = _powers(plans)
+    conceded = [_conceded(*powers, world.n_rounds, proposing=proposing) for proposing in (False, True)]
     when = (at[1], opens, world.round[turns])
     price = _limit(days.start[at], days.end[(*at, lead)], conceded[1][when], buying)
     counter = np.stack([quantity, np.clip(lead, low[:, 1], high[:, 1]), np.clip(price, low[:, 2], high[:, 2])], axis=1)
@@ -149,16 +151,22 @@ class _Days:
         return cls(low, high, start, end, room, lead, quantity)
 
 
-def _conceded(plans: Sequence[Plans], n_rounds: int, *, proposing: bool) -> Floats64:
+def _powers(plans: Sequence[Plans]) -> tuple[float, float, float]:
+    """Returns what shapes the concession of prices: urgency and curve of buying, curve of selling."""
+    p = next(plan.parameters for sides in plans for plan in sides if plan is not None)
+    return p.buy_urgency, p.buy_curve, p.sell_curve
+
+
+@cache
+def _conceded(urgency: float, buy_curve: float, sell_curve: float, n_rounds: int, *, proposing: bool) -> Floats64:
     """Returns how far prices have moved from start to end, [side, opens, round]."""
     found = np.zeros((2, 2, n_rounds + 1))
-    parameters = next(plan.parameters for sides in plans for plan in sides if plan is not None)
     for opens in (False, True):
         for round_ in range(n_rounds + 1):
             now = ThreadObservation(0, "", True, round_, n_rounds, 0.0, opens, None, (), Calendar((), (), (), ()))
             time = progress(now, proposing=proposing)
-            found[0, int(opens), round_] = max(parameters.buy_urgency, float(time**parameters.buy_curve))
-            found[1, int(opens), round_] = float(time**parameters.sell_curve)
+            found[0, int(opens), round_] = max(urgency, float(time**buy_curve))
+            found[1, int(opens), round_] = float(time**sell_curve)
     return found
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from litaagent_std.hrl_xf.data_pipeline.columns import Ints, WorldColumns
 from litaagent_std.policy.features_table import LIMIT, Floats, Mask, to_columns, to_vector
 from litaagent_std.policy.features_thread import HISTORY, PARTNER, RANGES, THREAD, Moment, Offers
-from litaagent_std.policy.observation import Calendar, Observation, Offer, ThreadObservation
+from litaagent_std.policy.observation import Agenda, Calendar, Observation, Offer, Partner, ThreadObservation
 
 __all__ = ["ThreadArrays", "thread_arrays"]
 
@@ -32,6 +33,22 @@ _COMMITTED: Final = "offer_committed"
 _NAMES: Final = [feature.name for feature in THREAD]
 _PLACE: Final = [(_NAMES.index(own), [f.name for f in HISTORY].index(theirs)) for own, theirs in _FROM_HISTORY.items()]
 _EMPTY: Final = Calendar((), (), (), ())
+_SOMEBODY: Final = Partner("", False, (), (), 0.0, 0.0, 0.0)
+_SOME_MORNING: Final = Observation(
+    *(0, 1, 1, 0, 2, 1, False, 1.0, 1.0, 0, 0, 0, 0, 0, 0.0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+    (1.0, 1.0, 1.0),
+    (1.0, 1.0, 1.0),
+    ((1.0, 1.0, 1.0),),
+    (0.0, 0.0, 0.0),
+    (0.0, 0.0, 0.0),
+    None,
+    None,
+    _EMPTY,
+    (),
+    (),
+    (),
+)
+"""Stands where a formula of the table asks for a morning and does not depend on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +99,7 @@ def thread_arrays(
     mask = steps < before[:, None]
     history = own.offers[np.where(mask, own.start[thread][:, None] + steps, -1)]
     answers = world.answers[turns]
-    x_thread = _by_role(world, seat, mornings[0], own, turns)
+    x_thread = _by_role(world, seat, own, turns)
     last = own.offers[np.where(answers, own.start[thread] + before - 1, -1)]
     for place, source in _PLACE:
         x_thread[:, place] = last[:, source]
@@ -148,7 +165,7 @@ def _fill(
         result.offers[low:high] = to_columns(HISTORY, columns, high - low)
 
 
-def _by_role(world: WorldColumns, seat: int, obs: Observation, own: _Threads, turns: Ints) -> Floats:
+def _by_role(world: WorldColumns, seat: int, own: _Threads, turns: Ints) -> Floats:
     """Returns the columns of ``x_thread`` that follow from round, side, role and number of partners."""
     thread = world.thread[turns]
     buying, opens = world.buyer[thread] == seat, world.caller[thread] == seat
@@ -159,16 +176,16 @@ def _by_role(world: WorldColumns, seat: int, obs: Observation, own: _Threads, tu
     kinds, firsts, places = np.unique(packed, return_index=True, return_inverse=True)
     rows = np.empty((len(kinds), len(THREAD)), np.float32)
     for kind, first in enumerate(firsts.tolist()):
-        round_, buys, opened, answered, n_partners = (int(part[first]) for part in parts)
-        side_of = obs.suppliers if buys else obs.consumers
-        agenda = obs.buy_agenda if buys else obs.sell_agenda
-        assert agenda is not None
-        offer = Offer(agenda.quantity_min, agenda.time_min, agenda.price_min) if answered else None
-        now = ThreadObservation(
-            obs.day, "", bool(buys), round_, world.n_rounds, 0.0, bool(opened), offer, (), obs.calendar
-        )
-        rows[kind] = to_vector(THREAD, Moment(now, obs, agenda, side_of[0], n_partners))
+        rows[kind] = _role_row(world.n_rounds, *(int(part[first]) for part in parts))
     return rows[places.reshape(-1)]
+
+
+@cache
+def _role_row(n_rounds: int, round_: int, buys: int, opens: int, answers: int, n_partners: int) -> Floats:
+    """Returns ``x_thread`` of a thread in which only time and role are real."""
+    offer = Offer(1, 0, 1) if answers else None
+    now = ThreadObservation(0, "", bool(buys), round_, n_rounds, 0.0, bool(opens), offer, (), _EMPTY)
+    return to_vector(THREAD, Moment(now, _SOME_MORNING, Agenda(1, 1, 0, 0, 1, 1), _SOMEBODY, n_partners))
 
 
 def _committed(world: WorldColumns, seat: int, mornings: Sequence[Observation], turns: Ints) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,17 +11,20 @@ from numpy.typing import NDArray
 
 from litaagent_std.hrl_xf.data_pipeline.baseline import baselines, plans_of
 from litaagent_std.hrl_xf.data_pipeline.columns import REJECT, Ints, WorldColumns
+from litaagent_std.hrl_xf.data_pipeline.day_arrays import DayArrays, day_arrays
+from litaagent_std.hrl_xf.data_pipeline.days import WorldDays
 from litaagent_std.hrl_xf.data_pipeline.errors import BadSampleError
 from litaagent_std.hrl_xf.data_pipeline.labels import day_goals
 from litaagent_std.hrl_xf.data_pipeline.options import Labels
 from litaagent_std.hrl_xf.data_pipeline.thread_arrays import thread_arrays
-from litaagent_std.policy.features import WiderHorizonWarning, day_features
 from litaagent_std.policy.observation import Observation
 from litaagent_std.records.world import WorldRecord
 
 __all__ = ["MACRO", "MICRO", "Arrays", "WorldSamples", "world_samples"]
 
 Arrays = dict[str, NDArray[Any]]
+
+_FEATURES: Final = ("x_static", "x_temporal", "x_role", "mask")
 
 MACRO: Final[dict[str, str]] = {
     "x_static": "f4",
@@ -93,11 +95,13 @@ def world_samples(
     Raises:
         BadSampleError: If a value is not finite.
     """
-    world = WorldColumns.of(record)
+    world, days = WorldColumns.of(record), WorldDays.of(record)
+    features, partners = day_arrays(days, seats, horizon), days.partners()
     macros, micros, skipped, first = [], [], 0, 0
-    for seat in seats:
-        mornings = record.observations(seat)
-        macro, rows = _mornings(record, world, seat, mornings, labels, horizon)
+    for place, seat in enumerate(seats):
+        mornings = days.observations(seat, partners)
+        of_seat = DayArrays(*(getattr(features, name)[:, place] for name in _FEATURES))
+        macro, rows = _mornings(record, world, seat, mornings, of_seat, labels)
         macros.append(macro)
         micros.append(_turns(record, world, seat, mornings, rows + first, macro["return_to_go"], first))
         skipped += int((rows < 0).sum())
@@ -110,14 +114,11 @@ def _mornings(
     world: WorldColumns,
     seat: int,
     mornings: Sequence[Observation],
+    features: DayArrays,
     labels: Labels,
-    horizon: int | None,
 ) -> tuple[Arrays, Ints]:
     """Returns the arrays of a factory's mornings, and the row of each day (-1 for a day that is left out)."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", WiderHorizonWarning)  # said once, where the dataset is built
-        days = [day_features(obs, horizon) for obs in mornings]
-    role = np.stack([day.x_role for day in days])
+    role = features.x_role
     kept = np.flatnonzero(role.any(axis=1) & ~world.bankrupt[:, seat])
     goals = day_goals(record, world, seat, mornings, labels)
     traded = role[kept][:, :, None] > 0
@@ -127,10 +128,10 @@ def _mornings(
     rows = np.full(len(mornings), -(10**9))
     rows[kept] = np.arange(len(kept))
     return {
-        "x_static": np.stack([day.x_static for day in days])[kept],
-        "x_temporal": np.stack([day.x_temporal for day in days])[kept],
+        "x_static": features.x_static[kept],
+        "x_temporal": features.x_temporal[kept],
         "x_role": role[kept],
-        "mask": np.stack([day.mask for day in days])[kept],
+        "mask": features.mask[kept],
         "goal_q": quantity,
         "goal_p": np.where(quantity > 0, goals.price[kept], 0.0),
         "goal_p_mask": quantity > 0,
@@ -205,7 +206,9 @@ def _issues(mornings: Sequence[Observation]) -> tuple[Ints, Ints]:
 
 
 def _join(parts: Sequence[Arrays], types: dict[str, str], record: WorldRecord) -> Arrays:
-    joined = {name: np.concatenate([part[name] for part in parts]).astype(kind) for name, kind in types.items()}
+    joined = {
+        name: np.concatenate([part[name] for part in parts]).astype(kind, copy=False) for name, kind in types.items()
+    }
     for name, values in joined.items():
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             row = int(np.argwhere(~np.isfinite(values))[0][0])
