@@ -1,0 +1,143 @@
+"""Every view on a recorded tournament, in a real browser, wide and narrow."""
+
+import re
+import time
+
+import pytest
+from playwright.sync_api import expect
+
+SMALL = "name=tournament_history%2Fsmall"
+HOSTILE = "name=tournament_history%2Fhostile"
+PATIENCE = 60_000
+
+VIEWS = {
+    "home": ("/", 0),
+    "tournament": (f"/tournament?{SMALL}", 5),
+    "world": (f"/world?{SMALL}&world=1", 6),
+    "negotiation": (f"/negotiation?{SMALL}&world=1&day=2&negotiation=0", 3),
+    "agent": (f"/agent?{SMALL}&agent=GreedyStdAgent", 5),
+    "training": ("/training?name=runs%2Fone&compare=runs%2Ftwo", 2),
+    "hmasd": ("/hmasd?name=hmasd%2Ffirst", 2),
+}
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_opens_and_fits(open_page, site, view, width):
+    address, n_figures = VIEWS[view]
+    page = open_page(site + address, width)
+    expect(page.locator(".js-plotly-plot")).to_have_count(n_figures, timeout=PATIENCE)
+    if n_figures:
+        page.wait_for_selector(".js-plotly-plot .main-svg")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator(".text-error").count() == 0
+
+
+def test_from_the_list_down_to_a_negotiation(open_page, site):
+    page = open_page(site)
+    page.get_by_role("link", name="tournament_history/small").click()
+    page.get_by_role("link", name="world 4", exact=True).click()
+    expect(page.locator("h1")).to_have_text("World 4", timeout=PATIENCE)
+    page.get_by_role("link", name=re.compile(r"^negotiation \d+$")).first.click()
+    expect(page.locator("h1")).to_contain_text("Negotiation", timeout=PATIENCE)
+    page.get_by_role("link", name="world 4", exact=True).click()
+    expect(page.locator("h1")).to_have_text("World 4", timeout=PATIENCE)
+    page.go_back()
+    expect(page.locator("h1")).to_contain_text("Negotiation", timeout=PATIENCE)
+
+
+def test_a_filter_changes_the_ranking_and_the_address(open_page, site):
+    page = open_page(f"{site}/tournament?{SMALL}")
+    seats = page.locator("table").first
+    before = seats.inner_text()
+    page.locator(".filter").first.locator("button, [role=combobox]").first.click()
+    page.get_by_text("first level", exact=True).click()
+    expect(seats).not_to_have_text(before, timeout=PATIENCE)
+    deadline = time.monotonic() + 30
+    while "level=first" not in page.url and time.monotonic() < deadline:
+        page.wait_for_timeout(100)
+    assert "level=first" in page.url
+    page.reload()
+    page.wait_for_selector("table")
+    assert seats.inner_text() != before
+
+
+def test_a_negotiation_replays(open_page, site):
+    world = open_page(f"{site}/world?{SMALL}&world=0&day=1")
+    world.wait_for_selector("table")
+    rows = world.locator("section", has_text="Negotiations of").locator("tbody tr")
+    lengths = [int(row.locator("td").last.inner_text()) for row in rows.all()]
+    rows.nth(lengths.index(max(lengths))).get_by_role("link").click()
+    world.wait_for_selector(".slider-group")
+    count = "document.querySelector('.js-plotly-plot').data.reduce((n, t) => n + (t.text ? t.x.length : 0), 0)"
+    everything = world.evaluate(count)
+    assert everything > 2
+    world.locator(".slider-rail-touch-rect").first.click(position={"x": 3, "y": 5})
+    deadline = time.monotonic() + 30
+    while world.evaluate(count) == everything and time.monotonic() < deadline:
+        world.wait_for_timeout(100)
+    assert world.evaluate(count) < everything
+    world.locator(".updatemenu-button").first.click()  # play
+    deadline = time.monotonic() + 60
+    while world.evaluate(count) < everything and time.monotonic() < deadline:
+        world.wait_for_timeout(200)
+    assert world.evaluate(count) == everything
+
+
+def test_hostile_names_are_shown_and_never_run(open_page, site, hostile_name):
+    page = open_page(f"{site}/tournament?{HOSTILE}")
+    page.wait_for_selector(".js-plotly-plot .main-svg")
+    assert page.get_by_role("link", name=hostile_name).count() == 1
+    page.get_by_role("link", name=hostile_name).click()
+    expect(page.locator("h1")).to_have_text(re.sub(r"\s+", " ", hostile_name), timeout=PATIENCE)
+    page.wait_for_selector(".js-plotly-plot .main-svg")
+    world = open_page(f"{site}/world?{HOSTILE}&world=0")
+    world.wait_for_selector(".js-plotly-plot .main-svg")
+    for one in (page, world):
+        assert one.evaluate("window.broken === undefined")
+        assert one.locator("img").count() == 0
+
+
+def test_a_running_tournament_grows_by_itself(open_page, serve, recorded, tmp_path):
+    from litaagent_std.records.reader import open_records
+    from litaagent_std.records.segment import pack_world
+    from litaagent_std.records.store import RecordStore
+
+    source = open_records(recorded / "tournament_history/small")
+    store = RecordStore(tmp_path / "running/records", {"played": {}}, 6)
+    with serve(tmp_path) as address:
+        page = open_page(f"{address}/tournament?name=running")
+        expect(page.locator("main")).to_contain_text("no world is finished yet", timeout=PATIENCE)
+        for key in source.keys[:3]:
+            store.add(key.world, pack_world(key.world, source.world(key).tables))
+        expect(page.locator("main")).to_contain_text("3 of 6 worlds", timeout=PATIENCE)
+        page.wait_for_selector(".js-plotly-plot .main-svg")
+
+
+def test_what_is_wrong_is_said(open_page, site):
+    page = open_page(f"{site}/tournament?name=..%2F..%2Fetc")
+    expect(page.locator(".text-error")).to_contain_text("there is no tournament", timeout=PATIENCE)
+
+
+def test_a_token_opens_the_page(chromium, serve, recorded):
+    with serve(recorded, token="a-long-enough-word") as address:
+        page = chromium.new_context().new_page()
+        assert page.goto(address).status == 401
+        page.goto(f"{address}/?token=a-long-enough-word")
+        page.wait_for_selector("table")
+        assert "token" not in page.url
+        page.context.close()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_report_opens_from_the_disk(open_page, recorded, tmp_path, width, hostile_name):
+    from litaagent_std.dashboard.report import make_report, pages_of
+
+    pages = pages_of(recorded / "tournament_history/hostile")
+    [path] = make_report(pages, tmp_path / "report.html", title="report", figures=False)
+    page = open_page(path.as_uri(), width)
+    n_figures = sum(1 for one in pages for _ in one.pictures())
+    expect(page.locator(".js-plotly-plot")).to_have_count(n_figures, timeout=PATIENCE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("window.broken === undefined")
+    assert page.get_by_text(hostile_name).count() > 0
