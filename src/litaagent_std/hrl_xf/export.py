@@ -29,6 +29,7 @@ from litaagent_std import policy
 from litaagent_std.hrl_xf import agent as shell
 from litaagent_std.hrl_xf import export_check
 from litaagent_std.hrl_xf.scaffold import class_name, module_name
+from litaagent_std.policy.l1_digest import l1_digest
 
 __all__ = ["Submission", "SubmissionError", "contents", "verify", "write"]
 
@@ -81,6 +82,7 @@ def contents(submission: Submission) -> dict[str, bytes]:
     _try_settings(submission)
     base = submission.package
     files = {f"{base}/policy/{path.name}": path.read_bytes() for path in sorted(_folder(policy).glob("*.py"))}
+    files[f"{base}/policy/l1_digest.py"] = _sealed_digest().encode()
     files[f"{base}/agent.py"] = _relative(_source(shell)).encode()
     files[f"{base}/settings.json"] = (json.dumps(dict(submission.settings), indent=2, sort_keys=True) + "\n").encode()
     files |= {f"{base}/weights/{name}": data for name, data in weights.items()}
@@ -170,6 +172,19 @@ def _source(module: Any) -> str:  # noqa: ANN401 - a module
 def _relative(source: str) -> str:
     """Returns the shell's source with imports of the policy made relative."""
     return re.sub(rf"^(\s*)from {re.escape(_PROJECT)}(\.| )", r"\1from .policy\2", source, flags=re.MULTILINE)
+
+
+def _sealed_digest() -> str:
+    """Returns a module that states the digest of L1: computing it from source might differ under another Python."""
+    return f'''"""The digest of the L1 in this folder, as it was when the submission was made."""
+
+__all__ = ["l1_digest"]
+
+
+def l1_digest() -> str:
+    """Returns the digest, in hexadecimal digits."""
+    return "{l1_digest()}"
+'''
 
 
 def _weights(path: Path | None) -> dict[str, bytes]:

@@ -8,13 +8,28 @@ import pytest
 from apexrl.runs.errors import ConfigurationError
 from litaagent_std.hrl_xf import export_check
 from litaagent_std.hrl_xf.export import Submission, SubmissionError, _check_imports, contents, verify, write
+from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
+from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
+from litaagent_std.hrl_xf.training.export import export_layer
+from litaagent_std.policy.features import features_digest
+from litaagent_std.policy.l1_digest import l1_digest
 
-SETTINGS = {"l3": "baseline", "l4": "greedy", "parameters": {"hold": 0.25}}
+SETTINGS = {"l2": "learned", "l3": "model", "l4": "learned", "parameters": {"hold": 0.25}}
 
 
 @pytest.fixture(scope="module")
-def submission():
-    return Submission("MyLitaAgent", SETTINGS)
+def weights(tmp_path_factory):
+    """A folder of untrained weights of L2 and L4."""
+    folder = tmp_path_factory.mktemp("weights")
+    made_with = {"horizon": 10, "features_digest": features_digest(), "l1_digest": l1_digest()}
+    export_layer(HorizonManagerPPO(10, dim=8), folder / "l2.npz", made_with)
+    export_layer(ThreadCoordinator(), folder / "l4.npz", made_with)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def submission(weights):
+    return Submission("MyLitaAgent", SETTINGS, weights)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +43,8 @@ def test_a_zip_holds_package_policy_settings_and_requirements(archive):
     with zipfile.ZipFile(archive) as opened:
         names = opened.namelist()
         assert {"README.md", "requirements.txt", "my_lita_agent/__init__.py", "my_lita_agent/agent.py"} <= {*names}
-        assert "my_lita_agent/policy/brain.py" in names
+        assert {f"my_lita_agent/{part}" for part in ("policy/brain.py", "weights/l2.npz", "weights/l4.npz")} <= {*names}
+        assert l1_digest() in opened.read("my_lita_agent/policy/l1_digest.py").decode()
         assert json.loads(opened.read("my_lita_agent/settings.json")) == SETTINGS
         assert b"scml==" in opened.read("requirements.txt")
         code = b"".join(opened.read(name) for name in names if name.endswith(".py"))
