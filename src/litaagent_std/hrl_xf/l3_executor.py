@@ -231,6 +231,7 @@ class TemporalDecisionTransformer(nn.Module):
         with torch.no_grad():
             self.amount.weight.mul_(0.1)
             self.amount.bias.zero_()
+            self.op.bias.copy_(torch.tensor([0.0, 2.0, 0.0]))  # most decisions go on bargaining
         self.sizes: dict[str, int | str] = {
             "horizon": horizon,
             "mode": mode,
