@@ -1,0 +1,17 @@
+"""The finalists with whole numbers in their offers, under plain names that scml's tournaments can import.
+
+``benchmarks.cast_finalists.PenguinAgent`` is what `litaagent_std.market.integer_offers` makes of PenguinAgent.
+"""
+
+from litaagent_std.market.competitors import YEARS, finalists
+from litaagent_std.market.integer_offers import integer_path
+from litaagent_std.market.world.setup import AgentSpec
+
+
+def __getattr__(name: str) -> type:
+    paths = [] if name.startswith("_") else [path for year in YEARS for path in finalists(year)]
+    found = [path for path in paths if path.rpartition(".")[2] == name]
+    if not found:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; finalists are {paths}")
+    agent: type = AgentSpec(integer_path(found[0])).load()
+    return agent
