@@ -21,7 +21,7 @@ from litaagent_std.hrl_xf.data_pipeline.errors import BadSampleError
 from litaagent_std.policy.features_day import ROLE, STATIC, TEMPORAL
 from litaagent_std.policy.features_table import LIMIT, Feature, Floats
 
-__all__ = ["DayArrays", "day_arrays", "scaled"]
+__all__ = ["DayArrays", "day_arrays", "part", "scaled"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,21 +78,21 @@ def _completed(worlds: Sequence[ChosenWorld], shards: Path, returns: _Returns, *
     """Yields the shards' macro or micro arrays with what only the whole dataset knows."""
     first = 0
     for place, world in enumerate(worlds):
-        macro, micro = read_shard(shard_path(shards, place))
-        macro["return_norm"] = (
-            returns.of(world)
-            .normalised(
-                macro["return_to_go"].astype(np.float64), macro["day"].astype(int), macro["factory"].astype(int)
-            )
-            .astype(np.float32)
-        )
-        micro["return_norm"] = macro["return_norm"][micro["day_row"]]
-        micro["day_row"] = micro["day_row"] + first
-        for arrays, count in ((macro, len(macro["day"])), (micro, len(micro["op"]))):
-            arrays["config"] = np.full(count, world.config, np.int32)
-            arrays["world"] = np.full(count, place, np.int32)
-        first += len(macro["day"])
-        yield micro if half else macro
+        macro, micro = read_shard(shard_path(shards, place), world.n_rounds, actions=bool(half))
+        returns_to_go, day, seat = macro["return_to_go"].astype(np.float64), macro["day"], macro["factory"]
+        norm = returns.of(world).normalised(returns_to_go, day.astype(int), seat.astype(int)).astype(np.float32)
+        count = len(day)
+        if half:
+            micro["return_norm"] = norm[micro["day_row"]]
+            micro["day_row"] = micro["day_row"] + first
+            arrays, rows = micro, len(micro["op"])
+        else:
+            macro["return_norm"] = norm
+            arrays, rows = macro, count
+        arrays["config"] = np.full(rows, world.config, np.int32)
+        arrays["world"] = np.full(rows, place, np.int32)
+        first += count
+        yield arrays
 
 
 def write_arrays(folder: Path, total: int, parts: Iterable[Mapping[str, np.ndarray]]) -> dict[str, list[int]]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from apexrl.runs.atomic import atomic_path
+from apexrl.runs.atomic import atomic_file
 from litaagent_std.hrl_xf.data_pipeline.options import Labels
 from litaagent_std.hrl_xf.data_pipeline.selection import ChosenWorld
-from litaagent_std.hrl_xf.data_pipeline.world_samples import Arrays, WorldSamples, world_samples
+from litaagent_std.hrl_xf.data_pipeline.world_samples import Arrays, WorldSamples, whole_histories, world_samples
 from litaagent_std.records.reader import open_records
 from litaagent_std.records.world import WorldRecord
 
@@ -45,7 +46,7 @@ class ShardTask:
 
 def shard_path(folder: Path, place: int) -> Path:
     """Returns where a world's shard is kept."""
-    return folder / f"{place:06}.npz"
+    return folder / f"{place:06}.shard"
 
 
 def make_shards(task: ShardTask) -> int:
@@ -73,21 +74,37 @@ def _of_world(table: pa.Table, world: int) -> pa.Table:
 
 
 def _write(path: Path, samples: WorldSamples) -> None:
-    arrays: dict[str, Any] = {f"macro.{name}": values for name, values in samples.macro.items()}
+    """Writes a shard: a line of JSON that names the arrays, then the arrays one after the other."""
+    arrays = {f"macro.{name}": values for name, values in samples.macro.items()}
     arrays |= {f"micro.{name}": values for name, values in samples.micro.items()}
-    with atomic_path(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, skipped=np.array(samples.skipped), **arrays)
+    arrays["offers"] = samples.offers
+    header = {
+        "mornings": len(samples.macro["day"]),
+        "actions": len(samples.micro["op"]),
+        "skipped": samples.skipped,
+        "arrays": list(arrays),
+    }
+    with atomic_file(path) as file:
+        file.write(json.dumps(header).encode() + b"\n")
+        for values in arrays.values():
+            np.save(file, values, allow_pickle=False)
 
 
 def shard_rows(path: Path) -> tuple[int, int, int]:
     """Returns the number of mornings, of actions and of skipped mornings in a shard."""
-    with np.load(path, allow_pickle=False) as shard:
-        return len(shard["macro.day"]), len(shard["micro.op"]), int(shard["skipped"])
+    with path.open("rb") as file:
+        header = json.loads(file.readline())
+    return header["mornings"], header["actions"], header["skipped"]
 
 
-def read_shard(path: Path) -> tuple[Arrays, Arrays]:
-    """Reads the arrays of a shard: those of mornings, and those of actions."""
-    with np.load(path, allow_pickle=False) as shard:
-        macro = {name.removeprefix("macro."): shard[name] for name in shard.files if name.startswith("macro.")}
-        micro = {name.removeprefix("micro."): shard[name] for name in shard.files if name.startswith("micro.")}
-    return macro, micro
+def read_shard(path: Path, n_rounds: int, *, actions: bool) -> tuple[Arrays, Arrays]:
+    """Reads the arrays of a shard: those of mornings and, if asked for, those of actions with whole histories."""
+    found: Arrays = {}
+    with path.open("rb") as file:
+        for name in json.loads(file.readline())["arrays"]:
+            if not actions and not name.startswith("macro."):
+                break
+            found[name] = np.load(file, allow_pickle=False)
+    macro = {name.removeprefix("macro."): array for name, array in found.items() if name.startswith("macro.")}
+    micro = {name.removeprefix("micro."): array for name, array in found.items() if name.startswith("micro.")}
+    return macro, whole_histories(micro, found["offers"], n_rounds) if actions else {}

@@ -16,11 +16,11 @@ from litaagent_std.hrl_xf.data_pipeline.days import WorldDays
 from litaagent_std.hrl_xf.data_pipeline.errors import BadSampleError
 from litaagent_std.hrl_xf.data_pipeline.labels import day_goals
 from litaagent_std.hrl_xf.data_pipeline.options import Labels
-from litaagent_std.hrl_xf.data_pipeline.thread_arrays import thread_arrays
+from litaagent_std.hrl_xf.data_pipeline.thread_arrays import expand_history, thread_arrays
 from litaagent_std.policy.observation import Observation
 from litaagent_std.records.world import WorldRecord
 
-__all__ = ["MACRO", "MICRO", "Arrays", "WorldSamples", "world_samples"]
+__all__ = ["MACRO", "MICRO", "Arrays", "WorldSamples", "whole_histories", "world_samples"]
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -43,8 +43,8 @@ MACRO: Final[dict[str, str]] = {
 """Types of the arrays of a world's mornings; a dataset adds ``return_norm``, ``config`` and ``world``."""
 
 MICRO: Final[dict[str, str]] = {
-    "history": "f4",
-    "history_mask": "?",
+    "history_start": "i4",
+    "history_count": "i2",
     "ranges": "f4",
     "x_thread": "f4",
     "x_partner": "f4",
@@ -62,7 +62,8 @@ MICRO: Final[dict[str, str]] = {
     "round": "i2",
     "return_to_go": "f4",
 }
-"""Types of the arrays of a world's turns; a dataset adds ``return_norm``, ``config`` and ``world``."""
+"""Types of the arrays of a world's turns; a dataset adds ``return_norm``, ``config`` and ``world``, and has whole
+histories in place of ``history_start`` and ``history_count``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +74,21 @@ class WorldSamples:
         macro: Arrays of `MACRO`, a row for each morning of a chosen factory that has somebody to trade with.
         micro: Arrays of `MICRO`, a row for each turn of a chosen factory; ``day_row`` counts from this world's
             first morning.
+        offers: History rows that ``history_start`` counts from, and a last row of zeros.
         skipped: Mornings left out: the factory is bankrupt, or all its partners are.
     """
 
     macro: Arrays
     micro: Arrays
+    offers: NDArray[np.float32]
     skipped: int
+
+
+def whole_histories(micro: Arrays, offers: NDArray[np.float32], n_rounds: int) -> Arrays:
+    """Returns a world's turns with the history of each in place of where it begins and how long it is."""
+    rest = {name: values for name, values in micro.items() if not name.startswith("history_")}
+    history, mask = expand_history(offers, micro["history_start"], micro["history_count"], 2 * n_rounds)
+    return {"history": history, "history_mask": mask, **rest}
 
 
 def world_samples(
@@ -97,16 +107,22 @@ def world_samples(
     """
     world, days = WorldColumns.of(record), WorldDays.of(record)
     features, partners = day_arrays(days, seats, horizon), days.partners()
-    macros, micros, skipped, first = [], [], 0, 0
+    macros, micros, offers, skipped, first, n_offers = [], [], [], 0, 0, 0
     for place, seat in enumerate(seats):
         mornings = days.observations(seat, partners)
         of_seat = DayArrays(*(getattr(features, name)[:, place] for name in _FEATURES))
         macro, rows = _mornings(record, world, seat, mornings, of_seat, labels)
         macros.append(macro)
-        micros.append(_turns(record, world, seat, mornings, rows + first, macro["return_to_go"], first))
+        micro, made = _turns(record, world, days, seat, mornings, rows + first)
+        micro["return_to_go"] = macro["return_to_go"][micro["day_row"] - first]
+        micro["history_start"] = micro["history_start"] + n_offers
+        micros.append(micro)
+        offers.append(made[:-1])
+        n_offers += len(made) - 1
         skipped += int((rows < 0).sum())
         first += len(macro["day"])
-    return WorldSamples(_join(macros, MACRO, record), _join(micros, MICRO, record), skipped)
+    offers.append(np.zeros((1, offers[0].shape[1]), np.float32))
+    return WorldSamples(_join(macros, MACRO, record), _join(micros, MICRO, record), np.concatenate(offers), skipped)
 
 
 def _mornings(
@@ -146,27 +162,24 @@ def _mornings(
 def _turns(
     record: WorldRecord,
     world: WorldColumns,
+    days: WorldDays,
     seat: int,
     mornings: Sequence[Observation],
     rows: Ints,
-    returns: NDArray[Any],
-    first: int,
-) -> Arrays:
-    """Returns the arrays of a factory's turns, in the order of negotiations."""
+) -> tuple[Arrays, NDArray[np.float32]]:
+    """Returns the arrays of a factory's turns, in the order of negotiations, and the rows of its histories."""
     turns = np.flatnonzero(world.factory == seat)
+    turns = turns[rows[world.day[world.thread[turns]]] >= 0]
     thread = world.thread[turns]
     day = world.day[thread]
-    turns = turns[rows[day] >= 0]
-    thread, day = world.thread[turns], world.day[world.thread[turns]]
-    features = thread_arrays(world, seat, record.names, mornings, turns)
+    features = thread_arrays(world, days, seat, turns)
     plain = baselines(world, seat, record.names, plans_of(record, world, seat, mornings), turns)
-    buying = world.buyer[thread] == seat
-    low, high = _issues(mornings)
-    side = np.where(buying, 0, 1)
+    low, high = _issues(days)
+    at = (day, world.product[thread])
     op = world.op[turns]
     return {
-        "history": features.history,
-        "history_mask": features.mask,
+        "history_start": features.start,
+        "history_count": features.count,
         "ranges": features.ranges,
         "x_thread": features.x_thread,
         "x_partner": features.x_partner,
@@ -176,14 +189,13 @@ def _turns(
         "received": _offers(world, world.received()[turns], world.answers[turns], day),
         "baseline_op": plain.op,
         "baseline": plain.counter,
-        "issue_low": low[day, side],
-        "issue_high": high[day, side],
+        "issue_low": low[at],
+        "issue_high": high[at],
         "taken": world.taken[turns],
-        "side": side,
+        "side": np.where(world.buyer[thread] == seat, 0, 1),
         "thread": thread,
         "round": world.round[turns],
-        "return_to_go": returns[rows[day] - first],
-    }
+    }, features.rows
 
 
 def _offers(world: WorldColumns, place: Ints, known: NDArray[np.bool_], day: Ints) -> Ints:
@@ -194,14 +206,11 @@ def _offers(world: WorldColumns, place: Ints, known: NDArray[np.bool_], day: Int
     return found
 
 
-def _issues(mornings: Sequence[Observation]) -> tuple[Ints, Ints]:
-    """Returns the legal ranges of quantity, lead and unit price, [day, side, issue]; -1 on a side without an agenda."""
-    low, high = (np.full((len(mornings), 2, 3), -1) for _ in range(2))
-    for day, obs in enumerate(mornings):
-        for side, agenda in enumerate((obs.buy_agenda, obs.sell_agenda)):
-            if agenda is not None:
-                low[day, side] = (agenda.quantity_min, agenda.time_min - day, agenda.price_min)
-                high[day, side] = (agenda.quantity_max, agenda.time_max - day, agenda.price_max)
+def _issues(days: WorldDays) -> tuple[Ints, Ints]:
+    """Returns the legal ranges of quantity, lead and unit price, [day, product, issue]."""
+    low, high = days.ends[:, :, 0::2].copy(), days.ends[:, :, 1::2].copy()
+    for ends in (low, high):
+        ends[:, :, 1] -= np.arange(days.n_days)[:, None]
     return low, high
 
 

@@ -1,9 +1,12 @@
 """A small recorded tournament, worlds of both engines, and the samples that slow and plain code makes of them."""
 
+from dataclasses import replace
+
 import pytest
 
 from litaagent_std.hrl_xf.data_pipeline.build import build_dataset
 from litaagent_std.hrl_xf.data_pipeline.options import DatasetOptions
+from litaagent_std.hrl_xf.data_pipeline.world_samples import whole_histories, world_samples
 from litaagent_std.market.recorder import Recorder, WorldFacts
 from litaagent_std.market.tournament.config import TournamentConfig
 from litaagent_std.market.tournament.run import run_tournament
@@ -47,6 +50,17 @@ def record(request):
     recorder = Recorder(setup, WorldFacts(0, 0, 0, 0, 7, (None,) * setup.n_seats))
     run_world(setup, engine=engine, observers=[recorder])
     return WorldRecord(recorder.tables())
+
+
+@pytest.fixture(scope="session")
+def whole():
+    """Makes the samples of a world, every history written out."""
+
+    def make(record, seats=None, **options):
+        samples = world_samples(record, range(len(record.names)) if seats is None else seats, **options)
+        return replace(samples, micro=whole_histories(samples.micro, samples.offers, record.facts["n_rounds"]))
+
+    return make
 
 
 @pytest.fixture(scope="session")

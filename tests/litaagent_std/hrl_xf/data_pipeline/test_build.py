@@ -74,11 +74,11 @@ def test_a_killed_process_leaves_what_the_next_one_needs(tournament, dataset, tm
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(tournament), str(target)])
     deadline = time.monotonic() + 60
-    while not list(target.glob("shards/*.npz")) and time.monotonic() < deadline:
+    while not list(target.glob("shards/*.shard")) and time.monotonic() < deadline:
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    assert list(target.glob("shards/*.npz"))
+    assert list(target.glob("shards/*.shard"))
     assert not (target / "manifest.json").exists()
     build_dataset(tournament, target, GREEDY, num_workers=1)
     assert tree(target) == tree(dataset.folder)

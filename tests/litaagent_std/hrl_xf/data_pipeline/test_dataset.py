@@ -46,7 +46,7 @@ def test_a_split_without_rows_is_told(tournament, tmp_path):
     assert data.split.names == ("train", "val")
     with pytest.raises(EmptySplitError, match="Collect more configurations"):
         data.macro.rows("test")
-    with pytest.raises(DatasetError, match="splits are train, val, test"):
+    with pytest.raises(DatasetError, match="Splits are train, val, test"):
         data.macro.rows("validation")
 
 

@@ -5,7 +5,6 @@ import pyarrow as pa
 import pytest
 
 from litaagent_std.hrl_xf.data_pipeline.columns import ints
-from litaagent_std.hrl_xf.data_pipeline.world_samples import world_samples
 from litaagent_std.records.world import WorldRecord
 
 DAY = 2
@@ -15,8 +14,8 @@ BASELINE = ("baseline_op", "baseline")
 
 
 @pytest.fixture(scope="module")
-def samples(record):
-    return world_samples(record, range(len(record.names)))
+def samples(record, whole):
+    return whole(record)
 
 
 def changed(record, table, change):
@@ -46,7 +45,7 @@ def assert_inputs_equal(old, new, *, macro, micro, baseline=True):
         assert np.array_equal(old.micro[name][micro], new.micro[name][micro]), name
 
 
-def test_later_days_change_nothing(record, samples):
+def test_later_days_change_nothing(record, whole, samples):
     """All that happened after a day: states, reports, markets, offers, contracts and scores."""
     draw = np.random.default_rng(0)
     tables = dict(record.tables)
@@ -63,18 +62,18 @@ def test_later_days_change_nothing(record, samples):
         )
     everybody = np.arange(tables["factories"].num_rows)
     tables["factories"] = with_columns(tables["factories"], everybody, score=lambda x: x + 1.0)
-    new = world_samples(WorldRecord(tables), range(len(record.names)))
+    new = whole(WorldRecord(tables))
     mornings, actions = days_of(samples)
     assert_inputs_equal(samples, new, macro=mornings <= DAY, micro=actions <= DAY)
     assert not np.array_equal(samples.macro["x_static"], new.macro["x_static"])
     assert not np.array_equal(samples.micro["history"], new.micro["history"])
 
 
-def test_deals_of_the_same_day_change_nothing(record, samples):
+def test_deals_of_the_same_day_change_nothing(record, whole, samples):
     """Without the day's contracts, and with other answers to the last offers, every input of the day is the same."""
     keep = ints(record.tables["contracts"]["day"]) != DAY
     assert 0 < keep.sum() < len(keep)
-    new = world_samples(changed(record, "contracts", lambda t: t.filter(pa.array(keep))), range(len(record.names)))
+    new = whole(changed(record, "contracts", lambda t: t.filter(pa.array(keep))))
     mornings, actions = days_of(samples)
     assert_inputs_equal(samples, new, macro=mornings <= DAY, micro=actions <= DAY)
     after = mornings == DAY + 1
@@ -82,14 +81,12 @@ def test_deals_of_the_same_day_change_nothing(record, samples):
 
 
 @pytest.mark.parametrize("round_", [0, 3, 10])
-def test_later_turns_of_the_same_negotiation_change_nothing(record, samples, round_):
+def test_later_turns_of_the_same_negotiation_change_nothing(record, whole, samples, round_):
     """Offers of later rounds, and the own offer of the very action, are not in its input."""
     turns = record.tables["turns"]
     later = np.flatnonzero(ints(turns["round"]) >= round_)
     scramble = {"quantity": lambda q: 1 if q > 1 else 2, "unit_price": lambda p: p + 1}
-    new = world_samples(
-        changed(record, "turns", lambda t: with_columns(t, later, **scramble)), range(len(record.names))
-    )
+    new = whole(changed(record, "turns", lambda t: with_columns(t, later, **scramble)))
     opens = samples.micro["x_thread"][:, 6] > 0
     first = samples.micro["round"] < round_
     # In the round itself the opener acts before anything of that round, the other side after the opener's offer.

@@ -5,6 +5,7 @@ import pytest
 
 from litaagent_std.hrl_xf.data_pipeline.baseline import plans_of
 from litaagent_std.hrl_xf.data_pipeline.columns import ACCEPT, END, REJECT, WorldColumns
+from litaagent_std.hrl_xf.data_pipeline.days import WorldDays
 from litaagent_std.hrl_xf.data_pipeline.world_samples import MACRO, MICRO, world_samples
 from litaagent_std.policy.features import day_features, thread_features
 from litaagent_std.policy.l1_thread import thread_baseline
@@ -13,8 +14,8 @@ OPS = {"accept": ACCEPT, "reject": REJECT, "end": END}
 
 
 @pytest.fixture(scope="module")
-def samples(record):
-    return world_samples(record, range(len(record.names)))
+def samples(record, whole):
+    return whole(record)
 
 
 def rows_of(samples, seat):
@@ -39,6 +40,13 @@ def mornings_of(record, seat):
     if (id(record), seat) not in _KNOWN:
         _KNOWN[id(record), seat] = record.observations(seat)
     return _KNOWN[id(record), seat]
+
+
+def test_mornings_are_those_of_the_reader(record):
+    days = WorldDays.of(record)
+    partners = days.partners()
+    for seat in range(len(record.names)):
+        assert days.observations(seat, partners) == mornings_of(record, seat)
 
 
 def test_every_turn_is_a_sample_and_equals_thread_features(record, samples, known_threads):
@@ -98,7 +106,9 @@ def test_counter_offers_are_taken_where_the_contract_says_so(record, samples):
 
 def test_arrays_have_the_promised_types_and_shapes(record, samples):
     assert {name: values.dtype for name, values in samples.macro.items()} == {k: np.dtype(v) for k, v in MACRO.items()}
-    assert {name: values.dtype for name, values in samples.micro.items()} == {k: np.dtype(v) for k, v in MICRO.items()}
+    plain = world_samples(record, [0, 1])
+    assert {name: values.dtype for name, values in plain.micro.items()} == {k: np.dtype(v) for k, v in MICRO.items()}
+    assert samples.micro["history"].dtype == np.float32
     assert samples.micro["history"].shape[1] == 2 * record.facts["n_rounds"]
     within = samples.micro["op"] == REJECT
     offer = samples.micro["offer"][within]
