@@ -65,4 +65,5 @@ def _proposal(record: DecisionRecord) -> str:
     offer = record.decision.offer
     clipped = "" if record.proposed in (None, offer) else f" (L1 made it out of {told(record.proposed)})"
     chance = "" if record.acceptance is None else f", taken with probability {record.acceptance:.2f}"
-    return f"the best proposal is {told(offer)}{clipped}{chance}"
+    weight = "" if record.alpha is None else f", α {record.alpha:.2f}"
+    return f"the best proposal is {told(offer)}{clipped}{chance}{weight}"

@@ -1,5 +1,7 @@
 """Explaining a world again: the log of the second run is what the first run did."""
 
+from dataclasses import replace
+
 import pytest
 
 from apexrl.runs.errors import ConfigurationError
@@ -121,6 +123,11 @@ def record(*, kind="reject", buying=False, received=None, proposed=None, offer=N
 )  # fmt: skip
 def test_reasons_name_limit_goal_clip_and_chance(made, expected):
     assert reason(made) == expected
+
+
+def test_a_learned_layers_weight_is_named():
+    weighed = replace(record(proposed=Offer(5, 2, 22), offer=Offer(5, 2, 22)), alpha=0.5)
+    assert reason(weighed).endswith("taken with probability 0.25, α 0.50")
 
 
 def test_goals_beyond_the_horizon_are_none():
