@@ -24,6 +24,7 @@ from litaagent_std.hrl_xf.data_pipeline.errors import EmptySplitError
 from litaagent_std.hrl_xf.data_pipeline.options import Split
 from litaagent_std.hrl_xf.l2_manager import DayBatch
 from litaagent_std.hrl_xf.l3_executor import ThreadBatch
+from litaagent_std.policy.buckets import n_buckets
 from litaagent_std.policy.network_inputs import baseline_inputs, goal_inputs, offer_inputs
 
 __all__ = [
@@ -185,7 +186,7 @@ class MicroRows(Dataset[dict[str, Tensor]]):
 
     Args:
         data: The dataset.
-        goal_hat: Goals of all mornings; without them the goals are 0.
+        goal_hat: Goals of all mornings; 0 without, for networks that do not read them.
         weights: How much each decision counts; all alike without.
         pre_tensorize: Copy the arrays into memory now.
         workers: Threads that do so.
@@ -203,6 +204,7 @@ class MicroRows(Dataset[dict[str, Tensor]]):
         self._macro: Table | Mapping[str, Array] = data.macro
         self._micro: Table | Mapping[str, Array] = data.micro
         self._goal_hat, self._weights, self._horizon = goal_hat, weights, data.league_horizon
+        self._n_buckets = n_buckets(data.league_horizon)
         if pre_tensorize:
             with ThreadPoolExecutor(workers) as pool:
                 names = (*_THREAD, *_ACTION, "day_row")
@@ -228,7 +230,7 @@ class MicroRows(Dataset[dict[str, Tensor]]):
 
     def _goal(self, a: Mapping[str, Array]) -> Array:
         if self._goal_hat is None:
-            raise DataError("decisions have no goals", "L3 reads the goals that L2 gives", "run the backfill first")
+            return np.zeros((len(a["day_row"]), 4 * self._n_buckets), np.float32)
         quantity, price = self._goal_hat.quantity[a["day_row"]], self._goal_hat.price[a["day_row"]]
         return goal_inputs(quantity, price, a["lines"], a["price"])
 

@@ -52,7 +52,7 @@ class _Decisions:
     """Batches of decisions with the same inputs as the networks', for numpy."""
 
     data: TrainingData
-    goal_hat: GoalHat
+    goal_hat: GoalHat | None
 
     def batches(self, rows: Rows, size: int = _CHUNK) -> Iterator[MicroBatch]:
         loader = Batches(MicroRows(self.data, self.goal_hat))
@@ -230,10 +230,10 @@ def _fit(source: _Decisions, rows: Rows) -> _Fitted:
 
 
 def evaluate_acceptance(
-    model: AcceptanceModel, data: TrainingData, goal_hat: GoalHat, split: Split, *, most: int = 100_000
+    model: AcceptanceModel, data: TrainingData, split: Split, *, most: int = 100_000
 ) -> dict[str, Any]:
     """Returns AUC and Brier score of the model and of baselines, and the model's calibration."""
-    source = _Decisions(data, goal_hat)
+    source = _Decisions(data, None)
     train = thinned(answered(data, rows_of(data.micro, "train")), most)
     rate = float((np.asarray(data.micro["taken"][train]) == 1).mean())
     coefficients = fit_logistic(_answers(source, train))

@@ -37,14 +37,12 @@ def evaluate_all(trainer: HRLXFTrainer, data: TrainingData, *, most: int = 100_0
         if not len(rows_of(data.macro, split)):
             continue
         found: dict[str, Any] = {"l2": evaluate_l2(trainer.l2.cpu(), data, split, torch.device("cpu"))}
-        if any(model is not None for model in (trainer.l3, trainer.acceptance, trainer.l4)):
-            goal_hat = trainer.goal_hat(data)
-            if trainer.l3 is not None:
-                found["l3"] = evaluate_l3(trainer.l3, data, goal_hat, split, most=most)
-            if trainer.acceptance is not None:
-                found["acceptance"] = evaluate_acceptance(trainer.acceptance, data, goal_hat, split, most=most)
-            if trainer.l4 is not None:
-                found["l4"] = _evaluate_l4(trainer, data, split)
+        if trainer.l3 is not None:
+            found["l3"] = evaluate_l3(trainer.l3, data, trainer.goal_hat(data), split, most=most)
+        if trainer.acceptance is not None:
+            found["acceptance"] = evaluate_acceptance(trainer.acceptance, data, split, most=most)
+        if trainer.l4 is not None:
+            found["l4"] = _evaluate_l4(trainer, data, split)
         tables[split] = found
         for line in summary_lines(found):
             logger.info("Eval %s | %s", split, line)

@@ -110,14 +110,30 @@ def _phases(config: TrainRunConfig, trainer: HRLXFTrainer, data: OfflineData) ->
             _prepare(config, trainer, data, phase, done)
             steps[phase](data)
             done.append(phase)
-    for name, kept in (("l3", {"l3", "awr"}), ("acceptance", {"acceptance"}), ("l4", {"l4"})):
-        if not kept & set(done):
-            setattr(trainer, name, None)  # an untrained network is neither measured nor exported
+    _keep_earlier(trainer, data, config, done)
     tables = evaluate_all(trainer, data, most=config.eval_max_rows)
     trainer.record.evaluation(tables)
     tag = "awr" if "awr" in done else "bc"
     files = trainer.save_all(tag)
     logger.info("weights for play: %s", ", ".join(str(file) for file in files))
+
+
+_FINAL: Final = {"l3": ("l3_awr.pt", "l3_bc.pt"), "acceptance": ("acceptance.pt",), "l4": ("l4_distill.pt",)}
+
+
+def _keep_earlier(trainer: HRLXFTrainer, data: OfflineData, config: TrainRunConfig, done: list[str]) -> None:
+    """Loads what earlier starts of the run trained, so that it is measured and exported again, and drops the rest.
+
+    L3 and L4 read the goals of L2, so those of before a change of L2 do not count.
+    """
+    for name, files in _FINAL.items():
+        if name in done or (name == "l3" and "awr" in done):
+            continue
+        found = [trainer.folder / file for file in files if (trainer.folder / file).exists()]
+        if found and (name == "acceptance" or "l2" not in config.phases):
+            _load(found[0], getattr(trainer, name), data, f"--phases {name}")
+        else:
+            setattr(trainer, name, None)  # an untrained network is neither measured nor exported
 
 
 def _prepare(config: TrainRunConfig, trainer: HRLXFTrainer, data: OfflineData, phase: str, done: list[str]) -> None:

@@ -109,14 +109,14 @@ class Specs:
             resume_path=cfg.l3_awr_resume_path if awr else cfg.l3_bc_resume_path,
         )
 
-    def acceptance(self, model: AcceptanceModel, goal_hat: GoalHat) -> PhaseSpec:
-        """The acceptance model."""
+    def acceptance(self, model: AcceptanceModel) -> PhaseSpec:
+        """The acceptance model, which knows nothing of our goals."""
         return self._spec(
             "acceptance",
             self.folder,
             model,
             losses=phases.acceptance_phase(model),
-            loader=self._loader(self._decisions(goal_hat, None)),
+            loader=self._loader(self._decisions(None, None)),
             rows=answered(self.data, rows_of(self.data.micro, "train")),
             val_rows=answered(self.data, rows_of(self.data.micro, "val")),
             epochs=self.cfg.acceptance_epochs,
@@ -158,7 +158,7 @@ class Specs:
             line=phases.l4_line,
         )
 
-    def _decisions(self, goal_hat: GoalHat, weights: NDArray[np.float32] | None) -> MicroRows:
+    def _decisions(self, goal_hat: GoalHat | None, weights: NDArray[np.float32] | None) -> MicroRows:
         cfg = self.cfg
         return MicroRows(
             self.data,

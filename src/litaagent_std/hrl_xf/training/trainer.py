@@ -134,7 +134,7 @@ class HRLXFTrainer:
     def train_acceptance(self, data: TrainingData) -> None:
         """Trains the acceptance model on counter-offers that were answered."""
         data = self._attach(data)
-        spec = self._specs(data).acceptance(_needed(self.acceptance, "acceptance"), self.goal_hat(data))
+        spec = self._specs(data).acceptance(_needed(self.acceptance, "acceptance"))
         self._finish(spec, run_phase(spec), {})
 
     def train_l4_distill(self, macro: Samples, micro: Samples | None = None) -> None:
