@@ -1,32 +1,36 @@
 """``lita demo``: the main job end to end at a small scale, which is what ``make run`` does."""
 
+from __future__ import annotations
+
 import time
-from collections import defaultdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
-from rich.console import Console
-from rich.progress import track
-from rich.table import Table
 
 from apexrl.configuration import configuration
+from apexrl.runs.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _CHAMPIONS = ("PenguinAgent", "AS0", "HorizonAwareAgent")
 """The winners of 2024, 2025 and 2026 that the demo seats beside ours."""
 _OURS = "litaagent_std.hrl_xf.agent.LitaAgentHRL"
+_CHECKED_DAYS = 20
 
 
 @configuration
 class Config:
     """Run the main job end to end at a small scale.
 
-    Official worlds on the fast engine, one of them again on scml's own to show that both tell the same story, then a
-    policy trained with PPO, evaluated before and after. It takes a few minutes on two cores.
+    A recorded tournament of our agent and three champions; a world on scml's own engine too, to show that both tell the
+    same story; a policy trained with PPO, evaluated before and after; and a report with the ranking, a world, a
+    negotiation and the learning curve. It takes a few minutes on two cores. The same command goes on where it stopped.
     """
 
-    worlds: Annotated[int, Field(ge=1)] = 4
-    """Official worlds to run. Raising it makes the ranking less noisy."""
+    configs: Annotated[int, Field(ge=1)] = 2
+    """Markets to draw; each is played four times, so that every competitor sits once in every seat."""
     days: Annotated[int, Field(ge=10, le=200)] = 50
     """Days per world."""
     steps: Annotated[int, Field(ge=1)] = 40_000
@@ -34,50 +38,70 @@ class Config:
     seed: Annotated[int, Field(ge=0)] = 0
     """Seed of the worlds and of the training."""
     output_dir: Path = Path("runs/demo")
-    """Where the training leaves its checkpoints, metrics and TensorBoard events."""
+    """Where tournament, training and report go."""
 
 
 def run(config: Config) -> int:
-    """Show the league, then the engine."""
+    """Show the league, then the engine, then a report of both."""
     from litaagent_std.market.world.hashing import restart_with_fixed_hashing
 
     restart_with_fixed_hashing()  # worlds run in this very process
+    from rich.console import Console
+
     console = Console()
-    play(config, console)
+    status = play(config)
+    if status:
+        return status
+    compare_engines(config, console)
     train(config, console)
+    report(config, console)
     return 0
 
 
-def play(config: Config, console: Console) -> None:
-    """Run official worlds with our agent and three champions, and one of them on scml's own engine too."""
+def play(config: Config) -> int:
+    """Play a tournament of our agent and three champions, and show its standings; returns the exit status."""
+    from litaagent_std.cli.tournament import play as play_tournament
+    from litaagent_std.market.tournament.config import TournamentConfig
+
+    print(
+        f"A tournament of our agent and the champions of three years: {4 * config.configs} worlds of {config.days} days"
+    )
+    tournament = TournamentConfig(
+        competitors=(_OURS, *_champions()),
+        configs=config.configs,
+        runs=1,
+        steps=config.days,
+        seed=config.seed,
+        csv=False,
+        quiet=True,
+        output_dir=config.output_dir / "tournament",
+    )
+    status = play_tournament(tournament, prefix="demo")
+    print("Few worlds are noise: lita arena compares agents on many, paired ones.")
+    return status
+
+
+def _champions() -> list[str]:
     from litaagent_std.market.competitors import all_paths
+
+    return [path for path in all_paths() if path.rsplit(".", 1)[1] in _CHAMPIONS]
+
+
+def compare_engines(config: Config, console: Console) -> None:
+    """Run a short world on both engines, and say whether their scores are the same."""
     from litaagent_std.market.world.interface import run_world
     from litaagent_std.market.world.setup import official_setup
 
-    champions = [path for path in all_paths() if path.rsplit(".", 1)[1] in _CHAMPIONS]
-    seeds = [config.seed + index for index in range(config.worlds)]
-    setups = [official_setup(seed, [_OURS, *champions], n_days=config.days, n_competitors=4) for seed in seeds]
-    scores: dict[str, list[float]] = defaultdict(list)
-    spent: list[float] = []
-    outcomes = []
-    for setup in track(setups, description="official worlds on the fast engine", console=console):
-        start = time.process_time()
-        outcomes.append(run_world(setup))
-        spent.append(time.process_time() - start)
-        for agent, score in zip(setup.agents, outcomes[-1].scores.values(), strict=True):
-            scores[agent.path.rsplit(".", 1)[1]].append(score)
-    table = Table("agent", "seats", "mean score", title=f"{config.worlds} official worlds of {config.days} days")
-    for name, values in sorted(scores.items(), key=lambda item: -sum(item[1]) / len(item[1])):
-        table.add_row(name, str(len(values)), f"{sum(values) / len(values):.3f}")
-    console.print(table)
-    console.print("Few worlds are noise: compare agents on many, paired ones.")
-
-    with console.status("the first of them again, on scml's own engine"):
-        start = time.process_time()
-        reference = run_world(setups[0], engine="scml")
-        ratio = (time.process_time() - start) / spent[0]
-    same = reference.scores == outcomes[0].scores
-    console.print(f"scml's own engine gives {'the same' if same else 'OTHER'} scores, in {ratio:.1f} x the CPU time.")
+    days = min(config.days, _CHECKED_DAYS)
+    setup = official_setup(config.seed, [_OURS, *_champions()], n_days=days, n_competitors=4)
+    spent, scores = [], []
+    with console.status("a world on the fast engine, then on scml's own"):
+        for options in ({}, {"engine": "scml"}):
+            start = time.process_time()
+            scores.append(run_world(setup, **options).scores)  # type: ignore[arg-type]  # a name of an engine
+            spent.append(time.process_time() - start)
+    same = "the same" if scores[0] == scores[1] else "OTHER"
+    console.print(f"scml's own engine gives {same} scores, in {spent[1] / spent[0]:.1f} x the CPU time.")
 
 
 def train(config: Config, console: Console) -> None:
@@ -90,16 +114,34 @@ def train(config: Config, console: Console) -> None:
     from apexrl.algorithms.ppo import PPOConfig
     from apexrl.envs.gym_wrapper import GymVecEnv
 
+    folder = config.output_dir / "training"
     env = GymVecEnv([partial(gymnasium.make, "CartPole-v1")] * 8)
     cfg = PPOConfig(num_steps=32, minibatch_size=256, num_epochs=20, learning_rate=1e-3, gamma=0.98, seed=config.seed)
-    runner = OnPolicyRunner(env=env, cfg=cfg, log_dir=config.output_dir, save_interval=40)
+    runner = OnPolicyRunner(env=env, cfg=cfg, log_dir=folder, save_interval=40)
     before = runner.eval(20)["eval/mean_reward"]
     if runner.resume():
-        console.print(f"an earlier training in {config.output_dir} goes on at step {runner.total_timesteps}")
+        console.print(f"an earlier training in {folder} goes on at step {runner.total_timesteps}")
     if runner.total_timesteps < config.steps:
         runner.learn(total_timesteps=config.steps)
     after = runner.eval(20)["eval/mean_reward"]
     checkpoint = runner.save_checkpoint("final_model.pt")
     runner.close()
     console.print(f"PPO on CartPole-v1: mean return {before:.0f} before, {after:.0f} after {config.steps} steps.")
-    console.print(f"The checkpoint is {checkpoint}; curves: tensorboard --logdir {config.output_dir}")
+    console.print(f"The checkpoint is {checkpoint}; curves: tensorboard --logdir {folder}", soft_wrap=True)
+
+
+def report(config: Config, console: Console) -> None:
+    """Write the report of tournament and training, and say where it is."""
+    try:
+        from litaagent_std.dashboard.report import make_report, pages_of
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"the package {error.name!r} is missing",
+            "the report needs the extra `dashboard`",
+            "pip install litaagent[dashboard]",
+        ) from error
+    pages = [*pages_of(config.output_dir / "tournament"), *pages_of(config.output_dir / "training")]
+    [path] = make_report(pages, config.output_dir / "report.html", title="A first look", figures=False)
+    console.print(f"\nLook at {path.resolve().as_uri()}", soft_wrap=True)
+    console.print("It shows the ranking, a world, a negotiation to replay, and the learning curve.")
+    console.print(f"With filters and all worlds: lita serve {config.output_dir}", soft_wrap=True)
