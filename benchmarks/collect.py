@@ -6,6 +6,7 @@ runs on two processes, is kept in ``tournament_history/bench_collect``, and goes
 """
 
 import argparse
+import gc
 import json
 import random
 import shutil
@@ -14,9 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +25,7 @@ from negmas.situated import save_stats
 from benchmarks.harness import Benchmark, Figure
 from litaagent_std.market.competitors import resolve
 from litaagent_std.market.recorder import Recorder, WorldFacts
+from litaagent_std.market.silence import silence
 from litaagent_std.market.tournament.config import TournamentConfig
 from litaagent_std.market.tournament.plan import make_plan
 from litaagent_std.market.tournament.play import WorldTask, make_setup, play_world
@@ -71,7 +72,7 @@ def compare(world: int, days: int | None) -> dict[str, float]:
         store.add(task.spec.world, play_world(task).packed)
         our_seconds = time.process_time() - started
         started = time.process_time()
-        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        with silence():
             full = {"log_folder": str(theirs), "fast": False, "compact": False, "no_logs": False}
             scml = plain_scml_world(setup, **full, log_negotiations=True, ignore_agent_exceptions=True)
             scml.run()
@@ -85,28 +86,37 @@ def compare(world: int, days: int | None) -> dict[str, float]:
 def _warm_up(task: WorldTask) -> None:
     """Imports the agents and plays a few days: importing is no part of a world's cost."""
     short, _ = make_setup(replace(task, days=5))
-    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+    with silence():
         run_world(short)
 
 
 def recording(world: int, days: int | None, defaults: Literal["hosted", "native"]) -> dict[str, float]:
-    """CPU seconds of one world without and with its record, packed; the best of five interleaved runs each."""
+    """CPU seconds of one world without and with its record, packed.
+
+    Nine pairs of runs, who goes first in turns; the quickest run of each kind is the one that was disturbed least.
+    """
     task = world_task(world, days)
     setup, labels = make_setup(task)
     facts = WorldFacts(0, 0, 0, 0, 0, labels)
     _warm_up(task)
-    bare, recorded = [], []
-    for _ in range(5):
-        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-            started = time.process_time()
-            run_world(setup, defaults=defaults)
-            bare.append(time.process_time() - started)
-            started = time.process_time()
-            recorder = Recorder(setup, facts)
-            run_world(setup, observers=[recorder], defaults=defaults)
-            pack_world(0, recorder.tables())
-            recorded.append(time.process_time() - started)
-    return {"bare_s": min(bare), "recorded_s": min(recorded)}
+
+    def bare() -> None:
+        run_world(setup, defaults=defaults)
+
+    def recorded() -> None:
+        recorder = Recorder(setup, facts)
+        run_world(setup, observers=[recorder], defaults=defaults)
+        pack_world(0, recorder.tables())
+
+    seconds: dict[Callable[[], None], list[float]] = {bare: [], recorded: []}
+    with silence():
+        for pair in range(9):
+            for run in (bare, recorded) if pair % 2 else (recorded, bare):
+                gc.collect()
+                started = time.process_time()
+                run()
+                seconds[run].append(time.process_time() - started)
+    return {"bare_s": min(seconds[bare]), "recorded_s": min(seconds[recorded])}
 
 
 def example(steps: int) -> dict[str, float]:

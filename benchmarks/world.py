@@ -42,7 +42,7 @@ SHARE_GOAL = 25.0
 
 
 class Listener(WorldObserver):
-    """Hears every event and keeps the latest, as cheap as an observer can be."""
+    """Hears every event once and keeps the latest, as cheap as an observer can be."""
 
     def __init__(self) -> None:
         self.heard = 0
@@ -53,7 +53,7 @@ class Listener(WorldObserver):
         self.heard += 1
         self.latest = event
 
-    on_world_start = on_day_start = on_negotiation_start = on_response = on_offer = hear  # type: ignore[assignment]
+    on_world_start = on_day_start = on_negotiation_start = on_turn = on_decision = hear  # type: ignore[assignment]
     on_negotiation_end = on_contract = on_settlement = on_bankruptcy = on_error = on_world_end = hear  # type: ignore[assignment]
 
     def on_day_end(self, event: DayEnd) -> None:

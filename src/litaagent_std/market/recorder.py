@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from litaagent_std.market.turn_columns import TURN_WIDTH, TurnColumns, order_of, turn_columns
 from litaagent_std.market.world.events import (
@@ -93,13 +92,12 @@ class Recorder(WorldObserver):
         self._contracts: list[tuple[int, ...]] = []
         self._mornings: list[DayStart] = []
         self._evenings: list[DayEnd] = []
-        self._due: list[NDArray[np.int64]] = []
+        self._due: list[list[int]] = []
         self._settlements: list[Settlement] = []
         self._errors: list[tuple[Any, ...]] = []
         self._bankrupt_day: dict[int, int] = {}
-        # committed units by seat and delivery day: what agents' interfaces count for the day
-        shape = (setup.n_seats, setup.n_days)
-        self._bought, self._sold = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        # units bought minus units sold, by seat and delivery day: what agents' interfaces count for the day
+        self._surplus = [[0] * setup.n_days for _ in range(setup.n_seats)]
 
     # -- events
 
@@ -112,7 +110,7 @@ class Recorder(WorldObserver):
         """Takes every factory's state, before any agent is called."""
         self._mornings.append(event)
         self._day_starts.append(len(self._turns))
-        self._due.append(self._bought[:, event.day] - self._sold[:, event.day])
+        self._due.append([units[event.day] for units in self._surplus])
 
     @property
     def on_turn(self) -> Callable[[TurnRow], None]:
@@ -138,8 +136,8 @@ class Recorder(WorldObserver):
         turn = (len(self._turns) - self._day_starts[-1]) // TURN_WIDTH - 1
         terms = (int(event.quantity), int(event.time), int(event.unit_price))
         self._contracts.append((ref.day, ref.index, turn, buyer, seller, ref.product, *terms))
-        self._bought[buyer, event.time] += event.quantity
-        self._sold[seller, event.time] += event.quantity
+        self._surplus[buyer][event.time] += event.quantity
+        self._surplus[seller][event.time] -= event.quantity
 
     def on_settlement(self, event: Settlement) -> None:
         """Takes a factory's settled day."""
