@@ -22,12 +22,13 @@ from litaagent_std.market.world.interface import run_world
 from litaagent_std.market.world.setup import AgentSpec, official_setup
 
 AGENT = ALIASES["lita"]
+CAUTIOUS = "litaagent_std.hrl_xf.variants.LitaAgentCautious"
 BLOCK = "gate:safety"
 SETTINGS: dict[str, dict[str, Any]] = {
     "shipped": {},
     "shipped, stock depletes": {"inventory": "depleting"},
     "shipped, among finalists": {"finalists": True},
-    "risk budget 0": {"risk_budget": 0.0},
+    "risk budget 0": {"cautious": True},
 }
 WORLDS = {"shipped": 500, "shipped, stock depletes": 250, "shipped, among finalists": 50, "risk budget 0": 250}
 DAYS = (20, 50)
@@ -41,12 +42,11 @@ def play(
     code: str,
     inventory: str = "as_shipped",
     finalists: bool = False,
-    risk_budget: float | None = None,
+    cautious: bool = False,
 ) -> dict[str, Any]:
     """Plays some worlds and audits every one; ``code`` names what is audited, so that a change is played anew."""
     block = seed_block(BLOCK)
-    params = {} if risk_budget is None else {"parameters": {"risk_budget": risk_budget}}
-    ours = AgentSpec(audited_path(AGENT), params)
+    ours = AgentSpec(audited_path(CAUTIOUS if cautious else AGENT))
     others = opponents(("finalists-2024", "finalists-2025", "finalists-2026"), integer_offers=True) if finalists else ()
     total: Counter[str] = Counter()
     shortfall: list[float] = []
@@ -57,7 +57,7 @@ def play(
             setup = setup.with_agents({seat: ours for seat in range(0, setup.n_seats, 2)})
         else:
             setup = official_setup(block.seed(index), [ours], n_days=tuple(days))
-        with Auditor(covered=risk_budget == 0.0) as audit, silence():
+        with Auditor(covered=cautious) as audit, silence():
             run_world(setup, observers=[audit], inventory=inventory, defaults="native")  # type: ignore[arg-type]
         total += Counter({f"unsafe/{kind}": number for kind, number in audit.found.items()})
         total += Counter(
@@ -75,10 +75,11 @@ def play(
     return {"total": dict(total), "shortfall": shortfall, "examples": words[:10]}
 
 
-def plan(quick: bool, code: str) -> dict[str, dict[str, Any]]:
+def plan(quick: bool) -> dict[str, dict[str, Any]]:
     """The units of every setting: some worlds each."""
     units = {}
     for setting, options in SETTINGS.items():
+        code = code_version(CAUTIOUS if options.get("cautious") else AGENT)
         worlds, size, days = (WORLDS[setting], PER_UNIT, DAYS) if not quick else (2, 2, (10, 15))
         for first in range(0, worlds, size):
             key = f"{setting.replace(' ', '-').replace(',', '')}-{first:04d}"
@@ -115,7 +116,7 @@ def _shortfall(setting: str, total: Mapping[str, int], shares: Sequence[float]) 
         unit="% of the start balance",
         note=note,
     )
-    goal = 0 if SETTINGS[setting].get("risk_budget") == 0.0 else None
+    goal = 0 if SETTINGS[setting].get("cautious") else None
     note = "sold beyond the lines in negotiations"
     yield Figure(name=f"{setting}: oversold days", value=total["oversold"], op="==", goal=goal, note=note)
 
@@ -123,7 +124,7 @@ def _shortfall(setting: str, total: Mapping[str, int], shares: Sequence[float]) 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the benchmark."""
     bench = Benchmark("safety", "Unsafe actions, exceptions and shortfall in short worlds.", argv=argv)
-    units = plan(bench.quick, code_version(AGENT))
+    units = plan(bench.quick)
     with fixed_for_workers():
         results = bench.units(play, units)
     examples = [text for one in results.values() for text in one["examples"]]

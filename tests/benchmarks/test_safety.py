@@ -7,14 +7,14 @@ def made_up(units, **changes):
 
 
 def test_at_least_500_worlds_are_played_at_the_shipped_setting():
-    units = safety.plan(False, "code")
+    units = safety.plan(False)
     shipped = [unit["count"] for key, unit in units.items() if key.startswith("shipped-0")]
     assert sum(shipped) == 500
-    assert {unit["code"] for unit in units.values()} == {"code"}
+    assert len({unit["code"] for unit in units.values()}) == 2  # the cautious variant has a module of its own
 
 
 def test_every_setting_has_its_own_figures():
-    units = safety.plan(False, "code")
+    units = safety.plan(False)
     figures = {figure.name: figure for figure in safety.report(made_up(units))}
     assert all(figure.ok for figure in figures.values())
     assert figures["shipped: shortfall penalties"].value == 1.0
@@ -22,7 +22,7 @@ def test_every_setting_has_its_own_figures():
 
 
 def test_one_unsafe_action_or_exception_misses_the_goal():
-    units = safety.plan(False, "code")
+    units = safety.plan(False)
     results = made_up(units)
     results["shipped-0025"]["total"]["unsafe/cash"] = 1
     results["risk-budget-0-0000"]["total"]["oversold"] = 1
@@ -36,7 +36,7 @@ def test_one_unsafe_action_or_exception_misses_the_goal():
 
 
 def test_a_unit_plays_and_audits():
-    found = safety.play(first=0, count=1, days=(8, 8), code="any", risk_budget=0.0)
+    found = safety.play(first=0, count=1, days=(8, 8), code="any", cautious=True)
     assert found["total"]["worlds"] == 1
     assert len(found["shortfall"]) == found["total"]["seats"] >= 2
     assert not any(kind.startswith("unsafe/") for kind in found["total"])
