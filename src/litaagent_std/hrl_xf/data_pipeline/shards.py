@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from litaagent_std.hrl_xf.data_pipeline.world_samples import Arrays, WorldSample
 from litaagent_std.records.reader import open_records
 from litaagent_std.records.world import WorldRecord
 
-__all__ = ["ShardTask", "make_shards", "read_shard", "shard_path", "shard_rows"]
+__all__ = ["ShardTask", "make_shards", "read_shard", "read_worlds", "shard_path", "shard_rows"]
 
 _TABLES: Final = ("worlds", "factories", "markets", "days", "negotiations", "turns", "contracts", "reports")
 """Tables that samples are made from."""
@@ -55,13 +56,13 @@ def make_shards(task: ShardTask) -> int:
     todo = [(place, world) for place, world in task.worlds if not shard_path(folder, place).exists()]
     if not todo:
         return 0
-    for (place, world), record in zip(todo, _read(task.records, [world for _, world in todo]), strict=True):
+    for (place, world), record in zip(todo, read_worlds(task.records, [world for _, world in todo]), strict=True):
         samples = world_samples(record, world.seats, labels=task.labels, horizon=task.horizon)
         _write(shard_path(folder, place), samples)
     return len(todo)
 
 
-def _read(folder: str, worlds: Sequence[ChosenWorld]) -> list[WorldRecord]:
+def read_worlds(folder: str, worlds: Sequence[ChosenWorld]) -> list[WorldRecord]:
     """Reads several worlds of a folder at once: tables that hold many worlds are then read once."""
     records = open_records(folder)
     keys = [world.key._replace(source=0) for world in worlds]
@@ -82,12 +83,12 @@ def _write(path: Path, samples: WorldSamples) -> None:
         "mornings": len(samples.macro["day"]),
         "actions": len(samples.micro["op"]),
         "skipped": samples.skipped,
-        "arrays": list(arrays),
+        "arrays": [[name, values.dtype.str, values.shape] for name, values in arrays.items()],
     }
     with atomic_file(path) as file:
         file.write(json.dumps(header).encode() + b"\n")
         for values in arrays.values():
-            np.save(file, values, allow_pickle=False)
+            file.write(np.ascontiguousarray(values).data)
 
 
 def shard_rows(path: Path) -> tuple[int, int, int]:
@@ -101,10 +102,10 @@ def read_shard(path: Path, n_rounds: int, *, actions: bool) -> tuple[Arrays, Arr
     """Reads the arrays of a shard: those of mornings and, if asked for, those of actions with whole histories."""
     found: Arrays = {}
     with path.open("rb") as file:
-        for name in json.loads(file.readline())["arrays"]:
+        for name, kind, shape in json.loads(file.readline())["arrays"]:
             if not actions and not name.startswith("macro."):
                 break
-            found[name] = np.load(file, allow_pickle=False)
+            found[name] = np.fromfile(file, kind, math.prod(shape)).reshape(shape)
     macro = {name.removeprefix("macro."): array for name, array in found.items() if name.startswith("macro.")}
     micro = {name.removeprefix("micro."): array for name, array in found.items() if name.startswith("micro.")}
     return macro, whole_histories(micro, found["offers"], n_rounds) if actions else {}
