@@ -13,7 +13,7 @@ from apexrl.runs.errors import UserFacingError
 from litaagent_std.records.manifest import MANIFEST_NAME
 from litaagent_std.records.reader import RECORDS_FOLDER
 
-__all__ = ["History", "Item", "ItemKind", "NotHereError", "grows", "kind_of"]
+__all__ = ["History", "Item", "ItemKind", "NotHereError", "grows", "kind_of", "mark_of", "phase_files"]
 
 ItemKind = Literal["tournament", "arena", "training", "hmasd"]
 
@@ -56,7 +56,23 @@ class Item:
 
 def kind_of(path: Path) -> ItemKind | None:
     """What a folder holds, if it is something to look at."""
-    return next((kind for kind, mark in _MARKS.items() if (path / mark).is_file()), None)
+    return next((kind for kind in _MARKS if mark_of(path, kind) is not None), None)
+
+
+def mark_of(path: Path, kind: ItemKind) -> Path | None:
+    """The file that tells that a folder holds something of a kind, if it does."""
+    mark = path / _MARKS[kind]
+    if mark.is_file():
+        return mark
+    return next(iter(phase_files(path).values()), None) if kind == "training" else None
+
+
+def phase_files(path: Path) -> dict[str, Path]:
+    """The metrics of each phase, of a training that has phases; the newest first."""
+    if not (path / "run.json").is_file():
+        return {}
+    files = sorted(path.glob("metrics/*/metrics.jsonl"), key=lambda file: -file.stat().st_mtime)
+    return {file.parent.name: file for file in files}
 
 
 def grows(file: Path) -> bool:
@@ -105,8 +121,9 @@ class History:
         kind = kind_of(path)
         if kind is None:
             return None
+        mark = mark_of(path, kind)
         try:
-            modified = (path / _MARKS[kind]).stat().st_mtime
+            modified = 0.0 if mark is None else mark.stat().st_mtime
         except OSError:  # it went away meanwhile
             return None
         return Item(kind, path.relative_to(self.root).as_posix(), path, modified)

@@ -13,7 +13,7 @@ from apexrl.runs.errors import MetricError, RunDirError
 from apexrl.runs.jsonl import read_jsonl
 from apexrl.runs.run_dir import RunRecord
 from litaagent_std.dashboard.charts import Chart, Series, color_of
-from litaagent_std.dashboard.history import History, ItemKind, NotHereError, grows
+from litaagent_std.dashboard.history import History, ItemKind, NotHereError, grows, mark_of, phase_files
 from litaagent_std.dashboard.page import Block, Cell, Facts, Filter, Filters, Link, Page, Rows, Text, number
 
 __all__ = ["METRIC_FILES", "curves_of", "training_page"]
@@ -41,7 +41,7 @@ def training_page(history: History, kind: ItemKind, name: str, query: Mapping[st
     curves, troubles = {}, []
     for one in [name, *others]:
         try:
-            curves[one] = read_curves(history.find(kind, one) / METRIC_FILES[kind])
+            curves[one] = curves_in(history.find(kind, one), kind)
         except (MetricError, NotHereError) as error:
             troubles.append(Text(str(error), "error"))
     metrics = _ordered({metric for some in curves.values() for metric in some})
@@ -60,7 +60,19 @@ def training_page(history: History, kind: ItemKind, name: str, query: Mapping[st
         blocks.append(Text(f"the first {_MOST_CURVES} of {len(shown)} metrics; choose a group for the others", "note"))
     blocks += curves_of(curves, shown[:_MOST_CURVES])
     blocks += [_last_values(curves, metrics), *_parameters(folder, kind)]
-    return Page(title=name, blocks=blocks, trail=[Link("all", "/")], live=grows(folder / METRIC_FILES[kind]))
+    return Page(title=name, blocks=blocks, trail=[Link("all", "/")], live=grows(mark_of(folder, kind) or folder))
+
+
+def curves_in(folder: Path, kind: ItemKind) -> dict[str, Curve]:
+    """Every metric of a training; of one with phases, the phase stands before the metric's name.
+
+    Raises:
+        MetricError: If a line is damaged.
+    """
+    phases = {} if (folder / METRIC_FILES[kind]).exists() or kind == "hmasd" else phase_files(folder)
+    if not phases:
+        return read_curves(folder / METRIC_FILES[kind])
+    return {f"{phase}/{name}": curve for phase, file in phases.items() for name, curve in read_curves(file).items()}
 
 
 def read_curves(path: Path) -> dict[str, Curve]:
