@@ -13,7 +13,7 @@ PATH = "litaagent_std.hrl_xf.agent.LitaAgentHRL"
 
 class Listener(WorldObserver):
     def __init__(self):
-        self.errors, self.openers, self.shortfall = [], {}, {}
+        self.errors, self.openers, self.shortfall, self.settled = [], {}, {}, {}
 
     def on_error(self, event):
         self.errors.append(event)
@@ -24,6 +24,7 @@ class Listener(WorldObserver):
 
     def on_settlement(self, event):
         self.shortfall[event.agent] = self.shortfall.get(event.agent, 0) + event.shortfall_quantity
+        self.settled.setdefault(event.agent, []).append(event)
 
 
 def world(seed=3, n_days=6, n_levels=3, inventory="as_shipped", **params):
@@ -69,6 +70,21 @@ def test_the_inventory_regime_is_found_out(inventory, regime):
     made.run()
     assert listener.errors == []
     assert all(agent.brain.memory.regime is regime and agent.brain.memory.regime_known for agent in agents)
+
+
+def test_input_is_bought_anew_only_where_production_consumes_it():
+    late = {}
+    for inventory in ("as_shipped", "depleting"):
+        made, agents, listener = world(n_days=20, inventory=inventory)
+        made.run()
+        days = [day for day in listener.settled[agents[1].id] if day.day >= 10]
+        late[inventory] = sum(day.input_quantity for day in days), sum(day.produced for day in days)
+    bought, produced = late["as_shipped"]
+    assert produced > 0
+    assert bought < 0.2 * produced, "a stock that persists feeds the lines without new purchases"
+    bought, produced = late["depleting"]
+    assert produced > 0
+    assert bought > 0.3 * produced, "what is produced is bought, or was in stock"
 
 
 def test_it_plays_in_scmls_own_engine():
