@@ -25,6 +25,7 @@ from litaagent_std.hrl_xf.training.run_config import TrainRunConfig
 from litaagent_std.market.tournament.config import TournamentConfig
 from litaagent_std.market.tournament.run import run_tournament
 from litaagent_std.market.world.hashing import restart_with_fixed_hashing
+from litaagent_std.records.reader import open_records
 
 ROOT = Path(__file__).parent.parent
 SPLIT = (0.75, 0.10, 0.15)
@@ -55,7 +56,7 @@ def tournament(folder: Path, quick: bool, worlds: int, workers: int) -> Tourname
     if quick:
         names = ("GreedyStd", "SyncRandomStd", "RandomStd")
         return TournamentConfig(competitors=names, configs=8, steps=10, levels=2, executor="inline", **common)
-    names = ("PenguinAgent", "top-2025:3")
+    names = ("top-2024:1", "top-2025:3")  # PenguinAgent, AS0 and two more
     return TournamentConfig(competitors=names, official_mix=True, target_worlds=worlds, workers=workers, **common)
 
 
@@ -64,7 +65,7 @@ def collect(folder: str, quick: bool, worlds: int, workers: int) -> dict[str, An
     outcome, spent = timed(lambda: run_tournament(tournament(Path(folder), quick, worlds, workers)))
     if not outcome.finished:
         sys.exit("stopped while collecting: run the same command again to go on")
-    return {"worlds": outcome.worlds, **spent}
+    return {"worlds": len(open_records(folder).keys), **spent}
 
 
 def dataset(records: str, folder: str, agent: str, workers: int) -> dict[str, Any]:
@@ -77,7 +78,7 @@ def dataset(records: str, folder: str, agent: str, workers: int) -> dict[str, An
 
 def fit(records: str, folder: str, run: str, agent: str, quick: bool) -> dict[str, Any]:
     """Train L2, L3 and the acceptance model, and evaluate them."""
-    sizes: dict[str, Any] = {"l2_epochs": 40, "l3_epochs": 6, "acceptance_epochs": 4, "patience": 8}
+    sizes: dict[str, Any] = {"l2_epochs": 60, "l3_epochs": 20, "acceptance_epochs": 15, "patience": 6}
     if quick:
         sizes = {"l2_epochs": 12, "l2_batch_size": 64, "l3_epochs": 2, "acceptance_epochs": 1, "eval_max_rows": 5000}
     config = TrainRunConfig(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
 from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
 from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
 from litaagent_std.hrl_xf.training import HRLXFTrainer, TrainConfig
+from litaagent_std.hrl_xf.training.data import DataError, MacroRows
 from litaagent_std.hrl_xf.training.loop import Interrupted
 from litaagent_std.hrl_xf.training.record import TrainingRecord, curves
 from litaagent_std.hrl_xf.training.trainer import weights_digest
@@ -54,7 +57,7 @@ def train_everything(trainer, data):
     trainer.train_acceptance(data)
     trainer.train_phase1_awr(data)
     trainer.train_l4_distill(data)
-    return trainer.save_all("bc")
+    return trainer.save_all("awr")
 
 
 def digests(trainer):
@@ -77,7 +80,7 @@ def test_all_documented_files_are_there_and_load_without_pickled_code(trained):
         for path in (f"{name}_epoch{last}.pt", f"{name}_epoch{last}.ckpt.pt", f"{name}.pt"):
             assert torch.load(folder / path, weights_only=True)
     assert [file.name for file in files] == ["l2.npz", "l3.npz", "acceptance.npz", "l4.npz"]
-    assert (folder / "l4_bc.pt").exists()
+    assert (folder / "l4_awr.pt").exists()
 
 
 def test_losses_fall_and_are_recorded_by_epoch(trained):
@@ -98,8 +101,6 @@ def test_goals_of_training_mornings_come_from_networks_that_did_not_see_their_co
     trainer, _, _ = trained
     goals = trainer.goal_hat(made_data)
     with torch.no_grad():
-        from litaagent_std.hrl_xf.training.data import MacroRows
-
         day = MacroRows.batch(MacroRows(made_data)[np.arange(len(made_data.macro["config"]))]).day
         shipped = trainer.l2(day)[0].numpy()
     train, val = made_data.macro.rows("train"), made_data.macro.rows("val")
@@ -120,7 +121,7 @@ class StopAfter(StopRequest):
         return self.left < 0
 
 
-@pytest.mark.parametrize("questions", [3, 17, 40, 75, 110])
+@pytest.mark.parametrize("questions", [11, 40, 95])
 def test_killed_anywhere_and_started_again_gives_the_same_bits(questions, trained, made_data, tmp_path):
     killed = make_trainer(tmp_path)
     killed.stop = StopAfter(questions)
@@ -133,3 +134,38 @@ def test_killed_anywhere_and_started_again_gives_the_same_bits(questions, traine
     assert (tmp_path / backfill).read_bytes() == (trained[2] / backfill).read_bytes()
     for phase in ("l2_bc", "l3_awr"):
         assert curves(tmp_path, phase) == curves(trained[2], phase)
+
+
+def test_the_named_checkpoint_is_gone_on_from(trained, made_data, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(trained[2], folder)
+    again = make_trainer(folder, l3_bc_resume_path=folder / "l3_bc_epoch1.ckpt.pt")
+    again.train_phase0_bc(made_data)
+    assert curves(folder, "l3_bc") == curves(trained[2], "l3_bc")
+    one, other = (torch.load(place / "l3_bc.pt", weights_only=True)["model"] for place in (folder, trained[2]))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert (folder / "l3_bc_epoch3.ckpt.pt.set-aside").exists()  # what came after it is kept aside
+
+
+def test_options_of_l2_and_l3_do_something_and_validation_stops_a_phase(made_data, tmp_path):
+    changes = {"l2_objective": "cql", "l2_q_transform": "sqrt", "l3_ensemble": 2, "l3_mode": "direct"}
+    trainer = make_trainer(tmp_path, **changes, l2_epochs=40, l2_lr=0.2, patience=2, save_every=2, l3_epochs=1)
+    trainer.train_phase0_bc(made_data)
+    phase = trainer.record.content["phases"]["l2_bc"]
+    assert phase["stopped_early"]
+    assert phase["epochs"] == phase["best_epoch"] + 2
+    assert "train/critic" in phase["losses"]
+    assert "train/variance" in trainer.record.content["phases"]["l3_bc"]["losses"]
+    saved = {int(path.name.split("epoch")[1].split(".")[0]) for path in tmp_path.glob("l2_bc_epoch*.ckpt.pt")}
+    assert saved == {*range(2, phase["epochs"] + 1, 2), phase["epochs"]}
+
+
+def test_samples_of_two_datasets_and_phases_without_networks_are_refused(made_data, tmp_path):
+    trainer = make_trainer(tmp_path)
+    other = SimpleNamespace(**vars(made_data))
+    with pytest.raises(DataError, match="two datasets"):
+        trainer.train_phase0_bc(made_data, other)
+    with pytest.raises(DataError, match="no network l3"):
+        HRLXFTrainer(trainer.l2, None, None, trainer.cfg).train_l3(made_data)
+    with pytest.raises(DataError, match="nothing was trained"):
+        make_trainer(tmp_path / "new").save_all("bc")
