@@ -137,7 +137,7 @@ def main() -> int:
     test = fitted["evaluation"]["test"]
     total = sum(part["cpu_s"] for part in (collected, built, fitted))
     lost = losers(test)
-    page = Path(__file__).parent / "results" / f"{bench.label}.html"
+    page = run / "report.html" if quick else Path(__file__).parent / "results" / "offline.html"
     page.write_text(as_html(show_run(run), [run]), encoding="utf-8")
     figures = [
         Figure(name="worlds", value=collected["worlds"], goal=None if quick else 300),

@@ -29,7 +29,7 @@ from apexrl.runs.checkpoint import Checkpoint, CheckpointStore, Retention, Schem
 from apexrl.runs.errors import SchemaMismatchError
 from apexrl.runs.jsonl import JsonlSink
 from apexrl.runs.signals import StopRequest
-from litaagent_std.hrl_xf.training.data import Rows, batch_order
+from litaagent_std.hrl_xf.training.data import DataError, Rows, batch_order
 
 __all__ = ["Interrupted", "Losses", "PhaseResult", "PhaseSpec", "load_state", "run_phase", "save_weights"]
 
@@ -229,6 +229,8 @@ def _epoch(spec: PhaseSpec, progress: _Progress) -> None:
         if spec.stop is not None and spec.stop.requested:
             raise Interrupted(f"{spec.name}: stopped in epoch {number}; run the same command again to go on")
         loss, parts = spec.losses(tensors)
+        if not torch.isfinite(loss):
+            raise _not_finite(spec.name, number, batches[index], parts)
         progress.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]  # torch's own annotation is missing
         torch.nn.utils.clip_grad_norm_(parameters, spec.max_grad_norm)
@@ -241,6 +243,15 @@ def _epoch(spec: PhaseSpec, progress: _Progress) -> None:
     if len(spec.val_rows):
         progress.losses |= {f"val/{name}": value for name, value in measure(spec, spec.val_rows).items()}
     progress.note(progress.losses.get("val/loss", progress.losses["train/loss"]), spec.model)
+
+
+def _not_finite(phase: str, epoch: int, rows: Rows, parts: Mapping[str, Tensor]) -> DataError:
+    bad = [name for name, value in parts.items() if not torch.isfinite(value)] or ["loss"]
+    return DataError(
+        f"{phase}: {', '.join(bad)} of rows {int(rows.min())} to {int(rows.max())} is not finite in epoch {epoch}",
+        "features, goals and returns are finite numbers, and so are losses",
+        "check these rows of the dataset (build it again if they hold NaN), or lower the learning rate",
+    )
 
 
 class _Sums:

@@ -169,3 +169,12 @@ def test_samples_of_two_datasets_and_phases_without_networks_are_refused(made_da
         HRLXFTrainer(trainer.l2, None, None, trainer.cfg).train_l3(made_data)
     with pytest.raises(DataError, match="nothing was trained"):
         make_trainer(tmp_path / "new").save_all("bc")
+
+
+def test_a_value_that_is_not_finite_is_named(made_data, tmp_path):
+    macro = type(made_data.macro)(made_data.macro)
+    macro["goal_q"] = macro["goal_q"].copy()
+    macro["goal_q"][macro["x_role"][:, 0].argmax(), 0, 0] = np.nan
+    spoiled = SimpleNamespace(**(vars(made_data) | {"macro": macro}))
+    with pytest.raises(DataError, match=r"l2_bc: q, .* not finite in epoch 1"):
+        make_trainer(tmp_path).train_l2(spoiled)
