@@ -74,12 +74,22 @@ class _Tuning:
     executor: Executor
     units: UnitLog
     stop: StopRequest
-    show: Callable[[str, int], None]
+    show: Callable[[str, int, int], None]
     player: Player = field(init=False)
+    place: tuple[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        limit = self.config.time_limit
-        self.player = Player(self.rules, self.units, self.executor, limit, lambda: self.stop.requested)
+        self.player = Player(self.rules, self.units, self.executor, self.config.time_limit, self._after_unit)
+        self.place = (self.config.levels[0], 0)
+
+    def _after_unit(self) -> bool:
+        """Shows how far it is; returns whether to stop."""
+        self.show(*self.place, self.player.played)
+        return self.stop.requested
+
+    def _at(self, level: Level, generation: int) -> None:
+        self.place = (level, generation)
+        self.show(*self.place, self.player.played)
 
     @property
     def parameters(self) -> Parameters:
@@ -99,12 +109,12 @@ class _Tuning:
         path = self.folder / f"{level}.jsonl"
         for entry in (read_jsonl(path) if path.is_file() else [])[: config.generations]:
             search.replay(entry)
-            self.show(level, search.generation)
+            self._at(level, search.generation)
         log = JsonlFile(path, after_step=search.generation - 1)
         try:
             while search.generation < config.generations:
                 log.append(self._generation(search, space))
-                self.show(level, search.generation)
+                self._at(level, search.generation)
         finally:
             log.close()
         return space.values(search.center)
@@ -242,7 +252,7 @@ def plain(parameters: Parameters) -> dict[str, Any]:
 
 
 @contextmanager
-def _progress(config: TuneConfig) -> Iterator[Callable[[str, int], None]]:
+def _progress(config: TuneConfig) -> Iterator[Callable[[str, int, int], None]]:
     """A bar of the generations of all levels."""
     columns = (
         BarColumn(),
@@ -254,8 +264,8 @@ def _progress(config: TuneConfig) -> Iterator[Callable[[str, int], None]]:
     with Progress(*columns, console=Console(stderr=True), disable=config.quiet) as bar:
         task = bar.add_task("", total=config.generations * len(config.levels))
 
-        def show(level: str, generation: int) -> None:
+        def show(level: str, generation: int, played: int) -> None:
             before = [str(one) for one in config.levels].index(level) * config.generations
-            bar.update(task, completed=before + generation, description=f"level {level}")
+            bar.update(task, completed=before + generation, description=f"level {level}, {played} worlds")
 
         yield show
