@@ -49,7 +49,7 @@ def play(folder: Path, *, worlds: int, days: int) -> dict[str, int]:
     """Plays worlds with scml's own engine; leaves scml's tables and our records of them."""
     store = RecordStore(folder / "records", {"benchmark": "offline_data"}, worlds)
     for number in range(worlds):
-        setup = official_setup(100 + number, n_days=days, n_levels=2)
+        setup = official_setup(100 + number, n_days=days)
         recorder = Recorder(setup, WorldFacts(number, number, 0, 0, 100 + number, (None,) * setup.n_seats))
         world = make_scml_world(setup, [recorder])
         world.save_negotiations = True
@@ -156,7 +156,7 @@ def main() -> int:
     """Measure, and compare with the goals."""
     restart_with_fixed_hashing()
     bench = Benchmark("offline_data", "From records to samples, beside scml's own tables.", seeds=[100])
-    size = {"worlds": 2, "days": 8, "rounds": 2} if bench.quick else {"worlds": 4, "days": 20, "rounds": 3}
+    size = {"worlds": 1, "days": 12, "rounds": 3} if bench.quick else {"worlds": 3, "days": 40, "rounds": 5}
     speed = bench.unit("compare", compare, **size)
     rate = bench.unit("throughput", throughput, worlds=2 if bench.quick else 5, days=10 if bench.quick else 50)
     grown = bench.unit("memory", memory, worlds=2 if bench.quick else 4, days=10 if bench.quick else 40, factor=10)

@@ -96,7 +96,7 @@ def baselines(world: WorldColumns, seat: int, names: Sequence[str], plans: Seque
     op = np.where(none, END, REJECT)
     answers = np.flatnonzero(world.answers[turns])
     if len(answers):
-        offer = world.offers[world.received()[turns[answers]]].copy()
+        offer = world.offers[world.received[turns[answers]]].copy()
         offer[:, 1] -= at[0][answers]
         legal = ((offer >= low[answers]) & (offer <= high[answers])).all(axis=1)
         there = (at[0][answers], at[1][answers], np.where(legal, offer[:, 1], 0))

@@ -48,6 +48,8 @@ class WorldColumns:
         answers: Whether it answers an offer.
         op: What it does: `ACCEPT`, `REJECT` (with an offer of its own, the first one too) or `END`.
         before: Offers of its negotiation before it.
+        own_offer: Place of its own offer among all offers; meaningful where it is a `REJECT`.
+        received: Place of the offer on the table before it; meaningful where it answers.
         taken: Whether the partner accepted its offer: 1 or 0, -1 without an offer or an answer to it.
         bankrupt: Whether each factory is bankrupt in the morning, [day, factory].
     """
@@ -70,6 +72,8 @@ class WorldColumns:
     answers: Bools
     op: Ints
     before: Ints
+    own_offer: Ints
+    received: Ints
     taken: Ints
     bankrupt: Bools
 
@@ -111,17 +115,11 @@ class WorldColumns:
             answers=answers,
             op=op,
             before=earlier - first_offer[thread],
+            own_offer=earlier,
+            received=earlier - 1,
             taken=_taken(thread, op),
             bankrupt=_bankrupt(record),
         )
-
-    def own_offer(self) -> Ints:
-        """Returns the place of each turn's own offer among all offers; meaningful where the turn is a `REJECT`."""
-        return self.first_offer[self.thread] + self.before
-
-    def received(self) -> Ints:
-        """Returns the place of the offer on the table before each turn; meaningful where the turn answers."""
-        return self.first_offer[self.thread] + self.before - 1
 
 
 def ints(column: Any) -> Ints:  # noqa: ANN401 - an Arrow column

@@ -82,7 +82,7 @@ def _intentions(world: WorldColumns, seat: int) -> _Acts:
     _, firsts = np.unique(world.thread[mine], return_index=True)
     turns = mine[firsts]
     thread = world.thread[turns]
-    offer = world.offers[np.where(world.op[turns] == ACCEPT, world.received()[turns], world.own_offer()[turns])]
+    offer = world.offers[np.where(world.op[turns] == ACCEPT, world.received[turns], world.own_offer[turns])]
     day = world.day[thread]
     side = np.where(world.buyer[thread] == seat, BUY, SELL)
     return _Acts(day, side, offer[:, 1] - day, offer[:, 0], offer[:, 2])

@@ -217,7 +217,7 @@ def _committed(world: WorldColumns, days: WorldDays, seat: int, turns: Ints) -> 
     thread = world.thread[turns]
     units = days.calendar[[0, 2], :, seat]
     day = world.day[thread]
-    lead = world.offers[np.maximum(0, world.received()[turns]), 1] - day
+    lead = world.offers[np.maximum(0, world.received[turns]), 1] - day
     inside = world.answers[turns] & (lead >= 0) & (lead < units.shape[2])
     side = (world.buyer[thread] != seat).astype(np.int64)
     values = units[side, day, np.where(inside, lead, 0)] / days.lines[seat]

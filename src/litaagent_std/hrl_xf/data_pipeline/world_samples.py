@@ -25,6 +25,8 @@ __all__ = ["MACRO", "MICRO", "Arrays", "WorldSamples", "whole_histories", "world
 Arrays = dict[str, NDArray[Any]]
 
 _FEATURES: Final = ("x_static", "x_temporal", "x_role", "mask")
+_CHECKED: Final = {"goal_q", "goal_p", "lines", "price", "return_to_go"}
+"""Arrays that must be finite; features are checked where they are made."""
 
 MACRO: Final[dict[str, str]] = {
     "x_static": "f4",
@@ -107,13 +109,14 @@ def world_samples(
     """
     world, days = WorldColumns.of(record), WorldDays.of(record)
     features, partners = day_arrays(days, seats, horizon), days.partners()
+    issues = _issues(days)
     macros, micros, offers, skipped, first, n_offers = [], [], [], 0, 0, 0
     for place, seat in enumerate(seats):
         mornings = days.observations(seat, partners)
         of_seat = DayArrays(*(getattr(features, name)[:, place] for name in _FEATURES))
         macro, rows = _mornings(record, world, seat, mornings, of_seat, labels)
         macros.append(macro)
-        micro, made = _turns(record, world, days, seat, mornings, rows + first)
+        micro, made = _turns(record, world, days, seat, mornings, rows + first, issues)
         micro["return_to_go"] = macro["return_to_go"][micro["day_row"] - first]
         micro["history_start"] = micro["history_start"] + n_offers
         micros.append(micro)
@@ -166,6 +169,7 @@ def _turns(
     seat: int,
     mornings: Sequence[Observation],
     rows: Ints,
+    issues: tuple[Ints, Ints],
 ) -> tuple[Arrays, NDArray[np.float32]]:
     """Returns the arrays of a factory's turns, in the order of negotiations, and the rows of its histories."""
     turns = np.flatnonzero(world.factory == seat)
@@ -174,7 +178,7 @@ def _turns(
     day = world.day[thread]
     features = thread_arrays(world, days, seat, turns)
     plain = baselines(world, seat, record.names, plans_of(record, world, seat, mornings), turns)
-    low, high = _issues(days)
+    low, high = issues
     at = (day, world.product[thread])
     op = world.op[turns]
     return {
@@ -185,8 +189,8 @@ def _turns(
         "x_partner": features.x_partner,
         "day_row": rows[day],
         "op": op,
-        "offer": _offers(world, world.own_offer()[turns], op == REJECT, day),
-        "received": _offers(world, world.received()[turns], world.answers[turns], day),
+        "offer": _offers(world, world.own_offer[turns], op == REJECT, day),
+        "received": _offers(world, world.received[turns], world.answers[turns], day),
         "baseline_op": plain.op,
         "baseline": plain.counter,
         "issue_low": low[at],
@@ -218,8 +222,9 @@ def _join(parts: Sequence[Arrays], types: dict[str, str], record: WorldRecord) -
     joined = {
         name: np.concatenate([part[name] for part in parts]).astype(kind, copy=False) for name, kind in types.items()
     }
-    for name, values in joined.items():
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
+    for name in _CHECKED & joined.keys():
+        values = joined[name]
+        if not np.isfinite(values).all():
             row = int(np.argwhere(~np.isfinite(values))[0][0])
             raise BadSampleError(
                 f"{name!r} of sample {row} of world {record.facts['world']} is not finite",
