@@ -74,6 +74,8 @@ class EvolutionConfig:
     """Pull back to the warm start per update."""
     inputs: tuple[str, ...] = ("level_first", "level_middle", "level_last", "progress")
     """Inputs whose weights are moved beside the biases."""
+    outputs: tuple[str, ...] = ()
+    """Numbers of L2 that are moved, all when empty. Fewer are found with fewer worlds."""
 
 
 @configuration

@@ -18,10 +18,11 @@ import torch
 from numpy.typing import NDArray
 
 from apexrl.runs.errors import ConfigurationError
-from litaagent_std.hrl_xf.online.acting import INPUTS, OUTPUTS, ActingNet, PolicySet
+from litaagent_std.hrl_xf.online.acting import ActingNet, PolicySet
 from litaagent_std.hrl_xf.online.config import EvolutionConfig
 from litaagent_std.hrl_xf.online.jobs import Job
 from litaagent_std.hrl_xf.online.rollout import WorldRollout
+from litaagent_std.hrl_xf.online.steering import DAY_ACTIONS
 from litaagent_std.hrl_xf.online.views import DAY_VIEW
 from litaagent_std.hrl_xf.online.worlds import WorldPlan
 
@@ -39,15 +40,12 @@ class EvolutionMethod:
         warm: Policies to start from; L2 must be linear. Zeros without.
 
     Raises:
-        ConfigurationError: If an input does not exist, or the warm start's L2 is not linear.
+        ConfigurationError: If an input or output does not exist, or the warm start's L2 is not linear.
     """
 
     def __init__(self, cfg: EvolutionConfig, seed: int, warm: PolicySet | None = None) -> None:
-        unknown = sorted(set(cfg.inputs) - set(DAY_VIEW))
-        if unknown:
-            raise ConfigurationError(
-                f"L2 has no inputs {', '.join(unknown)}", "they are named in DAY_VIEW", "correct evolution.inputs"
-            )
+        _check_names("input", cfg.inputs, DAY_VIEW)
+        _check_names("output", cfg.outputs, DAY_ACTIONS)
         self.cfg, self._seed, self.version = cfg, seed, 0
         self._rows = [DAY_VIEW.index(name) for name in cfg.inputs]
         nets = {} if warm is None else dict(warm.nets)
@@ -59,16 +57,18 @@ class EvolutionMethod:
                 "start from another file, or from nothing",
             )
         self._others = nets
-        size = (1 + len(self._rows)) * OUTPUTS["l2"]
+        self._columns = [DAY_ACTIONS.index(name) for name in cfg.outputs or DAY_ACTIONS]
+        size = (1 + len(self._rows)) * len(self._columns)
         self.theta: Vector = np.zeros(size)
         self._first, self._second = np.zeros(size), np.zeros(size)
 
     def _net(self, theta: Vector) -> ActingNet:
         """The policy with the moved numbers added to the warm start's."""
-        table = theta.reshape(1 + len(self._rows), OUTPUTS["l2"]).astype(np.float32)
-        weight = np.zeros((INPUTS["l2"], OUTPUTS["l2"]), np.float32)
-        weight[self._rows] = table[1:]
-        return ActingNet((self._base.weights[0] + weight,), (self._base.biases[0] + table[0],), self._base.log_std)
+        table = theta.reshape(1 + len(self._rows), len(self._columns)).astype(np.float32)
+        weight, bias = self._base.weights[0].copy(), self._base.biases[0].copy()
+        weight[np.ix_(self._rows, self._columns)] += table[1:]
+        bias[self._columns] += table[0]
+        return ActingNet((weight,), (bias,), self._base.log_std)
 
     def _set(self, theta: Vector) -> PolicySet:
         return PolicySet({**self._others, "l2": self._net(theta)}, self.version)
@@ -133,3 +133,13 @@ class EvolutionMethod:
         """Goes on from `state_dict`."""
         self.theta, self._first, self._second = (state[name].numpy().copy() for name in ("theta", "first", "second"))
         self.version = int(state["version"])
+
+
+def _check_names(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
+    unknown = sorted(set(names) - set(known))
+    if unknown:
+        raise ConfigurationError(
+            f"L2 has no {kind} named {', '.join(unknown)}",
+            f"the names of evolution.{kind}s are {', '.join(known)}",
+            "correct the name",
+        )

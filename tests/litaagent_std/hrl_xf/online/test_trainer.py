@@ -177,6 +177,19 @@ def test_evolution_climbs_a_hill():
     assert _height(method.policies(), goal) > 0.9
 
 
+def test_evolution_moves_only_what_it_is_told_to():
+    cfg = EvolutionConfig(pairs=2, inputs=("level_first",), outputs=("hold", "unit_value"))
+    method = EvolutionMethod(cfg, seed=1)
+    assert len(method.theta) == 4
+    jobs = method.jobs([None])
+    method.update(jobs, [FakeWorld(float(place)) for place in range(len(jobs))])
+    net = method.policies().nets["l2"]
+    assert np.flatnonzero(net.biases[0]).tolist() == [10, 11]
+    assert np.flatnonzero(net.weights[0].any(1)).tolist() == [0]
+    with pytest.raises(ConfigurationError, match="no output named nothing"):
+        EvolutionMethod(EvolutionConfig(outputs=("nothing",)), seed=1)
+
+
 def _height(policies, goal):
     return 1.0 - float(np.square(policies.nets["l2"].biases[0] - goal).mean())
 
