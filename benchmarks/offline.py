@@ -78,7 +78,13 @@ def dataset(records: str, folder: str, agent: str, workers: int) -> dict[str, An
 
 def fit(records: str, folder: str, run: str, agent: str, quick: bool) -> dict[str, Any]:
     """Train L2, L3 and the acceptance model, and evaluate them."""
-    sizes: dict[str, Any] = {"l2_epochs": 60, "l3_epochs": 20, "acceptance_epochs": 15, "patience": 6}
+    sizes: dict[str, Any] = {
+        "l2_epochs": 60,
+        "l2_batch_size": 256,
+        "l3_epochs": 20,
+        "acceptance_epochs": 15,
+        "patience": 6,
+    }
     if quick:
         sizes = {"l2_epochs": 12, "l2_batch_size": 64, "l3_epochs": 2, "acceptance_epochs": 1, "eval_max_rows": 5000}
     config = TrainRunConfig(
