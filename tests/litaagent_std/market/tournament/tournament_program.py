@@ -46,16 +46,18 @@ def forked(work):
 
 
 def kill(folder, seed, kills):
+    """Kills tournaments of 3 worlds in 2 shards, so that most moments are those of writing, until enough are struck."""
     draw = random.Random(seed)
+    options = {"configs": 1, "shard_size": 2, "steps": 4}
     for name in ("warm", "whole"):  # the second one tells how long a tournament takes
         began = time.monotonic()
-        assert os.waitpid(forked(partial(run_tournament, tiny(folder / name))), 0)[1] == 0
+        assert os.waitpid(forked(partial(run_tournament, tiny(folder / name, **options))), 0)[1] == 0
         whole = time.monotonic() - began
     struck = finished = 0
     while struck < kills:
         target = folder / f"killed-{finished}"
         while True:
-            child = forked(partial(run_tournament, tiny(target)))
+            child = forked(partial(run_tournament, tiny(target, **options)))
             time.sleep(draw.uniform(0, whole * 0.6))
             done, status = os.waitpid(child, os.WNOHANG)
             if done:
@@ -108,7 +110,9 @@ def accidents(folder):
     mortal = ("RandomStd", "troubled_agents.Dies", "troubled_agents.RaisesAtBirth")
     run_tournament(tiny(folder / "accidents", competitors=mortal, retries=1, time_limit=200.0, **options))
     hanging = ("troubled_agents.Hangs",)
-    run_tournament(tiny(folder / "hanging", competitors=hanging, retries=0, time_limit=20.0, **options))
+    run_tournament(
+        tiny(folder / "hanging", competitors=hanging, retries=0, time_limit=20.0, **options | {"workers": 1})
+    )
 
 
 if __name__ == "__main__":
