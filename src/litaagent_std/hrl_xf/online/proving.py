@@ -9,15 +9,14 @@ which is what `best_score` computes without playing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from negmas.sao import ResponseType, SAOResponse, SAOState
-from scml.std.agent import StdSyncAgent
-
+from litaagent_std.hrl_xf.agent import LitaAgentHRL
 from litaagent_std.hrl_xf.online.worlds import OURS, Table, table_of
 from litaagent_std.market.world.prices import price_band
 from litaagent_std.market.world.setup import AgentSpec, ExogenousContract, Factory, WorldSetup
+from litaagent_std.policy.brain import Brain, Decision
+from litaagent_std.policy.observation import Calendar, Observation, Offer, ThreadObservation
 
 __all__ = ["PatientBuyer", "best_score", "patient_market"]
 
@@ -31,25 +30,43 @@ _TOLD: Final = 0.9
 _UNITS_BEFORE: Final = 50
 
 
-class PatientBuyer(StdSyncAgent):  # type: ignore[misc]  # scml has no type information
+class _PatientBrain:
     """Offers the lowest price for all its lines, and takes anything in the end."""
 
-    def first_proposals(self) -> dict[str, tuple[int, int, int]]:
+    def start_day(self, obs: Observation) -> None:
+        """Takes the morning in."""
+        assert obs.buy_agenda is not None  # the buyer is no first level
+        self._cheap = Offer(LINES, obs.day, obs.buy_agenda.price_min)
+
+    def propose(self, threads: list[ThreadObservation]) -> dict[str, Offer | None]:
         """The lowest legal price for today."""
-        return {partner: self._cheap() for partner in self.negotiators}
+        return {thread.partner: self._cheap for thread in threads}
 
-    def counter_all(self, offers: Mapping[str, Any], states: Mapping[str, SAOState]) -> dict[str, SAOResponse]:
+    def respond(self, threads: list[ThreadObservation]) -> dict[str, Decision]:
         """Insists on the lowest price until the last two rounds."""
-        replies = {}
-        for partner, offer in offers.items():
-            if states[partner].step >= ROUNDS - 2:
-                replies[partner] = SAOResponse(ResponseType.ACCEPT_OFFER, offer)
-            else:
-                replies[partner] = SAOResponse(ResponseType.REJECT_OFFER, self._cheap())
-        return replies
+        return {
+            thread.partner: Decision("accept", thread.offer)
+            if thread.round >= ROUNDS - 2
+            else Decision("reject", self._cheap)
+            for thread in threads
+        }
 
-    def _cheap(self) -> tuple[int, int, int]:
-        return LINES, int(self.awi.current_step), int(self.awi.current_input_issues[2].min_value)
+    def contract(self, partner: str, *, buying: bool, offer: Offer) -> None:
+        """Learns nothing."""
+
+    def thread_failed(self, partner: str) -> None:
+        """Learns nothing."""
+
+    def end_day(self, calendar: Calendar) -> None:
+        """Learns nothing."""
+
+
+class PatientBuyer(LitaAgentHRL):
+    """The buyer of the market."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - scml's
+        super().__init__(*args, **kwargs)
+        self.brain = cast("Brain", _PatientBrain())
 
 
 def patient_market(seed: int = 0, days: int = DAYS) -> Table:

@@ -64,8 +64,10 @@ THREAD_ACTIONS: Final = ("price", "quantity", "acceptance")
 WEIGHT_ACTIONS: Final = ("log_alpha",)
 """L4's numbers, in order."""
 
-QUANTITY_STEP: Final = 0.3
-"""Lines that 1 stands for in L2's quantities."""
+SALE_STEP: Final = 0.3
+"""Lines that 1 stands for in L2's quantities of sales."""
+PURCHASE_STEP: Final = 0.1
+"""The same of purchases: smaller, because a factory that buys too little stands still and exploring that is dear."""
 PRICE_STEP: Final = 0.5
 """Widths of the legal price band that 1 stands for."""
 VALUE_STEP: Final = 0.5
@@ -141,11 +143,12 @@ def shifted(goals: Goals, obs: Observation, limits: Bounds, numbers: Floats) -> 
         unit_value=goals.unit_value * exp(VALUE_STEP * by_name["unit_value"]),
     )
     if obs.sell_agenda is not None:
-        q_sell = _quantities(goals.q_sell, sell[0], SELL_GROUPS, obs.n_lines, limits.lines)
+        q_sell = _quantities(goals.q_sell, sell[0], SELL_GROUPS, SALE_STEP * obs.n_lines, limits.lines)
         p_sell = _prices(goals.p_sell, sell[1], SELL_GROUPS, obs.sell_agenda, better_up=True)
         moved = replace(moved, q_sell=q_sell, p_sell=p_sell)
     if obs.buy_agenda is not None:
-        q_buy = _quantities(goals.q_buy, buy[0], BUY_GROUPS, obs.n_lines, (limits.buy,) * len(goals.q_buy))
+        most = (limits.buy,) * len(goals.q_buy)
+        q_buy = _quantities(goals.q_buy, buy[0], BUY_GROUPS, PURCHASE_STEP * obs.n_lines, most)
         p_buy = _prices(goals.p_buy, buy[1], BUY_GROUPS, obs.buy_agenda, better_up=False)
         moved = replace(moved, q_buy=q_buy, p_buy=p_buy)
     return moved
@@ -156,11 +159,11 @@ def _group(groups: tuple[range, ...], lead: int) -> int:
 
 
 def _quantities(
-    values: tuple[int, ...], shifts: list[float], groups: tuple[range, ...], lines: int, most: tuple[int, ...]
+    values: tuple[int, ...], shifts: list[float], groups: tuple[range, ...], unit: float, most: tuple[int, ...]
 ) -> tuple[int, ...]:
     moved = []
     for lead, value in enumerate(values):
-        step = round(QUANTITY_STEP * lines * shifts[_group(groups, lead)])
+        step = round(unit * shifts[_group(groups, lead)])
         moved.append(value if step == 0 else max(0, min(value + step, most[lead])))
     return tuple(moved)
 
