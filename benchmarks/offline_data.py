@@ -156,7 +156,7 @@ def main() -> int:
     """Measure, and compare with the goals."""
     restart_with_fixed_hashing()
     bench = Benchmark("offline_data", "From records to samples, beside scml's own tables.", seeds=[100])
-    size = {"worlds": 1, "days": 12, "rounds": 3} if bench.quick else {"worlds": 3, "days": 40, "rounds": 5}
+    size = {"worlds": 1, "days": 12, "rounds": 3} if bench.quick else {"worlds": 3, "days": 25, "rounds": 3}
     speed = bench.unit("compare", compare, **size)
     rate = bench.unit("throughput", throughput, worlds=2 if bench.quick else 5, days=10 if bench.quick else 50)
     grown = bench.unit("memory", memory, worlds=2 if bench.quick else 4, days=10 if bench.quick else 40, factor=10)

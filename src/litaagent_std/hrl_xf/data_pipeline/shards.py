@@ -11,13 +11,13 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from apexrl.runs.atomic import atomic_file
+from litaagent_std.hrl_xf.data_pipeline.columns import ints
 from litaagent_std.hrl_xf.data_pipeline.options import Labels
 from litaagent_std.hrl_xf.data_pipeline.selection import ChosenWorld
 from litaagent_std.hrl_xf.data_pipeline.world_samples import Arrays, WorldSamples, whole_histories, world_samples
-from litaagent_std.records.reader import open_records
+from litaagent_std.records.reader import WorldKey, open_records
 from litaagent_std.records.world import WorldRecord
 
 __all__ = ["ShardTask", "make_shards", "read_shard", "read_worlds", "shard_path", "shard_rows"]
@@ -66,12 +66,17 @@ def read_worlds(folder: str, worlds: Sequence[ChosenWorld]) -> list[WorldRecord]
     """Reads several worlds of a folder at once: tables that hold many worlds are then read once."""
     records = open_records(folder)
     keys = [world.key._replace(source=0) for world in worlds]
-    tables = {name: records.table(name, keys=keys).drop_columns(["source"]) for name in _TABLES}
-    return [WorldRecord({name: _of_world(table, key.world) for name, table in tables.items()}) for key in keys]
+    parts = {name: _by_world(records.table(name, keys=keys).drop_columns(["source"]), keys) for name in _TABLES}
+    return [WorldRecord({name: parts[name][place] for name in _TABLES}) for place in range(len(keys))]
 
 
-def _of_world(table: pa.Table, world: int) -> pa.Table:
-    return table.filter(pc.equal(table["world"], world)).combine_chunks()
+def _by_world(table: pa.Table, keys: Sequence[WorldKey]) -> list[pa.Table]:
+    """Returns the rows of each world; rows of a world stand together."""
+    number = ints(table["world"])
+    starts = np.flatnonzero(np.diff(number, prepend=-1))
+    ends = [*starts[1:].tolist(), len(number)]
+    places = {int(number[low]): (low, high - low) for low, high in zip(starts.tolist(), ends, strict=True)}
+    return [table.slice(*places.get(key.world, (0, 0))).combine_chunks() for key in keys]
 
 
 def _write(path: Path, samples: WorldSamples) -> None:
