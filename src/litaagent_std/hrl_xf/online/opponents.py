@@ -17,6 +17,7 @@ import numpy as np
 from apexrl.runs.errors import ConfigurationError
 from litaagent_std.arena.contestants import opponents as resolve_opponents
 from litaagent_std.hrl_xf.online.config import PoolConfig
+from litaagent_std.hrl_xf.online.worlds import class_name
 from litaagent_std.market.world.setup import AgentSpec
 
 __all__ = ["NOBODY", "PAST_SELF", "OpponentPool"]
@@ -117,9 +118,9 @@ def _by_name(paths: Sequence[str]) -> dict[str, str]:
     """Paths by class name; a name that occurs twice is told apart by its number."""
     named: dict[str, str] = {}
     for path in paths:
-        name, number = path.rpartition(".")[2], 2
+        name, number = class_name(path), 2
         while name in named:
-            name, number = f"{path.rpartition('.')[2]}_{number}", number + 1
+            name, number = f"{class_name(path)}_{number}", number + 1
         named[name] = path
     return named
 

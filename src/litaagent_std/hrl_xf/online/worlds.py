@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from litaagent_std.market.integer_offers import original_path
 from litaagent_std.market.world.setup import OFFICIAL_LEVELS, AgentSpec, WorldSetup, official_setup
 from litaagent_std.market.world.streams import numpy_stream
 from litaagent_std.policy.parameters import Level, level_name
 
-__all__ = ["OURS", "TRAINING_SEEDS", "Table", "WorldPlan", "lay", "training_seed"]
+__all__ = ["OURS", "TRAINING_SEEDS", "Table", "WorldPlan", "class_name", "lay", "table_of", "training_seed"]
 
 OURS: Final = "litaagent_std.hrl_xf.online.seat.SteeredAgent"
 """Class path of a seat of ours."""
@@ -91,11 +92,16 @@ def lay(plan: WorldPlan) -> Table:
     return table_of(replace(setup, neutral_names=True))
 
 
+def class_name(path: str) -> str:
+    """The name of an agent's class, with or without a coat that casts its offers."""
+    return original_path(path).rpartition(".")[2]
+
+
 def table_of(setup: WorldSetup) -> Table:
     """A table from any setup; our seats are those whose agent has the path `OURS`."""
     seats = tuple(seat for seat, agent in enumerate(setup.agents) if agent.path == OURS)
     rivals = {
-        seat: agent.params.get("label", agent.path.rpartition(".")[2])
+        seat: agent.params.get("label") or class_name(agent.path)
         for seat, agent in enumerate(setup.agents)
         if agent.competitor and seat not in seats
     }
