@@ -30,19 +30,28 @@ _DAYS: Final = f"""
     WHERE f.competitor = ? GROUP BY part ORDER BY part
 """
 _PRICES: Final = """
-    SELECT c.seller = f.factory AS sells, least(c.time - c.day, 10) AS ahead, sum(c.quantity) AS units,
-           sum(c.quantity * c.unit_price / m.trading_price) / sum(c.quantity) AS relative
-    FROM factories f JOIN contracts c ON c.world = f.world AND f.factory IN (c.seller, c.buyer)
-    JOIN markets m ON m.world = c.world AND m.day = c.day AND m.product = c.product
-    WHERE f.competitor = ? GROUP BY ALL ORDER BY ALL
+    WITH own AS (
+        SELECT c.*, true AS sells FROM factories f JOIN contracts c ON c.world = f.world AND c.seller = f.factory
+        WHERE f.competitor = ?
+        UNION ALL
+        SELECT c.*, false AS sells FROM factories f JOIN contracts c ON c.world = f.world AND c.buyer = f.factory
+        WHERE f.competitor = ?)
+    SELECT own.sells, least(own.time - own.day, 10) AS ahead, sum(own.quantity) AS units,
+           sum(own.quantity * own.unit_price / m.trading_price) / sum(own.quantity) AS relative
+    FROM own JOIN markets m ON m.world = own.world AND m.day = own.day AND m.product = own.product
+    GROUP BY ALL ORDER BY ALL
 """
 _PARTNERS: Final = """
-    SELECT n.seller = f.factory AS sells, coalesce(p.competitor, string_split(p.agent_type, '.')[-1]) AS partner,
-           count(*) AS met, avg((n.status = 'agreement')::INT) AS agreed, avg(n.rounds) AS rounds,
-           sum(n.quantity) AS units
-    FROM factories f JOIN negotiations n ON n.world = f.world AND f.factory IN (n.seller, n.buyer)
-    JOIN factories p ON p.world = n.world AND p.factory = CASE WHEN n.seller = f.factory THEN n.buyer ELSE n.seller END
-    WHERE f.competitor = ? GROUP BY ALL ORDER BY met DESC
+    WITH met AS (
+        SELECT n.world, n.buyer AS other, n.status, n.rounds, n.quantity, true AS sells
+        FROM factories f JOIN negotiations n ON n.world = f.world AND n.seller = f.factory WHERE f.competitor = ?
+        UNION ALL
+        SELECT n.world, n.seller AS other, n.status, n.rounds, n.quantity, false AS sells
+        FROM factories f JOIN negotiations n ON n.world = f.world AND n.buyer = f.factory WHERE f.competitor = ?)
+    SELECT met.sells, coalesce(p.competitor, string_split(p.agent_type, '.')[-1]) AS partner, count(*) AS met,
+           avg((met.status = 'agreement')::INT) AS agreed, avg(met.rounds) AS rounds, sum(met.quantity) AS units
+    FROM met JOIN factories p ON p.world = met.world AND p.factory = met.other
+    GROUP BY ALL ORDER BY met DESC, partner, sells
 """
 
 
@@ -73,8 +82,8 @@ def agent_page(folder: Path, name: str, query: Mapping[str, str]) -> Page:
         )
     [seats] = store.ask(_SEATS, ["factories"], [agent])
     days = store.ask(_DAYS, ["factories", "settlements", "worlds"], [agent])
-    prices = store.ask(_PRICES, ["factories", "contracts", "markets"], [agent])
-    partners = store.ask(_PARTNERS, ["factories", "negotiations"], [agent])
+    prices = store.ask(_PRICES, ["factories", "contracts", "markets"], [agent, agent])
+    partners = store.ask(_PARTNERS, ["factories", "negotiations"], [agent, agent])
     blocks: list[Block] = [
         Filters([Filter("agent", "agent", [(one, one) for one in names], agent)]),
         _facts(seats),

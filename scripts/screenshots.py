@@ -1,0 +1,56 @@
+"""Takes the pictures of the documentation from a folder that ``lita demo`` left.
+
+python scripts/screenshots.py runs/demo docs/images
+"""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from litaagent_std.dashboard.history import History
+from litaagent_std.dashboard.matplotlib_form import save_figure
+from litaagent_std.dashboard.report import pages_of
+from litaagent_std.dashboard.server import open_server
+
+HEIGHTS = {1280: 1250, 390: 1500}
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+
+
+def main(folder: Path, target: Path) -> None:
+    """Serve the folder, look at every view twice, and draw the figures that the pages show."""
+    world = "/world?name=tournament&world=0"
+    pages = pages_of(folder / "tournament")
+    negotiation = next(page for page in pages if page.title.startswith("Negotiation"))
+    index, day = (word for word in negotiation.title.split() if word.isdecimal())
+    views = {
+        "tournament": "/tournament?name=tournament",
+        "world": world,
+        "negotiation": f"/negotiation?name=tournament&world=0&day={day}&negotiation={index}",
+        "agent": "/agent?name=tournament&agent=LitaAgentHRL",
+    }
+    target.mkdir(parents=True, exist_ok=True)
+    for picture in (picture for page in pages for picture in page.pictures()):
+        if picture.name in {"map", "prices", "negotiation_price", "calendar"}:
+            save_figure(picture, target, ("svg",))
+    server = open_server(History(folder), host="127.0.0.1", port=0)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    chromium = subprocess.run(["scripts/chromium.sh"], capture_output=True, text=True, check=True).stdout.strip()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        for width, height in HEIGHTS.items():
+            page = browser.new_page(viewport={"width": width, "height": height})
+            page.set_default_timeout(120_000)
+            for name, address in views.items():
+                page.goto(f"http://127.0.0.1:{server.server_port}{address}")
+                page.wait_for_selector(".js-plotly-plot .main-svg")
+                page.wait_for_timeout(3000)
+                page.screenshot(path=target / f"{name}_{width}.png")
+        browser.close()
+    server.shutdown()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
