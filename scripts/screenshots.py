@@ -33,7 +33,7 @@ def main(folder: Path, target: Path) -> None:
     }
     target.mkdir(parents=True, exist_ok=True)
     for picture in (picture for page in pages for picture in page.pictures()):
-        if picture.name in {"map", "prices", "negotiation_price", "calendar"}:
+        if picture.name in {"map", "negotiation_price", "calendar"}:
             save_figure(picture, target, ("svg",))
     server = open_server(History(folder), host="127.0.0.1", port=0)
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -21,6 +21,7 @@ CONFIG: Final[dict[str, Any]] = {"displaylogo": False, "responsive": True, "disp
 _FONT: Final = {"family": "system-ui, -apple-system, Segoe UI, Noto Sans, sans-serif", "size": 12, "color": "#24292f"}
 _GRID: Final = "#e6e8eb"
 _FEW_POINTS: Final = 25
+_FEW_ROUNDS: Final = 12
 _SHAPES: Final = {"line": "lines", "points": "markers"}
 
 
@@ -174,6 +175,8 @@ def _add_replay(figure: Figure, chart: Chart, first: int) -> None:
     across = [value for series in chart.series for value in series.x if isinstance(value, int | float)]
     margin = 0.5 if len(set(across)) < 2 else 0.04 * (max(across) - min(across))
     figure["layout"]["xaxis"]["range"] = [min(across) - margin, max(across) + margin]  # axes stand still
+    if max(across) - min(across) <= _FEW_ROUNDS:
+        figure["layout"]["xaxis"]["dtick"] = 1
 
 
 def _up_to(series: Series, chart: Chart, step: int) -> Figure:
