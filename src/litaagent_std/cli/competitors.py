@@ -44,6 +44,7 @@ def run(config: Config) -> int:
     results = [check_competitor(one) for one in found]
     for r in results:
         numbers = (f"{r.score:.3f}", str(r.offers), str(r.contracts), str(r.errors), f"{r.ms_per_day:.1f}")
-        table.add_row(r.competitor, "plays" if r.ok else "FAILS", *numbers)
+        verdict = "plays" if r.ok else "RAISES" if r.errors else "SILENT"
+        table.add_row(r.competitor, verdict, *numbers)
     Console().print(table)
     return 0 if all(r.ok for r in results) else 1

@@ -94,4 +94,4 @@ def test_smoke_check_tells_players_from_failures(watching_agents):
     assert check_competitor(good).ok
     result = check_competitor(bad)
     assert not result.ok
-    assert result.errors == 1
+    assert result.errors == 3

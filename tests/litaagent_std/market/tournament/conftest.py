@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 def run_program():
     """Runs ``tournament_program.py`` with some words and returns what it printed."""
 
-    def run(*words, timeout=280):
+    def run(*words, timeout=900):
         paths = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
         environment = os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
         command = [sys.executable, str(HERE / "tournament_program.py"), *map(str, words)]

@@ -7,6 +7,8 @@ import pytest
 from litaagent_std.records.manifest import Manifest
 from litaagent_std.records.reader import open_records
 
+pytestmark = pytest.mark.timeout(900)  # a busy machine takes long to import scml in every process
+
 FINAL = ("records", "logs", "scores.csv", "total_scores.csv", "results.json")
 
 

@@ -110,9 +110,8 @@ def accidents(folder):
     mortal = ("RandomStd", "troubled_agents.Dies", "troubled_agents.RaisesAtBirth")
     run_tournament(tiny(folder / "accidents", competitors=mortal, retries=1, time_limit=200.0, **options))
     hanging = ("troubled_agents.Hangs",)
-    run_tournament(
-        tiny(folder / "hanging", competitors=hanging, retries=0, time_limit=20.0, **options | {"workers": 1})
-    )
+    options |= {"workers": 1, "retries": 0, "time_limit": 20.0}
+    run_tournament(tiny(folder / "hanging", competitors=hanging, **options))
 
 
 if __name__ == "__main__":
