@@ -9,7 +9,7 @@ from apexrl.configuration import configuration
 
 @configuration
 class Config:
-    """List the competitors that names stand for; --check lets each play a short world and shows its cost per day.
+    """List the competitors that names stand for; --check lets each play short worlds and shows its cost per day.
 
     The exit status is 1 when a checked competitor makes no offer or raises an exception.
     """
