@@ -153,7 +153,7 @@ def main() -> int:
         Figure(name="dataset: decisions", value=built["decisions"], note=f"{built['mornings']} mornings"),
         Figure(name="training: CPU time", value=fitted["cpu_s"] / 60, unit="min"),
         *(
-            Figure(name=f"training {phase}: rows per second", value=speed, unit="1/s")
+            Figure(name=f"training {phase}: rows per CPU second", value=speed, unit="1/s")
             for phase, speed in fitted["speeds"].items()
         ),
         *comparisons(test, quick),

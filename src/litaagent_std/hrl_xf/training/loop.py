@@ -111,7 +111,8 @@ class PhaseResult:
         best_epoch: The epoch whose weights the model holds now.
         losses: Parts of the last epoch, ``train/…`` and ``val/…``.
         stopped_early: Whether validation ended it.
-        rows_per_second: Speed of training, in CPU-independent wall time; 0 if nothing was left to do.
+        rows_per_second: Rows per CPU second of this process, which other work on the machine does not change; 0 if
+            nothing was left to do.
     """
 
     epochs: int
@@ -190,10 +191,10 @@ def run_phase(spec: PhaseSpec) -> PhaseResult:
     seen, seconds = 0, 0.0
     try:
         while progress.epoch < spec.epochs and not _exhausted(spec, progress):
-            began = time.perf_counter()
+            began = time.process_time()
             _epoch(spec, progress)
-            seconds, seen = seconds + time.perf_counter() - began, seen + len(spec.rows)
-            _report(spec, progress, sink, time.perf_counter() - began)
+            seconds, seen = seconds + time.process_time() - began, seen + len(spec.rows)
+            _report(spec, progress, sink, time.process_time() - began)
             if progress.epoch % spec.save_every == 0 or progress.epoch == spec.epochs or _exhausted(spec, progress):
                 sink.flush()
                 save_weights(spec.folder / f"{spec.name}_epoch{progress.epoch}.pt", spec.model, spec.meta)
@@ -287,7 +288,7 @@ def _report(spec: PhaseSpec, progress: _Progress, sink: JsonlSink, seconds: floa
     train = {name.removeprefix("train/"): v for name, v in progress.losses.items() if name.startswith("train/")}
     logger.info("%sEpoch %d/%d | %s", spec.label, progress.epoch, spec.epochs, spec.line(train))
     speed = len(spec.rows) / max(seconds, 1e-9)
-    sink.write(progress.epoch, {**progress.losses, "lr": spec.lr(progress.epoch), "time/rows_per_second": speed})
+    sink.write(progress.epoch, {**progress.losses, "lr": spec.lr(progress.epoch), "time/rows_per_cpu_second": speed})
 
 
 def save_weights(path: Path, model: nn.Module, meta: Mapping[str, Any]) -> None:

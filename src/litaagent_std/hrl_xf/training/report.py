@@ -64,7 +64,7 @@ def show_run(folder: Path) -> str:
 def _phase(phase: Mapping[str, Any]) -> str:
     facts = (
         f"{phase['epochs']} epochs{' (stopped early)' if phase['stopped_early'] else ''}, best {phase['best_epoch']}; "
-        f"{phase['rows']} rows, batches of {phase['batch_size']}, {phase['rows_per_second']:.0f} rows/s; "
+        f"{phase['rows']} rows, batches of {phase['batch_size']}, {phase['rows_per_second']:.0f} rows per CPU second; "
         f"weights `{phase['weights']}` (sha256 {phase['weights_digest'][:12]})"
     )
     names = sorted({name for stage in phase["stages"] for name in stage["losses"]})
