@@ -94,8 +94,7 @@ class WorldColumns:
         starts = np.cumsum(n_turns) - n_turns
         first_offer = np.append(earlier, has.sum())[starts]
         answers, response = _present(t["response"]), ints(t["response"])
-        op = np.where(has, REJECT, END)
-        op[answers & (response == _ACCEPTED)] = ACCEPT
+        op = np.where(answers & (response == _ACCEPTED), ACCEPT, np.where(has, REJECT, END))
         return cls(
             n_days=facts["n_days"],
             horizon=facts["horizon"],

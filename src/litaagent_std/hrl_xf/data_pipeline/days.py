@@ -202,54 +202,20 @@ class WorldDays:
             seat: The factory.
             partners: From `partners`.
         """
-        level, row = int(self.level[seat]), self.factories[seat]
+        level = int(self.level[seat])
         groups = [self.seats_at(level - 1) if level else [], self.seats_at(level + 1), self.seats_at(level)]
         groups[2] = [other for other in groups[2] if other != seat]
-        own = {name: values[:, seat].tolist() for name, values in self.private.items()}
-        prices = [tuple(day) for day in self.trading.tolist()]
-        supply, value = ([tuple(day) for day in x.tolist()] for x in (self.supply, self.supply_value))
-        buys = self.ends[:, level].tolist() if level else None
-        sells = self.ends[:, level + 1].tolist() if level < self.n_levels - 1 else None
-        catalog = tuple(self.catalog.tolist())
-        initial = own["balance"][0]
-        history: tuple[tuple[float, ...], ...] = ()
+        constants, columns = self._constants(seat), self._by_day(seat)
+        prices: list[tuple[float, ...]] = columns["trading_prices"]
         found = []
         for day in range(self.n_days):
-            history = (*history, prices[day])
-            suppliers, consumers, competitors = (tuple([partners[day][seat] for seat in group]) for group in groups)
+            suppliers, consumers, competitors = (tuple([partners[day][one] for one in group]) for group in groups)
             found.append(
                 Observation(
                     day=day,
-                    n_days=self.n_days,
-                    horizon=self.horizon,
-                    level=level,
-                    n_levels=self.n_levels,
-                    n_lines=row["n_lines"],
-                    perishable=False,
-                    cash=own["balance"][day],
-                    initial_balance=initial,
-                    stock_in=own["stock_in"][day],
-                    stock_out=0,
-                    needed_sales=own["needed_sales"][day],
-                    needed_supplies=own["needed_supplies"][day],
-                    exogenous_in=own["exogenous_in"][day],
-                    exogenous_in_value=own["exogenous_in_value"][day],
-                    exogenous_out=own["exogenous_out"][day],
-                    exogenous_out_value=own["exogenous_out_value"][day],
-                    production_cost=row["cost"],
-                    shortfall_penalty=own["shortfall_penalty"][day],
-                    storage_cost=own["storage_cost"][day],
-                    disposal_cost=own["disposal_cost"][day],
-                    shortfall_penalty_mean=row["shortfall_penalty_mean"],
-                    storage_cost_mean=row["storage_cost_mean"],
-                    disposal_cost_mean=row["disposal_cost_mean"],
-                    trading_prices=prices[day],
-                    catalog_prices=catalog,
-                    price_history=history,
-                    market_exogenous_quantity=supply[day],
-                    market_exogenous_value=value[day],
-                    buy_agenda=Agenda(*buys[day]) if buys else None,
-                    sell_agenda=Agenda(*sells[day]) if sells else None,
+                    **constants,
+                    **{name: values[day] for name, values in columns.items()},
+                    price_history=tuple(prices[: day + 1]),
                     calendar=self._calendar(seat, day),
                     suppliers=suppliers,
                     consumers=consumers,
@@ -257,6 +223,41 @@ class WorldDays:
                 )
             )
         return found
+
+    def _constants(self, seat: int) -> dict[str, Any]:
+        """Returns the fields of a factory's observations that never change."""
+        row = self.factories[seat]
+        means = ("shortfall_penalty_mean", "storage_cost_mean", "disposal_cost_mean")
+        return {
+            "n_days": self.n_days,
+            "horizon": self.horizon,
+            "level": int(self.level[seat]),
+            "n_levels": self.n_levels,
+            "n_lines": row["n_lines"],
+            "perishable": False,
+            "stock_out": 0,
+            "initial_balance": float(self.private["balance"][0, seat]),
+            "production_cost": row["cost"],
+            "catalog_prices": tuple(self.catalog.tolist()),
+            **{name: row[name] for name in means},
+        }
+
+    def _by_day(self, seat: int) -> dict[str, list[Any]]:
+        """Returns the fields of a factory's observations that are columns of the tables."""
+        level = int(self.level[seat])
+        nothing = [None] * self.n_days
+        own = {name: values[:, seat].tolist() for name, values in self.private.items()}
+        own["cash"] = own.pop("balance")
+        return {
+            **own,
+            "trading_prices": [tuple(day) for day in self.trading.tolist()],
+            "market_exogenous_quantity": [tuple(day) for day in self.supply.tolist()],
+            "market_exogenous_value": [tuple(day) for day in self.supply_value.tolist()],
+            "buy_agenda": [Agenda(*ends) for ends in self.ends[:, level].tolist()] if level else nothing,
+            "sell_agenda": [Agenda(*ends) for ends in self.ends[:, level + 1].tolist()]
+            if level < self.n_levels - 1
+            else nothing,
+        }
 
     def _calendar(self, seat: int, day: int) -> Calendar:
         bought, bought_value, sold, sold_value = self.calendar[:, day, seat].tolist()
