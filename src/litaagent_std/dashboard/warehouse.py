@@ -8,8 +8,8 @@ can be asked at any time.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,9 +26,6 @@ __all__ = ["Warehouse"]
 _GLOB: Final = re.compile(r"([*?\[])")
 _OUR_MISTAKES: Final = (duckdb.ParserException, duckdb.CatalogException)
 _KEPT_SEGMENTS: Final = 400
-_segments: OrderedDict[tuple[str, int, int], dict[str, pa.Table] | None] = OrderedDict()
-"""Decoded segments of running tournaments, so that a live page decodes each once; None for a world that failed."""
-
 Row = dict[str, Any]
 
 
@@ -130,12 +127,14 @@ class Warehouse:
 
 def _decoded(path: Path) -> dict[str, pa.Table] | None:
     state = path.stat()
-    key = (str(path), state.st_mtime_ns, state.st_size)
-    if key not in _segments:
-        _segments[key] = read_segment(path).tables
-        while len(_segments) > _KEPT_SEGMENTS:
-            _segments.popitem(last=False)
-    return _segments[key]
+    return _tables_of(str(path), state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=_KEPT_SEGMENTS)
+def _tables_of(path: str, modified: int, size: int) -> dict[str, pa.Table] | None:
+    """A segment's tables, None for a world that failed; kept, so that a live page decodes each segment once."""
+    del modified, size  # they tell one state of a file from another
+    return read_segment(Path(path)).tables
 
 
 def _literal(path: Path) -> str:

@@ -169,3 +169,16 @@ def test_a_hostile_name_is_quoted_in_every_figure(history, hostile_name):
         assert hostile_name in repr(page).replace("\\'", "'")
         assert "<img" not in figures
         assert "&lt;img" in figures
+
+
+def test_a_training_with_phases_is_one_training(tmp_path):
+    for phase in ("l2_bc", "l3_bc"):
+        folder = tmp_path / "run/metrics" / phase
+        folder.mkdir(parents=True)
+        (folder / "metrics.jsonl").write_text('{"step": 1, "val/loss": 0.5}\n{"step": 2, "val/loss": 0.25}\n')
+    (tmp_path / "run/run.json").write_text("{}")
+    [item] = History(tmp_path).items()
+    assert (item.kind, item.name) == ("training", "run")
+    page = page_at(History(tmp_path), "/training", "?name=run")
+    assert pictures(page) == ["l2_bc_val_loss", "l3_bc_val_loss"]
+    assert "run.json" in texts(page, "error")[0]  # which is damaged here
