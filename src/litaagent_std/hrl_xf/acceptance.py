@@ -50,4 +50,5 @@ class AcceptanceModel(nn.Module):
         compared = torch.cat([offers, amounts - mine, amounts - theirs], dim=2)
         inputs = torch.cat([code.unsqueeze(1).expand(-1, offers.shape[1], -1), compared], dim=2)
         out: Tensor = self.out(torch.relu(self.hidden(inputs))) + self.offer_skip(compared)
-        return out.squeeze(-1) + self.skip(context)
+        logits: Tensor = out.squeeze(-1) + self.skip(context)
+        return logits
