@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -107,6 +109,23 @@ def world_samples(
     Raises:
         BadSampleError: If a value is not finite.
     """
+    with _collector_paused():
+        return _samples(record, seats, labels, horizon)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Keeps the collector of cycles from walking over all mornings of a world again and again: they have none."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _samples(record: WorldRecord, seats: Sequence[int], labels: Labels, horizon: int | None) -> WorldSamples:
     world, days = WorldColumns.of(record), WorldDays.of(record)
     features, partners = day_arrays(days, seats, horizon), days.partners()
     issues = _issues(days)
