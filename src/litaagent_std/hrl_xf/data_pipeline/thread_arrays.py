@@ -235,4 +235,4 @@ def expand_history(rows: Floats, start: Ints, count: Ints, length: int) -> tuple
     """
     steps = np.arange(length)
     mask = steps < np.asarray(count)[:, None]
-    return rows[np.where(mask, np.asarray(start)[:, None] + steps, len(rows) - 1)], mask
+    return np.take(rows, np.where(mask, np.asarray(start)[:, None] + steps, len(rows) - 1), axis=0), mask
