@@ -226,7 +226,7 @@ class Brain:
         plan = side.plan(threads, limits, goals)
         if self._decision_layer is None and self._coordination_layer is None:
             return _Planned(plan, plan.offers, {})
-        side.budgets = budgets  # what the heuristic plan would have risked is not risked
+        risked, side.budgets = side.budgets, budgets  # what the heuristic plan would have risked is not risked
         baseline = side.baseline_plan(threads, limits, goals)
         situation = Situation(
             self.obs,
@@ -241,6 +241,9 @@ class Brain:
             baseline,
         )
         wanted, alpha = self._wanted(side, situation)
+        if wanted == plan:  # the heuristic plan keeps to L1's bounds by itself, and the guard is stricter than they are
+            side.budgets = risked
+            return _Planned(plan, plan.offers, alpha)
         safe = guard(situation, wanted, self._allowance(side, situation))
         self.interventions += sum(
             (thread.partner in wanted.accept) != (thread.partner in safe.accept)

@@ -24,10 +24,8 @@ from litaagent_std.hrl_xf.online.steering import (
 )
 from litaagent_std.hrl_xf.online.views import day_view, round_views
 from litaagent_std.market.world.external import Decision, DecisionNeeded
-from litaagent_std.policy.brain import Brain
 from litaagent_std.policy.observation import Calendar, Observation, Offer, ThreadObservation, observe_calendar
 from litaagent_std.policy.parameters import Parameters
-from litaagent_std.policy.side import Side
 
 __all__ = ["DayEntry", "Diary", "Pilot", "Question", "RoundEntry", "SteeredAgent"]
 
@@ -93,38 +91,6 @@ class Diary:
     threads: dict[tuple[int, str], RoundEntry] = field(default_factory=dict)
 
 
-class SteeredBrain(Brain):
-    """A brain whose plans stay untouched where the steering of a side's threads is zero.
-
-    L1's guard is made for layers that may say anything and is stricter than the heuristic plan, which keeps to L1's
-    bounds by itself; where nothing is said there is nothing to guard.
-
-    Args:
-        steering: The numbers in force.
-        *args: See `Brain`.
-        **kwargs: See `Brain`.
-    """
-
-    def __init__(self, steering: Steering, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - the brain's
-        super().__init__(*args, **kwargs)
-        self._steering = steering
-
-    def _plan(self, side: Side, threads: list[ThreadObservation], *args: Any) -> Any:  # noqa: ANN401 - the brain's
-        numbers = self._steering.threads
-        if any(numbers[thread.partner].any() for thread in threads if thread.partner in numbers):
-            return super()._plan(side, threads, *args)
-        plugged = self._decision_layer, self._coordination_layer
-        self._decision_layer = self._coordination_layer = None
-        try:
-            return super()._plan(side, threads, *args)
-        finally:
-            self._decision_layer, self._coordination_layer = plugged
-
-
-def _layers_of(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: kwargs[name] for name in ("goal_layer", "decision_layer", "coordination_layer")}
-
-
 class SteeredAgent(LitaAgentHRL):
     """The heuristic agent under steering.
 
@@ -157,10 +123,6 @@ class SteeredAgent(LitaAgentHRL):
                 "coordination_layer": SteeredCoordination(self.steering),
             }
         super().__init__(*args, parameters=parameters, **kwargs)
-        if rounds:
-            self.brain = SteeredBrain(
-                self.steering, parameters, self.brain.layers, keep_log=self.brain.keep_log, **_layers_of(kwargs)
-            )
         self.diary = Diary()
         self.question: Question | None = None
         self._pilot, self._seat, self._rounds = pilot, seat, rounds
