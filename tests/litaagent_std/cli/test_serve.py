@@ -15,6 +15,7 @@ LITA = Path(sys.executable).parent / "lita"
 
 def test_it_serves_until_it_is_interrupted(recorded):
     words = [LITA, "serve", str(recorded), "--port", "0"]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with it ignored
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=os.environ, process_group=0) as program:
         address = re.match(r"http://127\.0\.0\.1:\d+", program.stdout.readline())[0]
         with urllib.request.urlopen(f"{address}/_dash-layout", timeout=30) as answer:

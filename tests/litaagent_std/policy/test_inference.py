@@ -47,7 +47,7 @@ def test_numpy_agrees_with_torch(model, tmp_path):
 
 @pytest.mark.parametrize("mode", ["residual", "direct"])
 def test_numpy_decides_the_same_and_legally(mode, tmp_path):
-    torch.manual_seed(2)
+    torch.manual_seed(5)  # whose network uses all three operations
     model = shaken(TemporalDecisionTransformer(40, 10, mode=mode))
     export_layer(model, tmp_path / "w.npz", META)
     generator = torch.Generator().manual_seed(5)

@@ -1,4 +1,3 @@
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +10,6 @@ SMALL = ("--steps", "16", "--rollout", "8", "--envs", "2", "--days", "4", "--lev
 
 @pytest.mark.parametrize("library", ["apexrl", "sb3"])
 def test_any_library_that_speaks_gymnasium_trains_in_the_league(library, tmp_path):
-    if library == "sb3" and importlib.util.find_spec("stable_baselines3") is None:
-        pytest.skip("Stable-Baselines3 comes with the benchmarks only")
     command = [sys.executable, str(EXAMPLE), "--library", library, *SMALL]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
