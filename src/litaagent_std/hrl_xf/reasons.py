@@ -41,8 +41,10 @@ def _judged(record: DecisionRecord) -> str:
 
 def _declined(record: DecisionRecord) -> str:
     offer, limit = record.received, record.reservation
-    if offer is None or limit is None:
+    if offer is None:
         return "there is nothing to accept"
+    if limit is None:
+        return f"{told(offer)} is outside the day's agenda"
     if (offer.price > limit) if record.buying else (offer.price < limit):
         return _judged(record)
     units, _ = goal_of(record, offer.time)

@@ -49,7 +49,8 @@ class DecisionRecord:
         proposed: The proposal before the clip of L1.
         goals: L2's goals.
         bounds: L1's bounds.
-        reservation: Our limit price for the delivery day of the offer received.
+        reservation: Our limit price for the delivery day of the offer received; None without an offer, and for one
+            outside the day's agenda.
         acceptance: Probability that the partner takes our proposal.
         alternatives: Other proposals within the goal, the best by expected revenue, with their probabilities.
         alpha: L4's weight of the thread; None when no learned L3 or L4 plays.
@@ -305,6 +306,9 @@ class Brain:
         side: Side,
     ) -> None:
         offer = decision.offer if decision.kind == "reject" else None
+        reservation = None
+        if thread.offer is not None and side.agenda is not None and side.agenda.legal(thread.offer):
+            reservation = side.reservation(thread, thread.offer, goals)
         self.log.append(
             DecisionRecord(
                 day=self.obs.day,
@@ -316,7 +320,7 @@ class Brain:
                 proposed=planned.proposed.get(thread.partner),
                 goals=goals,
                 bounds=limits,
-                reservation=None if thread.offer is None else side.reservation(thread, thread.offer, goals),
+                reservation=reservation,
                 acceptance=None if offer is None else side.acceptance(thread, offer),
                 alternatives=side.alternatives(thread, goals, offer, 3),
                 alpha=planned.alpha.get(thread.partner),

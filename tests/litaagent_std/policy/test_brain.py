@@ -5,6 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from litaagent_std.hrl_xf.reasons import reason
 from litaagent_std.policy.brain import Brain, Decision, Layers
 from litaagent_std.policy.l1_safety import Regime, affordable, bounds
 from litaagent_std.policy.memory import forecast_bankruptcy
@@ -123,6 +124,18 @@ def test_a_log_says_why(observation):
     assert len(record.alternatives) == 3
     assert record.goals.q_sell[0] == 10
     assert record.bounds.covered[0] == 10
+
+
+@pytest.mark.parametrize("delivery", [0, 4, 16, 99])
+def test_an_offer_outside_the_agenda_is_declined_and_logged_without_a_limit(observation, delivery):
+    obs = observation()
+    brain = Brain(keep_log=True)
+    brain.start_day(obs)
+    decision = brain.respond([thread(obs, "c0", offer=Offer(3, delivery, 19))])["c0"]
+    [record] = brain.log
+    assert decision.kind == "reject"
+    assert record.reservation is None
+    assert "outside the day's agenda" in reason(record)
 
 
 def test_an_unknown_layer_is_refused():
