@@ -113,8 +113,8 @@ def make_mpe(task: str) -> Any:  # noqa: ANN401 - PettingZoo brings no types
 def train_mpe(task: str, side: str, steps: int, seed: int) -> dict[str, list[float]]:
     """The learning curve of MAPPO or of independent PPO.
 
-    Independent learners have a policy each and a critic that sees what the agent sees. MAPPO's shared policy sees no agent ids: in these tasks an observation tells its agent's part, and whatever one
-    agent learns holds for all.
+    Independent learners have a policy each and a critic that sees what the agent sees. MAPPO's shared policy sees no
+    agent ids: in these tasks an observation tells its agent's part, and whatever one agent learns holds for all.
     """
     central = side == "mappo"
     cfg = MAPPOConfig(
