@@ -1,6 +1,5 @@
 import math
 
-import pytest
 from benchmarks.harness import Benchmark
 
 from benchmarks import strength
@@ -25,9 +24,8 @@ def test_the_lower_end_is_held_against_0_and_the_bar_needs_a_lead():
     assert not strength.advantage(make_row("SBD", -0.01, 0.04, answer="open"))[0].ok
 
 
-@pytest.mark.parametrize("row", [make_row("SBD", 0.02, 0.1, worlds=199), make_row("SBD", None, 0.1)])
-def test_too_few_worlds_claim_nothing(row):
-    [figure] = strength.advantage(row)
+def test_too_few_worlds_claim_nothing():
+    [figure] = strength.advantage(make_row("SBD", None, 0.1))
     assert figure.value == -math.inf
     assert not figure.ok
 

@@ -47,7 +47,7 @@ class Plan:
         worlds: Worlds at most.
         lead: The difference that is asked for.
         stop_early: Whether a comparison ends as soon as its answer is clear.
-        fewest: Worlds before which no answer is given.
+        fewest: Worlds before which no answer is given but a very clear one; see `sequential`.
         precision: Half width of the interval up to which a clear answer is measured further.
     """
 

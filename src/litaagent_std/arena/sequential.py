@@ -13,7 +13,10 @@ Assumptions: worlds are drawn independently (they are: seeds and lengths are), a
 not exactly, so no decision is taken before `FEWEST` worlds, nor while all differences are equal. Simulated over 1,000
 worlds without a difference, the rate of false alarms is 3 % for normal and for heavy-tailed differences (Student's t
 with 3 degrees of freedom), 6 % for exponential ones, and 9 % when everything hangs on a disaster in every fiftieth
-world (-1.0 beside a deviation of 0.1): where disasters decide, ask for more worlds with ``--no-stop-early``.
+world (-1.0 beside a deviation of 0.1): where disasters decide, ask for more worlds with ``--no-stop-early``, or wait
+for more by ``fewest``. Who asks to wait need not wait for what is plain: from `EARLY` worlds on an answer counts before
+``fewest`` if a sequence at the level `EARLY_ALPHA` gives it. With ``fewest=200`` all four rates, early looks included,
+stay below 5 % (at most 4.6 %, of which 0.4 % by early looks).
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ from litaagent_std.market.tournament.results import Floats
 
 __all__ = [
     "ALPHA",
+    "EARLY",
+    "EARLY_ALPHA",
     "EFFECT_VARIANCE",
     "FEWEST",
     "Verdict",
@@ -42,6 +47,10 @@ ALPHA: Final = 0.05
 """Probability that the interval ever misses the true difference."""
 FEWEST: Final = 30
 """Worlds before which nothing is decided."""
+EARLY: Final = 40
+"""Worlds from which a very clear answer counts although more were asked for."""
+EARLY_ALPHA: Final = 0.001
+"""Level of such an answer."""
 EFFECT_VARIANCE: Final = 0.03
 """g: intervals are about as short as they can be at 200 to 500 worlds."""
 _HORIZON: Final = 1 << 20
@@ -107,26 +116,33 @@ def decide(
         lead: What the difference is compared with.
         alpha: Probability of a wrong answer, over all looks together.
         stop: Whether to stop at the first world at which the answer is clear; else all are used.
-        fewest: Worlds before which nothing is decided.
+        fewest: Worlds before which nothing is decided, but what is very clear: from `EARLY` worlds on and at the level
+            `EARLY_ALPHA`.
         precision: Half width of the interval up to which a clear answer is measured further, where its size matters. It
             follows from the spread alone, so the mean at which it stops is not a flattered one.
     """
     values = np.asarray(differences, dtype=np.float64)
     if values.size == 0:
         return Verdict("open", 0, math.nan, -math.inf, math.inf, None)
-    means, lows, highs = confidence_sequence(values, alpha)
-    counts = np.arange(1, values.size + 1)
-    precise = highs - means <= precision
-    clear = np.flatnonzero((counts >= fewest) & ((lows > lead) | (highs < lead)) & precise)
+    means, lows, highs = _ends(values, alpha, fewest)
+    clear = np.flatnonzero(((lows > lead) | (highs < lead)) & (highs - means <= precision))
     last = int(clear[0]) if stop and clear.size else values.size - 1
     mean, low, high = float(means[last]), float(lows[last]), float(highs[last])
-    answer: Answer = "open"
-    if last + 1 >= fewest:
-        answer = "better" if low > lead else "not better" if high < lead else "open"
+    answer: Answer = "better" if low > lead else "not better" if high < lead else "open"
     used = values[: last + 1]
     spread = float(used.std(ddof=1)) if used.size > 1 else math.inf
     needed = 0 if answer != "open" else worlds_needed(mean - lead, spread, used.size, alpha)
     return Verdict(answer, last + 1, mean, low, high, needed)
+
+
+def _ends(values: Floats, alpha: float, fewest: int) -> tuple[Floats, Floats, Floats]:
+    """The confidence sequence from ``fewest`` values on, the stricter one before; infinite where nothing counts."""
+    means, lows, highs = confidence_sequence(values, alpha)
+    _, strict_lows, strict_highs = confidence_sequence(values, min(alpha, EARLY_ALPHA))
+    counts = np.arange(1, values.size + 1)
+    early, none = counts < fewest, counts < min(fewest, EARLY)
+    lows, highs = np.where(early, strict_lows, lows), np.where(early, strict_highs, highs)
+    return means, np.where(none, -np.inf, lows), np.where(none, np.inf, highs)
 
 
 def confidence_sequence(values: Floats, alpha: float = ALPHA) -> tuple[Floats, Floats, Floats]:

@@ -119,4 +119,4 @@ def test_a_clear_answer_is_measured_as_precisely_as_asked_for(pretended, tmp_pat
     assert (verdict.answer, found.is_open(RANDOM)) == ("better", False)
     assert 60 <= verdict.worlds < 400
     assert verdict.high - verdict.mean <= 0.03
-    assert run(make_plan(59, against=(RANDOM,), fewest=60), tmp_path).verdict(RANDOM).answer == "open"
+    assert run(make_plan(39, against=(RANDOM,), fewest=60), tmp_path).verdict(RANDOM).answer == "open"

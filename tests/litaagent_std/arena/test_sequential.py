@@ -5,6 +5,7 @@ import pytest
 
 from litaagent_std.arena.sequential import (
     ALPHA,
+    EARLY,
     EFFECT_VARIANCE,
     FEWEST,
     confidence_sequence,
@@ -33,6 +34,21 @@ def test_the_rate_of_false_alarms(kind, most):
     """A look after every world; `most` is the nominal level, or what the module admits for skewed differences."""
     alarms = np.mean([decide(values).answer != "open" for values in draws(kind)])
     assert 0.005 < alarms <= most
+
+
+@pytest.mark.parametrize("kind", ["normal", "heavy", "skewed", "disasters"])
+def test_who_waits_for_200_worlds_keeps_the_level_although_what_is_plain_counts_before(kind):
+    verdicts = [decide(values, fewest=200) for values in draws(kind)]
+    assert np.mean([one.answer != "open" for one in verdicts]) <= ALPHA
+    assert np.mean([one.answer != "open" and one.worlds < 200 for one in verdicts]) <= 0.01
+
+
+def test_what_is_plain_is_decided_before_the_worlds_that_were_asked_for():
+    values = np.random.default_rng(5).normal(0.2, 0.2, size=300)
+    assert EARLY <= decide(values, fewest=200).worlds < 80
+    faint = np.random.default_rng(5).normal(0.06, 0.2, size=300)
+    assert decide(faint).worlds < 200 <= decide(faint, fewest=200).worlds
+    assert decide(values[: EARLY - 1], fewest=200).low == -np.inf
 
 
 def test_the_interval_is_where_the_bayes_factor_reaches_its_bound():
