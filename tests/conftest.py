@@ -68,18 +68,36 @@ def _make(folder):
     _hmasd(folder / "hmasd/first")
 
 
+def _make_ours(folder):
+    ours = "litaagent_std.hrl_xf.agent.LitaAgentHRL"
+    words = ["--configs", "1", "--runs", "1", "--steps", "8", "--levels", "2", "--seed", "3"]
+    common = ["--executor", "inline", "--quiet", "--no-csv", "--output-dir", "ours"]
+    _lita(folder, "tournament", "--competitors", ours, "RandomStd", *words, *common)
+
+
+def _made_once(tmp_path_factory, name, make):
+    """A folder that is made once for all processes of the tests."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    folder.mkdir(exist_ok=True)
+    with (folder.parent / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder.parent / f"{name}.done").exists():
+            make(folder)
+            (folder.parent / f"{name}.done").touch()
+    return folder
+
+
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory):
     """The folder; made once for all processes of the tests. Look at it, and copy what you change."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "recorded"
-    folder.mkdir(exist_ok=True)
-    with (folder.parent / "recorded.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder.parent / "recorded.done").exists():
-            _make(folder)
-            (folder.parent / "recorded.done").touch()
-    return folder
+    return _made_once(tmp_path_factory, "recorded", _make)
+
+
+@pytest.fixture(scope="session")
+def with_ours(tmp_path_factory):
+    """A folder with the tournament ``ours``, two worlds with our agent in a seat. Copy what you change."""
+    return _made_once(tmp_path_factory, "recorded_ours", _make_ours)
 
 
 @pytest.fixture

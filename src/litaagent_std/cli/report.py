@@ -30,6 +30,9 @@ class Config:
     world: int | None = None
     """Of a tournament, the world to show in detail. Default: the first finished one."""
 
+    agent: str | None = None
+    """Of a tournament, a competitor to show too. Of ours, the world is replayed for L2's goals, L1 and L4's choices."""
+
     figures: bool = True
     """Also write every figure as PNG and SVG, beside the report."""
 
@@ -46,7 +49,7 @@ def run(config: Config) -> int:
         ) from error
     if not config.paths:
         raise ConfigurationError("no PATH is given", "a report is about something", "name the folder of a tournament")
-    pages = [page for path in config.paths for page in pages_of(path, config.world)]
+    pages = [page for path in config.paths for page in pages_of(path, config.world, config.agent)]
     output = config.output or config.paths[0] / "report.html"
     written = make_report(pages, output, title=config.paths[0].resolve().name, figures=config.figures)
     print(f"{written[0]}: {written[0].stat().st_size / 1e6:.1f} MB, to be opened in a browser")

@@ -11,6 +11,7 @@ from litaagent_std.dashboard.history import History, kind_of
 from litaagent_std.dashboard.matplotlib_form import save_figure
 from litaagent_std.dashboard.page import Page
 from litaagent_std.dashboard.static_report import write_report
+from litaagent_std.dashboard.views.agent import agent_page
 from litaagent_std.dashboard.views.arena import arena_page
 from litaagent_std.dashboard.views.negotiation import negotiation_page, telling_negotiation
 from litaagent_std.dashboard.views.tournament import tournament_page
@@ -26,12 +27,13 @@ class NothingToReportError(UserFacingError):
     """A path holds nothing that a report can be made of."""
 
 
-def pages_of(path: Path, world: int | None = None) -> list[Page]:
+def pages_of(path: Path, world: int | None = None, agent: str | None = None) -> list[Page]:
     """The pages of a report.
 
     Args:
         path: The folder of a tournament, an evaluation of the arena, a training or an HMASD run.
         world: Of a tournament, the world to show; the first finished one when None.
+        agent: Of a tournament, an agent to show too; of ours, its reasons in that world, for which it is replayed.
 
     Raises:
         NothingToReportError: If the folder holds none of them.
@@ -39,7 +41,7 @@ def pages_of(path: Path, world: int | None = None) -> list[Page]:
     path = path.resolve()
     kind = kind_of(path)
     if kind == "tournament":
-        return _tournament(path, world)
+        return _tournament(path, world, agent)
     if kind == "arena":
         return [arena_page(path, path.name, {})]
     if kind is not None:
@@ -51,7 +53,7 @@ def pages_of(path: Path, world: int | None = None) -> list[Page]:
     )
 
 
-def _tournament(path: Path, world: int | None) -> list[Page]:
+def _tournament(path: Path, world: int | None, agent: str | None) -> list[Page]:
     pages = [tournament_page(path, path.name, {})]
     store = Warehouse(path / RECORDS_FOLDER)
     if not store.worlds:
@@ -60,13 +62,22 @@ def _tournament(path: Path, world: int | None) -> list[Page]:
     query = {"world": str(chosen)}
     shown = telling_negotiation(store, chosen)
     if shown is None:
-        return [*pages, world_page(path, path.name, query)]
-    day, index = map(str, shown)
-    return [
-        *pages,
-        world_page(path, path.name, {**query, "day": day}),
-        negotiation_page(path, path.name, {**query, "day": day, "negotiation": index}),
-    ]
+        pages.append(world_page(path, path.name, query))
+    else:
+        query["day"], index = map(str, shown)
+        pages.append(world_page(path, path.name, query))
+        pages.append(negotiation_page(path, path.name, {**query, "negotiation": index}))
+    if agent is not None:
+        seat = _seat(store, chosen, agent)
+        pages.append(agent_page(path, path.name, {**query, "agent": agent, "seat": seat}, wait=True))
+    return pages
+
+
+def _seat(store: Warehouse, world: int, agent: str) -> str:
+    """The agent's seat in a world as addresses name it; empty if it has none there."""
+    question = "SELECT factory FROM factories WHERE competitor = ? ORDER BY factory LIMIT 1"
+    found = store.ask(question, ["factories"], [agent], world=world)
+    return f"{world}-{found[0]['factory']}" if found else ""
 
 
 def make_report(pages: Sequence[Page], output: Path, *, title: str, figures: bool = True) -> list[Path]:

@@ -1,4 +1,4 @@
-"""An agent in a tournament: what it sold, at which prices, and with whom it came to terms."""
+"""An agent in a tournament: what it sold, at which prices, with whom it came to terms, and why."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Final
 from litaagent_std.dashboard.charts import Chart, Series, color_of
 from litaagent_std.dashboard.history import NotHereError
 from litaagent_std.dashboard.page import Block, Facts, Filter, Filters, Link, Page, Rows, number
+from litaagent_std.dashboard.views.decisions import decision_blocks
 from litaagent_std.dashboard.warehouse import Row, Warehouse
 from litaagent_std.records.reader import RECORDS_FOLDER
 
@@ -55,13 +56,14 @@ _PARTNERS: Final = """
 """
 
 
-def agent_page(folder: Path, name: str, query: Mapping[str, str]) -> Page:
+def agent_page(folder: Path, name: str, query: Mapping[str, str], *, wait: bool = False) -> Page:
     """The page of an agent.
 
     Args:
         folder: The tournament's folder.
         name: Its name in addresses.
-        query: The ``agent``.
+        query: The ``agent``; for its reasons in one world also ``seat``, ``replay`` and ``day``.
+        wait: Whether to wait for a replay, as a report does; a page never does.
 
     Raises:
         NotHereError: If it did not play.
@@ -84,6 +86,7 @@ def agent_page(folder: Path, name: str, query: Mapping[str, str]) -> Page:
     days = store.ask(_DAYS, ["factories", "settlements", "worlds"], [agent])
     prices = store.ask(_PRICES, ["factories", "contracts", "markets"], [agent, agent])
     partners = store.ask(_PARTNERS, ["factories", "negotiations"], [agent, agent])
+    reasons, running = decision_blocks(store, folder, name, query, wait=wait)
     blocks: list[Block] = [
         Filters([Filter("agent", "agent", [(one, one) for one in names], agent)]),
         _facts(seats),
@@ -95,9 +98,10 @@ def agent_page(folder: Path, name: str, query: Mapping[str, str]) -> Page:
         _course(days, "wealth", "Balance over initial balance", (("balance", "balance"),)),
         _acceptance(partners),
         _partner_table(partners),
+        *reasons,
     ]
     trail = [Link("all", "/"), Link(name, "/tournament", {"name": name})]
-    return Page(title=agent, blocks=blocks, trail=trail, live=not store.manifest.complete)
+    return Page(title=agent, blocks=blocks, trail=trail, live=running or not store.manifest.complete)
 
 
 def _facts(seats: Row) -> Facts:

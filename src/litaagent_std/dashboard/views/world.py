@@ -147,7 +147,8 @@ def _factory_table(found: WorldFacts, name: str, world: int) -> Rows:
     rows: list[list[Cell]] = []
     for row in sorted(found.factories, key=lambda one: (one["level"], -one["score"])):
         who = who_plays(row)
-        link: Cell = Link(who, "/agent", {"name": name, "agent": who}) if row["competitor"] else who
+        reasons = {"name": name, "agent": who, "seat": f"{world}-{row['factory']}"}
+        link: Cell = Link(who, "/agent", reasons) if row["competitor"] else who
         seat = Link(row["name"], "/world", {"name": name, "world": world, "factory": row["factory"]})
         bankrupt = "–" if row["bankrupt_day"] is None else f"day {row['bankrupt_day']}"
         numbers = [number(row["score"]), number(row["cost"], 1), number(row["initial_balance"], 0), str(row["n_lines"])]

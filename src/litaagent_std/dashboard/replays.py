@@ -1,0 +1,199 @@
+"""Replays that a page asked for: one at a time, in processes of their own, kept in a folder for the next look.
+
+A replay is kept under the digest of the recorded world and of the code that played it, so that neither another
+recording nor another release is ever shown what it did not do.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal
+
+from litaagent_std.dashboard.decisions import SeatDecisions, decisions_from
+
+__all__ = ["Asked", "Replays", "cache_folder", "code_digest", "shared_replays"]
+
+_VARIABLE: Final = "LITA_CACHE_DIR"
+_PACKAGE: Final = Path(__file__).parents[1]
+_PLAYING: Final = ("policy", "hrl_xf", "market", "arena/tuned")
+_CODE: Final = frozenset({".py", ".npz", ".json", ".yaml"})
+_SECONDS: Final = 1800.0
+_MOST_WAITING: Final = 8
+_MOST_KEPT: Final = 200
+
+
+def cache_folder() -> Path:
+    """Where replays are kept: ``$LITA_CACHE_DIR``, or ``litaagent`` in the user's cache folder."""
+    named = os.environ.get(_VARIABLE)
+    if named:
+        return Path(named) / "replays"
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "litaagent" / "replays"
+
+
+def code_digest() -> str:
+    """Digest of everything that decides how a world with our agent goes: code, parameters and weights."""
+    known = hashlib.sha256()
+    for part in _PLAYING:
+        for path in sorted((_PACKAGE / part).rglob("*")):
+            if path.suffix in _CODE and path.is_file():
+                known.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0")
+                known.update(hashlib.sha256(path.read_bytes()).digest())
+    return known.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How a replay stands.
+
+    Attributes:
+        state: ``none`` if nobody asked for it, ``running`` while it waits or runs, ``done`` or ``failed``.
+        decisions: What came out of it.
+        why: Why it failed.
+    """
+
+    state: Literal["none", "running", "done", "failed"]
+    decisions: SeatDecisions | None = None
+    why: str = ""
+
+
+@dataclass(slots=True)
+class _Jobs:
+    """What is under way; guarded by the lock."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    running: set[str] = field(default_factory=set)
+    failed: dict[str, str] = field(default_factory=dict)
+    child: subprocess.Popen[str] | None = None
+
+
+class Replays:
+    """Replays by request.
+
+    Args:
+        folder: Where results are kept; a folder of this process when it cannot be written.
+        seconds: After how long a replay is given up.
+    """
+
+    def __init__(self, folder: Path, seconds: float = _SECONDS) -> None:
+        self.folder = _writable(folder)
+        self._seconds = seconds
+        self._jobs = _Jobs()
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """End the replay that is running."""
+        child = self._jobs.child
+        if child is not None and child.poll() is None:
+            child.kill()
+
+    def look(self, tournament: Path, world: int, seat: int, recorded: str) -> Asked:
+        """How a replay stands; starts nothing.
+
+        Args:
+            tournament: The tournament's folder.
+            world: The world.
+            seat: The seat.
+            recorded: Digest of what the record holds of that world.
+        """
+        key = _key(tournament, world, seat, recorded)
+        kept = self._kept(key)
+        if kept is not None:
+            return Asked("done", kept)
+        with self._jobs.lock:
+            if key in self._jobs.running:
+                return Asked("running")
+            why = self._jobs.failed.get(key)
+        return Asked("none") if why is None else Asked("failed", why=why)
+
+    def ask(self, tournament: Path, world: int, seat: int, recorded: str) -> Asked:
+        """How a replay stands; starts it if nobody has. Same arguments as `look`."""
+        found = self.look(tournament, world, seat, recorded)
+        if found.state != "none":
+            return found
+        key = _key(tournament, world, seat, recorded)
+        with self._jobs.lock:
+            if len(self._jobs.running) >= _MOST_WAITING:
+                return Asked("failed", why=f"{_MOST_WAITING} replays are waiting already; look again later")
+            if key not in self._jobs.running:
+                self._jobs.running.add(key)
+                words = [str(tournament), str(world), str(seat)]
+                threading.Thread(target=self._run, args=(key, words), daemon=True).start()
+        return Asked("running")
+
+    def wait(self, tournament: Path, world: int, seat: int, recorded: str) -> Asked:
+        """The finished replay, for those who can wait. Same arguments as `look`."""
+        found = self.look(tournament, world, seat, recorded)
+        if found.state == "none":
+            key = _key(tournament, world, seat, recorded)
+            self._run(key, [str(tournament), str(world), str(seat)])
+            found = self.look(tournament, world, seat, recorded)
+        return found
+
+    def _kept(self, key: str) -> SeatDecisions | None:
+        try:
+            return decisions_from((self.folder / f"{key}.json").read_bytes())
+        except (OSError, ValueError):  # not there, or not whole: then it is made again
+            return None
+
+    def _run(self, key: str, words: list[str]) -> None:
+        with self._jobs.turn:
+            why = self._play([*words, str(self.folder / f"{key}.json")])
+        with self._jobs.lock:
+            self._jobs.running.discard(key)
+            if why is not None:
+                self._jobs.failed[key] = why
+        _forget_old(self.folder)
+
+    def _play(self, words: list[str]) -> str | None:
+        """Run the replay; returns why it failed, if it did."""
+        # -P: whatever lies in the present folder is not imported.
+        command = [sys.executable, "-P", "-m", "litaagent_std.dashboard.seat_replay", *words]
+        environment = os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
+        child = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self._jobs.child = child
+        try:
+            _, said = child.communicate(timeout=self._seconds)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.communicate()
+            return f"the replay was given up after {self._seconds:.0f} seconds"
+        if child.returncode == 0:
+            return None
+        lines = said.strip().splitlines()
+        return lines[-1][:500] if lines else f"the replay ended with status {child.returncode}"
+
+
+def _key(tournament: Path, world: int, seat: int, recorded: str) -> str:
+    parts = (str(tournament.resolve()), str(world), str(seat), recorded, code_digest())
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _writable(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="lita-replays-"))
+    return folder if os.access(folder, os.W_OK) else Path(tempfile.mkdtemp(prefix="lita-replays-"))
+
+
+def _forget_old(folder: Path) -> None:
+    files = sorted(folder.glob("*.json"), key=lambda path: -path.stat().st_mtime)
+    for path in files[_MOST_KEPT:]:
+        path.unlink(missing_ok=True)
+
+
+@cache
+def shared_replays() -> Replays:
+    """The replays of this process."""
+    return Replays(cache_folder())
