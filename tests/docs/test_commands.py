@@ -1,0 +1,217 @@
+"""Every command line of the documentation is one that the real parsers take.
+
+Blocks of ``bash`` are run elsewhere; here every line of ``bash`` and ``console`` blocks and every command in running
+text is parsed: ``lita`` and the runners by their own configuration classes, targets of make and options of benchmarks
+by the files that define them. Nothing is played.
+"""
+
+import functools
+import importlib
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from apexrl.configuration import from_command_line
+from litaagent_std.cli.main import COMMANDS
+from litaagent_std.market.world.verify import VerifyConfig
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("**/*.md"), *(ROOT / "src").glob("**/*.md")])
+BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+COMMAND = re.compile(r"^(?:\w+=\S* )*(lita|make|python3?|ray|tensorboard|pip|source|git|pytest|\./\S+)(?: |$)")
+SUBSTITUTED = re.compile(r'"\$\(.*?\)"')
+PLACEHOLDER = re.compile(r"^(\[?[A-Z][A-Z_]*\]?|.*…)$")
+ELSEWHERE = {"ray", "tensorboard", "pip", "source", "git", "pytest"}
+
+
+def in_blocks(text):
+    """Command lines of shell blocks, as one types them."""
+    found = []
+    for language, body in BLOCK.findall(text):
+        for line in re.sub(r"\\\n\s*", "", body).splitlines():
+            if language == "bash" and line.strip() and not line.startswith("#"):
+                found.append(line)
+            elif language == "console" and line.startswith("$ "):
+                found.append(line[2:])
+            elif language in {"text", ""}:
+                assert not COMMAND.match(line), f"a command in a block that shows output: {line}"
+    return found
+
+
+def in_text(text):
+    """Commands in running text."""
+    spans = (" ".join(span.split()) for span in SPAN.findall(BLOCK.sub("", text)))
+    return [span for span in spans if COMMAND.match(span)]
+
+
+def words_of(command):
+    """The words of each simple command of a line."""
+    words = shlex.split(SUBSTITUTED.sub("WORD", command), comments=True)
+    parts = [[]]
+    for word in words:
+        if word in {"|", "&&", ";", ">"}:
+            parts.append([])
+        elif parts[-1] or not re.match(r"^[A-Z_]+=", word):
+            parts[-1].append(word)
+    return [part for part in parts if part]
+
+
+@functools.cache
+def make_targets():
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-z][a-z-]*):", text, re.MULTILINE))
+
+
+def options_in(words):
+    return [word.split("=")[0] for word in words if word.startswith("--")]
+
+
+def check_known_to(options, *files):
+    texts = "".join((ROOT / file).read_text(encoding="utf-8") for file in files)
+    unknown = [option for option in options if f'"{option}"' not in texts]
+    assert not unknown, f"{files[0]} does not know {unknown}"
+
+
+def check_make(words):
+    targets = [word for word in words if "=" not in word]
+    given = [shlex.split(word.partition("=")[2]) for word in words if "=" in word]
+    options = [option for words in given for option in options_in(words)]
+    for target in targets:
+        if target == "bench-NAME":
+            continue
+        if target.startswith("bench-"):
+            module = f"benchmarks/{target.removeprefix('bench-').replace('-', '_')}.py"
+            assert (ROOT / module).is_file(), f"there is no {module}"
+            check_known_to(options, module, "benchmarks/harness.py")
+        else:
+            assert target in make_targets(), f"the Makefile has no target {target!r}"
+            if target == "verify-world":
+                from_command_line(VerifyConfig, [word for words in given for word in words], program="verify-world")
+
+
+def check_lita(words, capsys, *, mentioned=False):
+    """Parse a command; of one that is only mentioned, or has placeholders, the name and the options count."""
+    if words[:1] in ([], ["COMMAND"], ["--help"]):
+        return  # lita itself
+    name = next((" ".join(words[:n]) for n in (2, 1) if " ".join(words[:n]) in COMMANDS), None)
+    if name is None:
+        group = " ".join(words)
+        assert mentioned, f"there is no command lita {group}"
+        assert any(command.startswith(f"{group} ") for command in COMMANDS), f"there is no command lita {group}"
+        return
+    options = words[len(name.split()) :]
+    module = importlib.import_module(f"litaagent_std.cli.{name.replace('-', '_').replace(' ', '_')}")
+    if mentioned and (not options or any(PLACEHOLDER.match(word) for word in options)):
+        known = help_of(name, module, capsys) if options_in(options) else ""
+        unknown = [option for option in options_in(options) if not re.search(rf"{option}\b", known)]
+        assert not unknown, f"lita {name} --help does not know {unknown}"
+        return
+    status = 0
+    try:
+        from_command_line(module.Config, options, program=f"lita {name}")
+    except SystemExit as end:  # of --help, or of an option that does not exist
+        status = end.code
+    assert status == 0, capsys.readouterr().err
+
+
+@functools.cache
+def _help_text(name, module):
+    import contextlib
+    import io
+
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), pytest.raises(SystemExit):
+        from_command_line(module.Config, ["--help"], program=f"lita {name}")
+    return said.getvalue()
+
+
+def help_of(name, module, capsys):
+    with capsys.disabled():
+        return _help_text(name, module)
+
+
+def check_python(words, capsys):
+    """A runner is ``lita`` by another name; of other modules the file has to exist and to know the options."""
+    if words[0] == "-c":
+        compile(words[1], "the documentation", "exec")
+        return
+    script = f"{words[1].replace('.', '/')}.py" if words[0] == "-m" else words[0]
+    rest = words[2:] if words[0] == "-m" else words[1:]
+    if script.startswith("pytest"):
+        return
+    path = next((base / script for base in (ROOT, ROOT / "src") if (base / script).is_file()), None)
+    assert path is not None, f"there is no {script}"
+    stands_for = re.search(r'main\(\["([a-z-]+)", \*sys\.argv', path.read_text(encoding="utf-8"))
+    if stands_for:
+        check_lita([stands_for[1], *rest], capsys)
+    else:
+        check_known_to(options_in(rest), str(path.relative_to(ROOT)))
+
+
+def check(command, capsys, *, mentioned=False):
+    for head, *words in words_of(command):
+        if head == "lita":
+            check_lita(words, capsys, mentioned=mentioned)
+        elif head == "make":
+            check_make(words)
+        elif head in {"python", "python3"}:
+            check_python(words, capsys)
+        elif head.startswith("./"):
+            assert (ROOT / head).is_file(), f"there is no {head}"
+        elif head in {"ray", "tensorboard", "pytest"}:
+            assert (Path(sys.executable).parent / head).is_file(), f"{head} is not installed"
+        else:
+            assert head in ELSEWHERE, f"{head!r} is no command that the documentation may count on"
+
+
+def page_id(page):
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if in_blocks(p.read_text(encoding="utf-8"))], ids=page_id)
+def test_every_line_of_a_block_parses(page, capsys):
+    for command in in_blocks(page.read_text(encoding="utf-8")):
+        check(command, capsys)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if in_text(p.read_text(encoding="utf-8"))], ids=page_id)
+def test_every_command_in_running_text_exists(page, capsys):
+    for command in in_text(page.read_text(encoding="utf-8")):
+        check(command, capsys, mentioned=True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "lita conquer",
+        "lita collect --no-such-option",
+        "lita collect --configs many",
+        "lita explain 1 2",
+        "python -m runners.hrl_data_runner --no-such-option",
+        "python -m runners.nobody",
+        "make no-such-target",
+        "make bench-nothing",
+        'make bench-world ARGS="--no-such-option"',
+        "sl --accident",
+    ],
+)
+def test_a_wrong_command_is_found(command, capsys):
+    from apexrl.runs.errors import ConfigurationError
+
+    with pytest.raises((AssertionError, ConfigurationError)):
+        check(command, capsys)
+
+
+def test_commands_are_found_where_they_stand():
+    console = "```console\n$ lita info  # shown\noutput\n```\n"
+    text = f"Say `lita\nserve X`.\n\n{console}\n```bash\n# no\nmake run \\\n  ARGS=--x\n```\n"
+    assert in_blocks(text) == ["lita info  # shown", "make run ARGS=--x"]
+    assert in_text(text) == ["lita serve X"]
+    assert words_of("A=1 lita serve --token \"$(python -c 'f(g())')\" | head  # now") == [
+        ["lita", "serve", "--token", "WORD"],
+        ["head"],
+    ]
