@@ -19,7 +19,9 @@ from litaagent_std.cli.main import COMMANDS
 from litaagent_std.market.world.verify import VerifyConfig
 
 ROOT = Path(__file__).parents[2]
+MADE = {"_build", "_generated"}
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("**/*.md"), *(ROOT / "src").glob("**/*.md")])
+PAGES = [page for page in PAGES if not MADE & set(page.parts)]
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 COMMAND = re.compile(r"^(?:\w+=\S* )*(lita|make|python3?|ray|tensorboard|pip|source|git|pytest|\./\S+)(?: |$)")

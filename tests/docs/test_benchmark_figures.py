@@ -1,0 +1,77 @@
+"""The page of the benchmarks says what the result files say, and which results there are not."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def figures():
+    spec = importlib.util.spec_from_file_location("benchmark_figures", ROOT / "docs/_ext/benchmark_figures.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Three benchmarks: one with a full result, one with a part of it, one with a quick result only."""
+    (tmp_path / "results").mkdir()
+    for name in ("full", "part", "hasty_one"):
+        (tmp_path / f"{name}.py").write_text(
+            f'"""Measures {name}|pipes.\n\nMore."""\nbench = Benchmark("{name}", "")\n'
+        )
+    (tmp_path / "harness.py").write_text('"""The frame."""\nclass Benchmark: ...\nBenchmark()\n')
+    (tmp_path / "library.py").write_text('"""No benchmark."""\n')
+    common = {"commit": "abc", "seeds": [1, 2], "machine": {"cpu": "Quick One", "cores": "2", "python": "3.11"}}
+    good = {"name": "speed_a", "value": 12.3456, "unit": "x", "op": ">=", "goal": 2.0, "note": "5 | 6", "ok": True}
+    bad = good | {"name": "size", "value": 1.0, "ok": False}
+    plain = good | {"name": "days", "value": 70_000.4, "goal": None, "unit": ""}
+    none = good | {"name": "later", "value": None, "ok": False}
+    for name, rows in (("full", [good, bad, plain]), ("part", [good, none]), ("hasty_one.quick", [good])):
+        command = f"make bench-{name}"
+        (tmp_path / f"results/{name}.json").write_text(json.dumps(common | {"command": command, "figures": rows}))
+    return tmp_path
+
+
+def test_what_was_measured_missed_or_not_run_is_said(figures, folder):
+    text = figures.markdown(folder)
+    assert "| `make bench-full` | Measures full\\|pipes. | 1 of 2 goals met |" in text
+    assert "1 of 1 goals met; **1 of 2 figures not computed yet**" in text
+    assert "| `make bench-hasty-one` | Measures hasty\\_one\\|pipes. | **not run in full yet** |" in text
+    assert "| speed\\_a | 12.35 x | \\>= 2 x | met | 5 \\| 6 |" in text
+    assert "| size | 1 x | \\>= 2 x | **missed** |" in text
+    assert "| days | 70,000 | – |  |" in text
+    assert "| later | not computed yet | \\>= 2 x |  |" in text
+    assert "bench-library" not in text
+    assert "bench-harness" not in text
+    assert "### hasty" not in text
+
+
+def test_every_benchmark_and_every_figure_of_the_repository_is_there(figures):
+    text = figures.markdown(ROOT / "benchmarks")
+    for path in (ROOT / "benchmarks/results").glob("*.json"):
+        if path.stem.endswith(".quick"):
+            continue
+        figures_there = json.loads(path.read_text())["figures"]
+        section = re.search(rf"^### {path.stem}$(.*?)(?=^### |\Z)", text, re.MULTILINE | re.DOTALL)[1]
+        assert section.count("\n| ") == len(figures_there) + 1  # and the head
+    names = figures.benchmark_names(ROOT / "benchmarks")
+    assert {"world", "strength", "engine", "hmasd", "dashboard"} <= set(names)
+    assert all(f"`make bench-{name.replace('_', '-')}`" in text for name in names)
+
+
+def test_it_is_written_when_it_changed_and_left_alone_otherwise(figures, folder, tmp_path):
+    target = tmp_path / "page/benchmarks.md"
+    figures.write(target, folder)
+    before = target.stat().st_mtime_ns
+    figures.write(target, folder)
+    assert target.stat().st_mtime_ns == before
+    (folder / "results/full.json").unlink()
+    figures.write(target, folder)
+    assert "bench-full` | Measures full\\|pipes. | **not run in full yet**" in target.read_text()
