@@ -15,6 +15,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from apexrl.runs.atomic import atomic_file
 from litaagent_std.hrl_xf.online.config import Layer
 from litaagent_std.hrl_xf.online.seat import Question
 from litaagent_std.hrl_xf.online.steering import DAY_ACTIONS, THREAD_ACTIONS, WEIGHT_ACTIONS
@@ -168,7 +169,7 @@ class PolicySet:
         return SampledAnswer(np.concatenate(parts, axis=-1), actions, log_probs)
 
     def save(self, path: str | PathLike[str], **meta: Any) -> None:  # noqa: ANN401 - plain values for JSON
-        """Writes weights as ``.npz`` without pickled objects, with a JSON text ``meta``."""
+        """Writes weights as ``.npz`` without pickled objects, with a JSON text ``meta``; whole or not at all."""
         told = {
             "kind": "online",
             "format": FORMAT,
@@ -179,7 +180,8 @@ class PolicySet:
         arrays: dict[str, Any] = {"meta": np.array(json.dumps(told, sort_keys=True))}
         for layer, net in self.nets.items():
             arrays |= net.arrays(layer)
-        np.savez(path, **arrays)
+        with atomic_file(path) as file:
+            np.savez(file, **arrays)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:

@@ -34,7 +34,7 @@ def judge(
     folder: Path,
     levels: int | None = None,
     time_limit: float = 3600.0,
-) -> tuple[Verdict, dict[str, Any]]:
+) -> tuple[Verdict, dict[str, Any], float]:
     """Compares a candidate with the best in paired worlds until the answer is clear.
 
     Args:
@@ -49,7 +49,7 @@ def judge(
         time_limit: Seconds per world.
 
     Returns:
-        The verdict, and plain values for the record.
+        The verdict, plain values for the record, and the CPU seconds of its worlds.
     """
     rules = Rules(opponents or (BUILT_IN["GreedyStd"],), days=cfg.days, levels=levels)
     incumbent = AgentSpec(SHIPPED) if best is None else AgentSpec(PAST_SELF, {"weights": str(best)})
@@ -72,7 +72,8 @@ def judge(
         **{name: _finite(getattr(verdict, name)) for name in ("mean", "low", "high")},
         "failed": len(found.failed),
     }
-    return verdict, told
+    seconds = sum(unit["cpu"]["world_seconds"] for units in found.units.values() for unit in units.values())
+    return verdict, told, seconds
 
 
 def _finite(value: float) -> float | None:

@@ -21,7 +21,7 @@ import numpy as np
 
 from apexrl.collect.env_group import one_thread
 from apexrl.execution import Executor
-from apexrl.runs.atomic import ensure_folder
+from apexrl.runs.atomic import ensure_folder, write_bytes
 from apexrl.runs.checkpoint import Schema
 from apexrl.runs.jsonl import JsonlFile
 from litaagent_std.hrl_xf.online.acting import PolicySet
@@ -34,7 +34,7 @@ from litaagent_std.hrl_xf.online.monitor import Monitor, Sight, sight_of
 from litaagent_std.hrl_xf.online.opponents import OpponentPool
 from litaagent_std.hrl_xf.online.rollout import WorldRollout
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
-from litaagent_std.hrl_xf.rewards import DAY_TERMS, THREAD_TERMS
+from litaagent_std.hrl_xf.rewards import DAY_TERMS, THREAD_TERMS, day_reward, thread_reward
 
 __all__ = ["SCHEMA", "Trainer"]
 
@@ -71,7 +71,7 @@ class Trainer:
         self.rollbacks = 0
         self.stopped = ""
         self.best: Path | None = cfg.warm
-        self.seconds = {"world": 0.0, "inference": 0.0, "update": 0.0}
+        self.seconds = {"world": 0.0, "inference": 0.0, "update": 0.0, "gate": 0.0}
         self._good: dict[str, Any] | None = None
 
     # -- one update
@@ -108,7 +108,7 @@ class Trainer:
         sight = self._look(jobs, rollouts)
         metrics |= {f"play/{name}": getattr(sight, name) for name in Sight.__slots__}
         metrics |= {f"win_rate/{name}": rate for name, rate in self.pool.win_rates().items()}
-        metrics |= _terms(jobs, rollouts)
+        metrics |= self._rewards(jobs, rollouts)
         return metrics | self._counters(rollouts)
 
     def _look(self, jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> Sight:
@@ -141,6 +141,15 @@ class Trainer:
         self.rollbacks += 1
         logger.warning("update %d: the last window is worse than the best one; back to its version", self.update)
 
+    def _rewards(self, jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> dict[str, float]:
+        """The mean reward of a day and of a thread, and its terms before they are weighted."""
+        days, threads = _terms(jobs, rollouts)
+        found = {"reward/day": day_reward(days, self.cfg.day_rewards)}
+        found |= {f"reward/day_{name}": value for name, value in days.items()}
+        if threads:
+            found["reward/thread"] = thread_reward(threads, self.cfg.thread_rewards)
+        return found | {f"reward/thread_{name}": value for name, value in threads.items()}
+
     def _counters(self, rollouts: Sequence[WorldRollout]) -> dict[str, float]:
         inference = sum(rollout.seconds["inference"] for rollout in rollouts)
         self.seconds["inference"] += inference
@@ -171,7 +180,7 @@ class Trainer:
     def ask_gate(self) -> dict[str, float]:
         """Lets the arena decide whether the present policies become the best."""
         cfg, candidate = self.cfg, self.save_weights()
-        verdict, told = judge(
+        verdict, told, seconds = judge(
             candidate,
             self.best,
             cfg.gate,
@@ -185,9 +194,14 @@ class Trainer:
         self._record(told)
         if verdict.answer == "better":
             self.best = candidate
-            ensure_folder(self.folder)
-            (self.folder / "best.npz").write_bytes(candidate.read_bytes())
-        return {"gate/mean": verdict.mean, "gate/low": verdict.low, "gate/passed": float(verdict.answer == "better")}
+            write_bytes(self.folder / "best.npz", candidate.read_bytes())
+        self.seconds["gate"] += seconds
+        return {
+            "gate/mean": verdict.mean,
+            "gate/low": verdict.low,
+            "gate/passed": float(verdict.answer == "better"),
+            "time/cpu_gate": self.seconds["gate"],
+        }
 
     def _record(self, told: Mapping[str, Any]) -> None:
         file = JsonlFile(self.folder / "gates.jsonl", self.update - 1)
@@ -220,20 +234,14 @@ class Trainer:
         self.update, self.worlds = int(state["update"]), int(state["worlds"])
         self.rollbacks, self.stopped = int(state["rollbacks"]), str(state["stopped"])
         self.best = None if state["best"] is None else Path(state["best"])
-        self.seconds = {name: float(value) for name, value in state["seconds"].items()}
+        self.seconds |= {name: float(value) for name, value in state["seconds"].items()}
 
 
-def _terms(jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> dict[str, float]:
-    """Means of all reward terms, over days and over threads."""
+def _terms(jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> tuple[dict[str, float], dict[str, float]]:
+    """Means of all reward terms, over days and over threads; no terms of threads if rounds were not steered."""
     seats = [seat for job, rollout in zip(jobs, rollouts, strict=True) if job.policies.nets for seat in rollout.seats]
-    found = {
-        f"reward/day_{name}": float(np.concatenate([seat.days.terms[name] for seat in seats]).mean())
-        for name in DAY_TERMS
-    }
+    days = {name: float(np.concatenate([seat.days.terms[name] for seat in seats]).mean()) for name in DAY_TERMS}
     rows = [seat.rounds for seat in seats if seat.rounds is not None and len(seat.rounds.day)]
-    if rows:
-        found |= {
-            f"reward/thread_{name}": float(np.concatenate([one.terms[name] for one in rows]).mean())
-            for name in THREAD_TERMS
-        }
-    return found
+    if not rows:
+        return days, {}
+    return days, {name: float(np.concatenate([one.terms[name] for one in rows]).mean()) for name in THREAD_TERMS}
