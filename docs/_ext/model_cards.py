@@ -1,0 +1,130 @@
+"""Sphinx extension: a card for every file of weights or tuned parameters that comes with the package.
+
+The cards are made when the pages are built, from what the files say of themselves. A file that does not say how it was
+made and what it was measured to be worth ends the build.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+GENERATED = Path(__file__).parents[1] / "_generated" / "model_cards.md"
+WEIGHTS = frozenset({".npz", ".pt", ".pth", ".onnx", ".safetensors"})
+CARD = {
+    "command": "made by",
+    "seed": "seed",
+    "data": "data",
+    "commit": "commit",
+    "measured": "measured",
+    "intended_use": "intended use",
+    "limits": "limits",
+}
+"""What ``NAME.card.json`` beside a file of weights must say, and how the page calls it."""
+
+
+class CardError(Exception):
+    """A shipped file does not say enough of itself."""
+
+
+def shipped_files(source: Path) -> list[Path]:
+    """Files of weights in the packages, and of tuned parameters."""
+    weights = [path for path in source.rglob("*") if path.suffix in WEIGHTS]
+    return sorted([*weights, *(source / "litaagent_std/arena/tuned").glob("*.json")])
+
+
+def markdown(source: Path) -> str:
+    """The cards of everything that is shipped below a folder of packages."""
+    files = shipped_files(source)
+    parts = [_none(files), *(_card(path, source) for path in files)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def parameter_values() -> str:
+    """The numbers of the heuristic layers, as they are shipped."""
+    from litaagent_std.policy.parameters import Parameters
+
+    shipped = Parameters()
+    rows = [
+        f"| `{one.name}` | {getattr(shipped, one.name):g} | {one.metadata['range'][0]:g} to "
+        f"{one.metadata['range'][1]:g} | {one.metadata['meaning']} |"
+        for one in fields(Parameters)
+        if "range" in one.metadata
+    ]
+    return "\n".join(["| parameter | shipped | range | meaning |", "|---|---:|---|---|", *rows]) + "\n"
+
+
+def _none(files: list[Path]) -> str:
+    lines = []
+    if not any(path.suffix in WEIGHTS for path in files):
+        lines.append("**No learned weights are shipped.** Every layer of the agent plays its heuristic version.")
+    if all(path.suffix in WEIGHTS for path in files):
+        lines.append("**No tuned parameters are shipped** beside the defaults below.")
+    return "\n\n".join(lines)
+
+
+def _card(path: Path, source: Path) -> str:
+    facts = _weights_facts(path) if path.suffix in WEIGHTS else _tuned_facts(path)
+    rows = [f"| {name} | {' '.join(str(value).replace('|', '/').split())} |" for name, value in facts.items()]
+    return "\n".join([f"### `{path.relative_to(source).as_posix()}`", "", "| | |", "|---|---|", *rows])
+
+
+def _weights_facts(path: Path) -> dict[str, Any]:
+    beside = path.with_suffix(".card.json")
+    if not beside.is_file():
+        raise CardError(f"{path.name} has no card; write {beside.name} beside it with {', '.join(CARD)}")
+    card = json.loads(beside.read_text(encoding="utf-8"))
+    missing = [key for key in CARD if not card.get(key) and card.get(key) != 0]
+    if missing:
+        raise CardError(f"{beside.name} does not say {', '.join(missing)}; a card has {', '.join(CARD)}")
+    return {label: card[key] for key, label in CARD.items()}
+
+
+def _tuned_facts(path: Path) -> dict[str, Any]:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    missing = [key for key in ("command", "commit", "seeds", "levels", "gate") if key not in content]
+    if missing:
+        raise CardError(f"{path.name} does not say {', '.join(missing)}; ship files as lita tune wrote them")
+    kept = [level for level, found in content["levels"].items() if found["kept"]]
+    return {
+        "made by": f"`{content['command']}`",
+        "seed": content["seeds"]["search"],
+        "data": f"worlds of the seed block {content['seeds']['worlds']}",
+        "commit": f"`{content['commit']}`",
+        "levels changed": ", ".join(kept) or "none",
+        "measured": _measured(content["gate"]),
+        "intended use": f"""`lita arena 'lita:{{"parameters": "{path.stem}"}}'`, and a start for further tuning""",
+        "limits": "judged in the mix of opponents that the command names; another mix needs a gate of its own",
+    }
+
+
+def _measured(gate: dict[str, Any] | None) -> str:
+    if gate is None:
+        return "**not judged on a gate**"
+    said = []
+    for one in gate["comparisons"]:
+        verdict = one["verdict"]
+        ends = " … ".join("open" if verdict[end] is None else f"{verdict[end]:+.3f}" for end in ("low", "high"))
+        said.append(
+            f"minus {one['against']}: {verdict['mean']:+.3f} ({ends} at any time, 95 %), {verdict['worlds']} worlds, "
+            f"{verdict['answer']}"
+        )
+    return f"on {gate['block']}: " + "; ".join(said)
+
+
+def write(target: Path = GENERATED, source: Path = ROOT / "src") -> None:
+    """Write the page's parts, unless they are there already as they should be."""
+    parts = {target: markdown(source), target.with_name("parameters.md"): parameter_values()}
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for path, text in parts.items():
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def setup(app: Any) -> dict[str, Any]:  # noqa: ANN401 - Sphinx's application; the tests need no Sphinx
+    """Register with Sphinx."""
+    app.connect("builder-inited", lambda _: write())
+    return {"parallel_read_safe": True}

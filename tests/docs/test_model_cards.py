@@ -1,0 +1,98 @@
+"""Every file of weights or parameters that is shipped has its card, and the page does not claim others."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from litaagent_std.arena.parameter_files import SHIPPED
+from litaagent_std.policy.parameters import Parameters, tunable
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def cards():
+    spec = importlib.util.spec_from_file_location("model_cards", ROOT / "docs/_ext/model_cards.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def source(tmp_path):
+    (tmp_path / "litaagent_std/arena/tuned").mkdir(parents=True)
+    (tmp_path / "litaagent_std/weights").mkdir()
+    return tmp_path
+
+
+TUNED = {
+    "command": "lita tune --days 50",
+    "commit": "abc",
+    "seeds": {"search": 7, "worlds": "tuning"},
+    "levels": {"first": {"kept": True}, "last": {"kept": False}},
+    "gate": {
+        "block": "gate:one",
+        "comparisons": [
+            {
+                "against": "lita",
+                "verdict": {"mean": 0.02, "low": 0.01, "high": None, "worlds": 300, "answer": "better"},
+            }
+        ],
+    },
+}
+
+
+def test_everything_that_is_shipped_has_a_card(cards):
+    text = cards.markdown(ROOT / "src")
+    tuned = list(SHIPPED.glob("*.json"))
+    weights = [path for path in (ROOT / "src").rglob("*") if path.suffix in cards.WEIGHTS]
+    assert text.count("### `") == len(tuned) + len(weights)
+    for path in (*tuned, *weights):
+        assert f"### `{path.relative_to(ROOT / 'src').as_posix()}`" in text
+    assert ("No learned weights are shipped" in text) == (not weights)
+    assert ("No tuned parameters are shipped" in text) == (not tuned)
+
+
+def test_the_page_looks_where_the_agent_looks():
+    assert (ROOT / "src/litaagent_std/arena/tuned").resolve() == SHIPPED.resolve()
+
+
+def test_tuned_parameters_say_how_they_were_made_and_judged(cards, source):
+    path = source / "litaagent_std/arena/tuned/better.json"
+    path.write_text(json.dumps(TUNED))
+    text = cards.markdown(source)
+    assert "| made by | `lita tune --days 50` |" in text
+    assert "| seed | 7 |" in text
+    assert "| levels changed | first |" in text
+    assert "on gate:one: minus lita: +0.020 (+0.010 … open at any time, 95 %), 300 worlds, better" in text
+    assert "No tuned parameters" not in text
+    path.write_text(json.dumps(TUNED | {"gate": None}))
+    assert "**not judged on a gate**" in cards.markdown(source)
+    path.write_text(json.dumps({"parameters": {}}))
+    with pytest.raises(cards.CardError, match=r"better.json does not say command, commit"):
+        cards.markdown(source)
+
+
+def test_weights_without_a_complete_card_end_the_build(cards, source):
+    (source / "litaagent_std/weights/l3.npz").write_bytes(b"")
+    with pytest.raises(cards.CardError, match=r"write l3.card.json beside it with command, seed"):
+        cards.markdown(source)
+    card = {key: "said | so" for key in cards.CARD} | {"seed": 0}
+    beside = source / "litaagent_std/weights/l3.card.json"
+    beside.write_text(json.dumps(card | {"measured": ""}))
+    with pytest.raises(cards.CardError, match="does not say measured"):
+        cards.markdown(source)
+    beside.write_text(json.dumps(card))
+    text = cards.markdown(source)
+    assert "### `litaagent_std/weights/l3.npz`" in text
+    assert "| limits | said / so |" in text
+    assert "| seed | 0 |" in text
+    assert "No learned weights" not in text
+
+
+def test_the_values_are_those_that_play(cards):
+    text = cards.parameter_values()
+    assert text.count("\n| `") == len(tunable())
+    assert f"| `hold` | {Parameters().hold:g} |" in text
