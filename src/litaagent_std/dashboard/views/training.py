@@ -10,21 +10,19 @@ from typing import Any, Final
 import yaml
 
 from apexrl.runs.errors import MetricError, RunDirError
-from apexrl.runs.jsonl import read_jsonl
 from apexrl.runs.run_dir import RunRecord
 from litaagent_std.dashboard.charts import Chart, Series, color_of
+from litaagent_std.dashboard.curves import Curve, read_curves, thinned
 from litaagent_std.dashboard.history import History, ItemKind, NotHereError, grows, mark_of, phase_files
 from litaagent_std.dashboard.page import Block, Cell, Facts, Filter, Filters, Link, Page, Rows, Text, number
+from litaagent_std.dashboard.views.online import is_online, online_blocks, shown_by
 
 __all__ = ["METRIC_FILES", "curves_of", "training_page"]
 
 METRIC_FILES: Final[dict[ItemKind, str]] = {"training": "metrics.jsonl", "hmasd": "logs/metrics.jsonl"}
 _MOST_CURVES: Final = 24
-_MOST_POINTS: Final = 1500
 _FIRST: Final = ("episode/mean_reward", "eval", "Eval", "gate", "monitor", "val", "Rewards/Episode", "episode", "train")
 """Beginnings of the names of metrics that people look for first."""
-
-Curve = tuple[list[int], list[float]]
 
 
 def training_page(history: History, kind: ItemKind, name: str, query: Mapping[str, str]) -> Page:
@@ -56,6 +54,9 @@ def training_page(history: History, kind: ItemKind, name: str, query: Mapping[st
     blocks: list[Block] = [_state(folder, curves.get(name, {})), *troubles, Filters(choices)]
     if not shown:
         blocks.append(Text("nothing has been logged yet; this page looks again by itself", "warning"))
+    if is_online(curves.get(name, {})) and group == "all":
+        blocks += online_blocks(folder, curves[name])
+        shown = shown if others else [metric for metric in shown if not shown_by(metric)]
     if len(shown) > _MOST_CURVES:
         blocks.append(Text(f"the first {_MOST_CURVES} of {len(shown)} metrics; choose a group for the others", "note"))
     blocks += curves_of(curves, shown[:_MOST_CURVES])
@@ -75,28 +76,6 @@ def curves_in(folder: Path, kind: ItemKind) -> dict[str, Curve]:
     return {f"{phase}/{name}": curve for phase, file in phases.items() for name, curve in read_curves(file).items()}
 
 
-def read_curves(path: Path) -> dict[str, Curve]:
-    """Every metric of a file as steps and values.
-
-    Raises:
-        MetricError: If a line is damaged.
-    """
-    try:
-        rows = read_jsonl(path)
-    except OSError as error:
-        raise MetricError(
-            f"{path.name!r} cannot be read: {error.strerror}", "a training leaves its metrics there", "start it first"
-        ) from error
-    curves: dict[str, Curve] = {}
-    for row in rows:
-        for metric, value in row.items():
-            if metric != "step" and isinstance(value, int | float):
-                steps, values = curves.setdefault(metric, ([], []))
-                steps.append(row["step"])
-                values.append(float(value))
-    return curves
-
-
 def curves_of(curves: Mapping[str, Mapping[str, Curve]], metrics: Sequence[str]) -> list[Chart]:
     """A chart per metric with a line per run; long ones are thinned for the eye."""
     charts = []
@@ -104,10 +83,9 @@ def curves_of(curves: Mapping[str, Mapping[str, Curve]], metrics: Sequence[str])
         series = []
         for place, (run, own) in enumerate(curves.items()):
             if metric in own:
-                steps, values = own[metric]
-                every = -(-len(steps) // _MOST_POINTS)
+                steps, values = thinned(own[metric])
                 label = run if len(curves) > 1 else ""
-                series.append(Series(name=label, x=steps[::every], y=values[::every], color=color_of(place)))
+                series.append(Series(name=label, x=steps, y=values, color=color_of(place)))
         safe = "".join(letter if letter.isalnum() else "_" for letter in metric)
         charts.append(Chart(name=safe, title=metric, series=series, x_title="step", height=260))
     return charts
