@@ -39,7 +39,7 @@ def in_blocks(text):
                 found.append(line)
             elif language == "console" and line.startswith("$ "):
                 found.append(line[2:])
-            elif language in {"text", ""} and COMMAND.match(line):
+            elif language in {"console", "text", ""} and COMMAND.match(line):
                 found.append(line)
     return found
 
