@@ -24,7 +24,9 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("**/*.md"), *(ROOT / "
 PAGES = [page for page in PAGES if not MADE & set(page.parts)]
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
-COMMAND = re.compile(r"^(?:\w+=\S* )*(lita|make|python3?|ray|tensorboard|pip|source|git|pytest|\./\S+)(?: |$)")
+COMMAND = re.compile(
+    r"^(?:\w+=\S* )*(?:\.venv/bin/)?(lita|make|python3?|ray|tensorboard|pip|source|git|pytest|\./\S+)(?: |$)"
+)
 SUBSTITUTED = re.compile(r'"\$\(.*?\)"')
 PLACEHOLDER = re.compile(r"^(\[?[A-Z][A-Z_]*\]?|.*…)$")
 ELSEWHERE = {"ray", "tensorboard", "pip", "source", "git", "pytest"}
@@ -155,7 +157,8 @@ def check_python(words, capsys):
 
 
 def check(command, capsys, *, mentioned=False):
-    for head, *words in words_of(command):
+    for first, *words in words_of(command):
+        head = first.removeprefix(".venv/bin/")
         if head == "lita":
             check_lita(words, capsys, mentioned=mentioned)
         elif head == "make":
@@ -190,6 +193,7 @@ def test_every_command_in_running_text_exists(page, capsys):
     "command",
     [
         "lita conquer",
+        ".venv/bin/lita conquer",
         "lita collect --no-such-option",
         "lita collect --configs many",
         "lita explain 1 2",
