@@ -14,6 +14,9 @@ from litaagent_std.dashboard.history import History
 from litaagent_std.dashboard.matplotlib_form import save_figure
 from litaagent_std.dashboard.report import pages_of
 from litaagent_std.dashboard.server import open_server
+from litaagent_std.dashboard.views.agent import agent_page
+from litaagent_std.dashboard.warehouse import Warehouse
+from litaagent_std.records.reader import RECORDS_FOLDER
 
 HEIGHTS = {1280: 1250, 390: 1500}
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
@@ -30,6 +33,7 @@ def main(folder: Path, target: Path) -> None:
         "world": world,
         "negotiation": f"/negotiation?name=tournament&world=0&day={day}&negotiation={index}",
         "agent": "/agent?name=tournament&agent=LitaAgentHRL",
+        "reasons": _reasons(folder / "tournament"),
     }
     target.mkdir(parents=True, exist_ok=True)
     for picture in (picture for page in pages for picture in page.pictures()):
@@ -47,9 +51,23 @@ def main(folder: Path, target: Path) -> None:
                 page.goto(f"http://127.0.0.1:{server.server_port}{address}")
                 page.wait_for_selector(".js-plotly-plot .main-svg")
                 page.wait_for_timeout(3000)
+                if name == "reasons":
+                    page.get_by_text("Why it did so").evaluate("spot => spot.scrollIntoView()")
+                    page.wait_for_timeout(1000)
                 page.screenshot(path=target / f"{name}_{width}.png")
         browser.close()
     server.shutdown()
+
+
+def _reasons(tournament: Path) -> str:
+    """The address of the reasons of our seat in the first world, which is replayed for it."""
+    store = Warehouse(tournament / RECORDS_FOLDER)
+    [seat, *_] = store.ask(
+        "SELECT factory FROM factories WHERE competitor = 'LitaAgentHRL' ORDER BY factory", ["factories"], world=0
+    )
+    query = {"agent": "LitaAgentHRL", "seat": f"0-{seat['factory']}", "day": "10"}
+    agent_page(tournament, "tournament", query, wait=True)
+    return "/agent?name=tournament&" + "&".join(f"{name}={value}" for name, value in query.items())
 
 
 if __name__ == "__main__":

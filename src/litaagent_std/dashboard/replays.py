@@ -24,7 +24,7 @@ __all__ = ["Asked", "Replays", "cache_folder", "code_digest", "shared_replays"]
 
 _VARIABLE: Final = "LITA_CACHE_DIR"
 _PACKAGE: Final = Path(__file__).parents[1]
-_PLAYING: Final = ("policy", "hrl_xf", "market", "arena/tuned")
+_PLAYING: Final = ("policy/**/*", "hrl_xf/*", "market/**/*", "arena/tuned/*")
 _CODE: Final = frozenset({".py", ".npz", ".json", ".yaml"})
 _SECONDS: Final = 1800.0
 _MOST_WAITING: Final = 8
@@ -43,8 +43,8 @@ def cache_folder() -> Path:
 def code_digest() -> str:
     """Digest of everything that decides how a world with our agent goes: code, parameters and weights."""
     known = hashlib.sha256()
-    for part in _PLAYING:
-        for path in sorted((_PACKAGE / part).rglob("*")):
+    for pattern in _PLAYING:
+        for path in sorted(_PACKAGE.glob(pattern)):
             if path.suffix in _CODE and path.is_file():
                 known.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0")
                 known.update(hashlib.sha256(path.read_bytes()).digest())

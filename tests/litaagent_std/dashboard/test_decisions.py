@@ -142,13 +142,13 @@ def test_a_page_starts_the_replay_goes_on_and_shows_it_when_it_is_done(with_ours
     while (page := page_at(history, link.path, link.address.split("?")[1])).live and time.monotonic() < deadline:
         time.sleep(0.2)
     assert names(page) == [
-        *OVERALL,
         "goal_units_sell",
         "goal_gap_sell",
         "goal_prices_sell",
         "interventions",
         "choices",
         "goal_delivery",
+        *OVERALL,
     ]
     assert any("turn by turn" in text for text in texts(page, "note"))
     json.dumps([plotly_figure(picture) for picture in page.pictures()], allow_nan=False)
@@ -161,7 +161,7 @@ def test_a_page_starts_the_replay_goes_on_and_shows_it_when_it_is_done(with_ours
 def test_a_seat_that_is_not_ours_says_so(with_ours, kept):
     page = page_at(History(with_ours), "/agent", "?name=ours&agent=RandomStdAgent&seat=0-1&replay=yes")
     assert names(page) == OVERALL
-    assert "is not ours" in texts(page, "note")[-1]
+    assert "is not ours" in texts(page, "note")[0]
     assert not list(kept.folder.iterdir())
 
 

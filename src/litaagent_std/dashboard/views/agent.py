@@ -8,7 +8,7 @@ from typing import Final
 
 from litaagent_std.dashboard.charts import Chart, Series, color_of
 from litaagent_std.dashboard.history import NotHereError
-from litaagent_std.dashboard.page import Block, Facts, Filter, Filters, Link, Page, Rows, number
+from litaagent_std.dashboard.page import Block, Facts, Filter, Filters, Link, Page, Rows, Text, number
 from litaagent_std.dashboard.views.decisions import decision_blocks
 from litaagent_std.dashboard.warehouse import Row, Warehouse
 from litaagent_std.records.reader import RECORDS_FOLDER
@@ -88,7 +88,6 @@ def agent_page(folder: Path, name: str, query: Mapping[str, str], *, wait: bool 
     partners = store.ask(_PARTNERS, ["factories", "negotiations"], [agent, agent])
     reasons, running = decision_blocks(store, folder, name, query, wait=wait)
     blocks: list[Block] = [
-        Filters([Filter("agent", "agent", [(one, one) for one in names], agent)]),
         _facts(seats),
         _course(days, "sales", "Units per day", (("sold", "sold"), ("bought", "bought"), ("produced", "produced"))),
         _course(
@@ -98,8 +97,11 @@ def agent_page(folder: Path, name: str, query: Mapping[str, str], *, wait: bool 
         _course(days, "wealth", "Balance over initial balance", (("balance", "balance"),)),
         _acceptance(partners),
         _partner_table(partners),
-        *reasons,
     ]
+    everywhere = Text("In all its worlds", "heading")
+    # Who chose a seat wants to know why; who did not, what it does in general.
+    blocks = [*reasons, everywhere, *blocks] if "seat" in query else [*blocks, *reasons]
+    blocks = [Filters([Filter("agent", "agent", [(one, one) for one in names], agent)]), *blocks]
     trail = [Link("all", "/"), Link(name, "/tournament", {"name": name})]
     return Page(title=agent, blocks=blocks, trail=trail, live=running or not store.manifest.complete)
 
