@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "train": "train the layers from records, or go on with a run",
     "runs": "list, show or compare training runs",
     "train-online": "train the agent's layers in the league by PPO, MAPPO or evolution",
+    "distill": "teach a compact model what an online training has learned",
     "competitors": "list who can play, and check that they do",
     "records": "show what records hold, and print a negotiation",
     "serve": "show tournaments, evaluations and trainings in the browser",

@@ -21,6 +21,7 @@ from litaagent_std.hrl_xf.online.seat import Question
 from litaagent_std.hrl_xf.online.steering import DAY_ACTIONS, THREAD_ACTIONS, WEIGHT_ACTIONS
 from litaagent_std.hrl_xf.online.views import DAY_VIEW, STATE_VIEW, THREAD_VIEW
 from litaagent_std.policy.features import check_digest, features_digest
+from litaagent_std.policy.l1_digest import check_l1_digest, l1_digest
 
 __all__ = ["INPUTS", "LAYERS", "OUTPUTS", "ActingNet", "PolicySet", "SampledAnswer"]
 
@@ -38,7 +39,7 @@ OUTPUTS: Final[Mapping[Layer, int]] = {
     "l3": len(THREAD_ACTIONS),
     "l4": len(WEIGHT_ACTIONS),
 }
-FORMAT: Final = 1
+FORMAT: Final = 2
 _HALF_LOG_2PI: Final = 0.5 * float(np.log(2.0 * np.pi))
 
 
@@ -174,6 +175,7 @@ class PolicySet:
             "kind": "online",
             "format": FORMAT,
             "features_digest": features_digest(),
+            "l1_digest": l1_digest(),
             "layers": sorted(self.nets),
             "version": self.version,
         } | meta
@@ -188,7 +190,7 @@ class PolicySet:
         """Reads weights.
 
         Raises:
-            ValueError: If they are of another kind or format, or were made with other features.
+            ValueError: If they are of another kind or format, or were made with other features or another L1.
         """
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -196,9 +198,11 @@ class PolicySet:
         if meta.get("kind") != "online" or meta.get("format") != FORMAT:
             raise ValueError(
                 f"{path} holds weights of kind {meta.get('kind')!r}, format {meta.get('format')!r}; "
-                f"here kind 'online', format {FORMAT} is needed: give a file that lita train-online wrote"
+                f"here kind 'online', format {FORMAT} is needed: give a file that lita train-online or lita distill "
+                "of this version wrote"
             )
         check_digest(meta["features_digest"], str(path))
+        check_l1_digest(meta["l1_digest"], str(path))
         return cls({layer: ActingNet.from_arrays(layer, arrays) for layer in meta["layers"]}, meta["version"])
 
 

@@ -27,7 +27,7 @@ from litaagent_std.market.world.external import Decision, DecisionNeeded
 from litaagent_std.policy.observation import Calendar, Observation, Offer, ThreadObservation, observe_calendar
 from litaagent_std.policy.parameters import Parameters
 
-__all__ = ["DayEntry", "Diary", "Pilot", "Question", "RoundEntry", "SteeredAgent"]
+__all__ = ["DayEntry", "Diary", "Pilot", "Question", "RoundEntry", "SteeredAgent", "take_answer"]
 
 Floats = NDArray[np.float32]
 
@@ -49,6 +49,16 @@ class Question:
     view: Floats
     state: Floats
     partners: tuple[str, ...] = ()
+
+
+def take_answer(steering: Steering, question: Question, answer: Floats) -> None:
+    """Puts the answer to a question in force."""
+    if question.kind == "day":
+        steering.day = answer
+        return
+    rows = dict(zip(question.partners, answer, strict=True))
+    steering.threads = {name: row[:-1] for name, row in rows.items()}
+    steering.weights = {name: float(row[-1]) for name, row in rows.items()}
 
 
 class Pilot(Protocol):
@@ -199,14 +209,8 @@ class SteeredAgent(LitaAgentHRL):
         raise DecisionNeeded(self, Decision(self._seat, self.id, kind, question.partners, {}, {}, self.awi))
 
     def _apply(self, answer: Floats) -> None:
-        question = self.question
-        assert question is not None
-        if question.kind == "day":
-            self.steering.day = answer
-            return
-        rows = dict(zip(question.partners, answer, strict=True))
-        self.steering.threads = {name: row[:-1] for name, row in rows.items()}
-        self.steering.weights = {name: float(row[-1]) for name, row in rows.items()}
+        assert self.question is not None
+        take_answer(self.steering, self.question, answer)
 
     def on_negotiation_success(self, contract: Any, mechanism: Any) -> None:  # noqa: ANN401 - negmas's
         """Writes an agreement down."""

@@ -1,0 +1,1 @@
+"""A trained policy into a more compact one that decides faster."""
