@@ -189,6 +189,14 @@ def test_every_command_in_running_text_exists(page, capsys):
         check(command, capsys, mentioned=True)
 
 
+def test_the_page_of_the_commands_has_them_all():
+    said = in_text((ROOT / "docs/reference/commands.md").read_text(encoding="utf-8"))
+    listed = {" ".join(word for word in command.split() if word.islower()) for command in said}
+    assert {f"lita {name}" for name in COMMANDS} - listed - {"lita runs"} == set()
+    assert "lita runs list" in listed
+    assert {f"make {target}" for target in make_targets()} - listed == set()
+
+
 @pytest.mark.parametrize(
     "command",
     [
