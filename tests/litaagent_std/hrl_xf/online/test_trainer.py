@@ -218,3 +218,24 @@ def test_weights_are_written_and_read_without_loss(tmp_path):
     np.savez(tmp_path / "other.npz", meta=np.array(json.dumps({"kind": "l2"})))
     with pytest.raises(ValueError, match="lita train-online"):
         PolicySet.load(tmp_path / "other.npz")
+
+
+@pytest.mark.parametrize(("digest", "message"), [("features_digest", "features abc"), ("l1_digest", "L1 abc")])
+def test_weights_of_other_features_or_another_l1_are_refused(tmp_path, digest, message):
+    PolicySet({"l2": ActingNet.zeros("l2")}).save(tmp_path / "w.npz", **{digest: "abc"})
+    with pytest.raises(ValueError, match=message):
+        PolicySet.load(tmp_path / "w.npz")
+
+
+def test_weights_appear_whole_or_not_at_all(tmp_path, monkeypatch):
+    PolicySet({"l2": ActingNet.zeros("l2")}, 1).save(tmp_path / "w.npz")
+
+    def half(file, **arrays):
+        file.write(b"PK")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "savez", half)
+    with pytest.raises(KeyboardInterrupt):
+        PolicySet({"l2": ActingNet.zeros("l2")}, 2).save(tmp_path / "w.npz")
+    assert PolicySet.load(tmp_path / "w.npz").version == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["w.npz"]
