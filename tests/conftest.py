@@ -88,6 +88,18 @@ def _made_once(tmp_path_factory, name, make):
     return folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _cache_of_the_tests(tmp_path_factory):
+    """Replays of the tests, and of what they start, are not kept in the user's folder."""
+    before = os.environ.get("LITA_CACHE_DIR")
+    os.environ["LITA_CACHE_DIR"] = str(tmp_path_factory.getbasetemp() / "cache")
+    yield
+    if before is None:
+        del os.environ["LITA_CACHE_DIR"]
+    else:
+        os.environ["LITA_CACHE_DIR"] = before
+
+
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory):
     """The folder; made once for all processes of the tests. Look at it, and copy what you change."""

@@ -26,7 +26,8 @@ class Config:
 
     A recorded tournament of our agent and three champions; a world on scml's own engine too, to show that both tell the
     same story; a policy trained with PPO, evaluated before and after; and a report with the ranking, a world, a
-    negotiation and the learning curve. It takes a few minutes on two cores. The same command goes on where it stopped.
+    negotiation, our agent's reasons and the learning curve. It takes a few minutes on two cores. The same command goes
+    on where it stopped.
     """
 
     configs: Annotated[int, Field(ge=1)] = 2
@@ -140,8 +141,12 @@ def report(config: Config, console: Console) -> None:
             "the report needs the extra `dashboard`",
             "pip install litaagent[dashboard]",
         ) from error
-    pages = [*pages_of(config.output_dir / "tournament"), *pages_of(config.output_dir / "training")]
+    with console.status("a world again, to see why our agent did what it did"):
+        pages = pages_of(config.output_dir / "tournament", agent=_OURS.rsplit(".", 1)[1])
+    pages += pages_of(config.output_dir / "training")
     [path] = make_report(pages, config.output_dir / "report.html", title="A first look", figures=False)
     console.print(f"\nLook at {path.resolve().as_uri()}", soft_wrap=True)
-    console.print("It shows the ranking, a world, a negotiation to replay, and the learning curve.")
+    console.print(
+        "It shows the ranking, a world, a negotiation to replay, our agent's reasons, and the learning curve."
+    )
     console.print(f"With filters and all worlds: lita serve {config.output_dir}", soft_wrap=True)

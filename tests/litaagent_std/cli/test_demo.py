@@ -20,6 +20,7 @@ def test_demo_ends_with_a_report_worth_looking_at(tmp_path: Path) -> None:
         "Ranking by the official",
         "Supply chain",
         "Unit price, round by round",
+        "The replay is the record, turn by turn",
         "episode/mean_reward",
     ):
         assert part in text
