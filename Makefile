@@ -71,4 +71,4 @@ bench-%: setup $(BENCH_READY) ## a benchmark: make bench-NAME [ARGS="--quick"]
 	$(BIN)/python -m benchmarks.$(subst -,_,$*) $(ARGS)
 
 clean: ## remove what can be made again
-	rm -rf $(VENV) dist build docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dist build docs/_build docs/_generated .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
