@@ -1,7 +1,9 @@
 """The reasons of a seat: a replay that is the record, or says that it is not, and a page that never waits for it."""
 
 import json
+import os
 import shutil
+import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -194,6 +196,29 @@ def test_a_replay_that_fails_says_why_and_is_not_started_again_and_again(with_ou
     assert (asked.state, asked.why) == ("failed", "the replay ended with status 1")
 
 
+def test_a_replay_that_hangs_is_given_up(with_ours, tmp_path, monkeypatch):
+    slow = tmp_path / "slow"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(replays_module.sys, "executable", str(slow))
+    impatient = Replays(tmp_path / "kept", seconds=0.2)
+    assert "given up" in impatient.wait(with_ours / "ours", 0, 0, "digest").why
+
+
+def test_more_than_a_few_replays_do_not_wait_in_line(with_ours, kept, monkeypatch):
+    monkeypatch.setattr(replays_module, "_MOST_WAITING", 0)
+    assert "waiting already" in kept.ask(with_ours / "ours", 0, 0, "digest").why
+
+
+def test_only_the_newest_replays_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(replays_module, "_MOST_KEPT", 2)
+    for age in range(4):
+        (tmp_path / f"{age}.json").write_text("")
+        os.utime(tmp_path / f"{age}.json", (1000 - age, 1000 - age))
+    replays_module._forget_old(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0.json", "1.json"]
+
+
 def test_what_is_kept_belongs_to_one_recording_and_one_code(with_ours, seat, found, kept, monkeypatch):
     folder = with_ours / "ours"
     key = replays_module._key(folder, 0, seat, "a")
@@ -273,3 +298,9 @@ def test_a_side_of_a_day_in_numbers():
     assert (second.wanted, second.alpha) == (0, None)
     assert not any(side.wanted or side.received for side in decisions.sides(buying=True))
     assert [choice.clipped for choice in decisions.choices] == [False, False, False, True]
+
+
+def test_the_server_itself_loads_nothing_that_plays():
+    code = "import sys, litaagent_std.dashboard.server; print({'scml', 'negmas', 'torch'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
