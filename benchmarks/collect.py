@@ -238,8 +238,10 @@ def main() -> int:
     big = bench.unit("collection", collection, worlds=worlds, days=days, folder=folder, workers=2)
     records = open_records(ROOT / folder) if (ROOT / folder).exists() else None
     if records is not None:
-        world = records.world(random.Random(0).choice(records.keys))
-        print(world.negotiation(0, 0))
+        luck = random.Random(0)
+        world = records.world(luck.choice(records.keys))
+        one = luck.choice(world.tables["negotiations"].select(["day", "negotiation"]).to_pylist())
+        print(world.negotiation(one["day"], one["negotiation"]))
     return bench.finish(figures(pairs, costs, shown, big))
 
 
