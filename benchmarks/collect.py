@@ -240,7 +240,8 @@ def main() -> int:
     if records is not None:
         luck = random.Random(0)
         world = records.world(luck.choice(records.keys))
-        one = luck.choice(world.tables["negotiations"].select(["day", "negotiation"]).to_pylist())
+        told = [one for one in world.tables["negotiations"].to_pylist() if one["n_turns"] > 1]
+        one = luck.choice(told)
         print(world.negotiation(one["day"], one["negotiation"]))
     return bench.finish(figures(pairs, costs, shown, big))
 
