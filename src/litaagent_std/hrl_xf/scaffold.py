@@ -62,6 +62,11 @@ class $name(LitaAgentHRL):
 
 _TEST: Final = Template('''"""$name plays a small world without an error, and its layer does what it says."""
 
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))  # the agent is found wherever pytest is started
+
 from $module import $name
 
 from litaagent_std.market.world.engine import FastWorld
