@@ -11,7 +11,7 @@ export MPLBACKEND ?= Agg
 export PYTHONHASHSEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format type layers deps pytest test-browser docs wheel clean verify-world
+.PHONY: help setup run test lint format type layers deps pytest test-search test-browser docs wheel clean verify-world
 
 help: ## list the targets
 	@grep -hE '^[a-zA-Z%_-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -54,6 +54,9 @@ deps: setup ## unused or undeclared dependencies
 
 pytest: setup ## the tests, in parallel
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+test-search: setup ## the properties with new random examples, to find what the fixed ones of make test miss
+	HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -n 2 --dist worksteal -m hypothesis $(ARGS)
 
 test-browser: setup ## the dashboard in a real Chromium (CHROMIUM=/path/to/chromium names one)
 	@browser="$$(scripts/chromium.sh)" && LITA_BROWSER="$$browser" $(BIN)/python -m pytest -n 0 tests/browser $(ARGS)

@@ -1,4 +1,4 @@
-"""What several folders of tests share: a folder with a recorded tournament, an evaluation and trainings."""
+"""What all tests share: how properties draw examples; a folder with a recorded tournament, an evaluation, trainings."""
 
 import fcntl
 import os
@@ -8,6 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same commit gets the same answer; `make test-search` looks for new counterexamples.
+settings.register_profile("same", derandomize=True)
+settings.register_profile("search", print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 LITA = Path(sys.executable).parent / "lita"
 EVIL = '<img src=x onerror="window.broken=1"></script><script>window.broken=1</script> $x$ %{y}'
