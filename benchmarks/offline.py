@@ -62,17 +62,17 @@ def tournament(folder: Path, quick: bool, worlds: int, workers: int) -> Tourname
 
 def collect(folder: str, quick: bool, worlds: int, workers: int) -> dict[str, Any]:
     """Collect what is missing."""
-    outcome, spent = timed(lambda: run_tournament(tournament(Path(folder), quick, worlds, workers)))
+    outcome, spent = timed(lambda: run_tournament(tournament(ROOT / folder, quick, worlds, workers)))
     if not outcome.finished:
         sys.exit("stopped while collecting: run the same command again to go on")
-    return {"worlds": len(open_records(folder).keys), **spent}
+    return {"worlds": len(open_records(ROOT / folder).keys), **spent}
 
 
 def dataset(records: str, folder: str, agent: str, workers: int) -> dict[str, Any]:
     """Build the dataset."""
     options = DatasetOptions(agent_name=agent, ratios=SPLIT)
-    data, spent = timed(lambda: build_dataset(records, folder, options, num_workers=workers))
-    size = sum(path.stat().st_size for path in Path(folder).rglob("*.npy"))
+    data, spent = timed(lambda: build_dataset(ROOT / records, ROOT / folder, options, num_workers=workers))
+    size = sum(path.stat().st_size for path in (ROOT / folder).rglob("*.npy"))
     return {"mornings": len(data.macro), "decisions": len(data.micro), "mb": size / 1e6, **spent}
 
 
@@ -88,21 +88,21 @@ def fit(records: str, folder: str, run: str, agent: str, quick: bool) -> dict[st
     if quick:
         sizes = {"l2_epochs": 12, "l2_batch_size": 64, "l3_epochs": 2, "acceptance_epochs": 1, "eval_max_rows": 5000}
     config = TrainRunConfig(
-        data_dir=Path(records),
-        dataset_dir=Path(folder),
-        output_dir=Path(run),
+        data_dir=ROOT / records,
+        dataset_dir=ROOT / folder,
+        output_dir=ROOT / run,
         agent_name=agent,
         split_ratios=SPLIT,
         num_workers=1,
         phases=("l2", "l3", "acceptance"),
-        horizon=OfflineData.open(folder).league_horizon,
-        log_dir=Path(run).parent.parent / "diagnose_logs",
+        horizon=OfflineData.open(ROOT / folder).league_horizon,
+        log_dir=ROOT / "diagnose_logs",
         **sizes,
     )
     status, spent = timed(lambda: train(config))
     if status:
         sys.exit("stopped while training: run the same command again to go on")
-    content = TrainingRecord.read(Path(run)).content
+    content = TrainingRecord.read(ROOT / run).content
     speeds = {name: phase["rows_per_second"] for name, phase in content["phases"].items()}
     return {"evaluation": content["evaluation"], "speeds": speeds, **spent}
 
@@ -129,22 +129,20 @@ def main() -> int:
     quick, workers = bench.quick, bench.options.workers
     agent = "Greedy" if quick else bench.options.agent
     name = f"bench_{bench.label.replace('.', '_')}"
-    records, run = ROOT / "tournament_history" / name, ROOT / "training_runs" / name
-    folder = records.with_name(f"{name}_dataset")
+    records, run, folder = f"tournament_history/{name}", f"training_runs/{name}", f"tournament_history/{name}_dataset"
     if bench.options.fresh:
         for path in (records, run, folder):
-            shutil.rmtree(path, ignore_errors=True)
+            shutil.rmtree(ROOT / path, ignore_errors=True)
     worlds = bench.options.worlds
-    collected = bench.unit("collect", collect, folder=str(records), quick=quick, worlds=worlds, workers=workers)
-    built = bench.unit(
-        "dataset", dataset, records=str(records), folder=str(folder), agent=agent, workers=1 if quick else workers
-    )
-    fitted = bench.unit("fit", fit, records=str(records), folder=str(folder), run=str(run), agent=agent, quick=quick)
+    collected = bench.unit("collect", collect, folder=records, quick=quick, worlds=worlds, workers=workers)
+    built = bench.unit("dataset", dataset, records=records, folder=folder, agent=agent, workers=1 if quick else workers)
+    fitted = bench.unit("fit", fit, records=records, folder=folder, run=run, agent=agent, quick=quick)
     test = fitted["evaluation"]["test"]
     total = sum(part["cpu_s"] for part in (collected, built, fitted))
     lost = losers(test)
-    page = run / "report.html" if quick else Path(__file__).parent / "results" / "offline.html"
-    page.write_text(as_html(show_run(run), [run]), encoding="utf-8")
+    page = ROOT / run / "report.html" if quick else Path(__file__).parent / "results" / "offline.html"
+    if (ROOT / run).exists():  # units may come from another clone
+        page.write_text(as_html(show_run(ROOT / run), [ROOT / run]), encoding="utf-8")
     figures = [
         Figure(name="worlds", value=collected["worlds"], goal=None if quick else 300),
         Figure(name="CPU time from an empty folder to trained layers", value=total / 60, unit="min"),
