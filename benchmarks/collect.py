@@ -43,9 +43,6 @@ ROSTER = ("top-2025:5", "top-2024:5", "finalists-2026")
 EXAMPLE = (
     "--configs 1 --runs 1 --max-top-2025 2 --max-top-2024 2 --max-worlds-per-config 11 --parallelism loky --foreground"
 )
-RECORDING_GOALS = {"hosted": 10.0, "native": None}
-"""Percent on top of a world that agents play; one whose default agents are the engine's own has hardly a cost of its
-own to compare with, so its share is told without a goal."""
 
 
 def folder_bytes(folder: Path) -> int:
@@ -193,7 +190,7 @@ def figures(
                 value=statistics.median(some) * 100,
                 unit="%",
                 op="<",
-                goal=RECORDING_GOALS[kind],
+                goal=10.0,
                 note=f"median of {len(some)} worlds",
             )
             for kind, some in shares.items()

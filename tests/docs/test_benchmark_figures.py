@@ -1,6 +1,5 @@
 """The page of the benchmarks says what the result files say, and which results there are not."""
 
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -11,11 +10,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def figures():
-    spec = importlib.util.spec_from_file_location("benchmark_figures", ROOT / "docs/_ext/benchmark_figures.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def figures(docs_extension):
+    return docs_extension("benchmark_figures")
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Every file of weights or parameters that is shipped has its card, and the page does not claim others."""
 
-import importlib.util
 import json
 from pathlib import Path
 
@@ -13,11 +12,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def cards():
-    spec = importlib.util.spec_from_file_location("model_cards", ROOT / "docs/_ext/model_cards.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def cards(docs_extension):
+    return docs_extension("model_cards")
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ worlds without a difference, the rate of false alarms is 3 % for normal and for 
 with 3 degrees of freedom), 6 % for exponential ones, and 9 % when everything hangs on a disaster in every fiftieth
 world (-1.0 beside a deviation of 0.1): where disasters decide, ask for more worlds with ``--no-stop-early``, or wait
 for more by ``fewest``. Who asks to wait need not wait for what is plain: from `EARLY` worlds on an answer counts before
-``fewest`` if a sequence at the level `EARLY_ALPHA` gives it. With ``fewest=200`` all four rates, early looks included,
-stay below 5 % (at most 4.6 %, of which 0.4 % by early looks).
+``fewest`` if a sequence at the level `EARLY_ALPHA` gives it. With ``fewest=200`` all four rates stay below 5 %, early
+looks included.
 """
 
 from __future__ import annotations
