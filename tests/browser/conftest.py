@@ -19,6 +19,7 @@ FLAGS = [
     "--disable-sync",
 ]
 SECONDS = 60_000  # milliseconds: a busy machine is not our fault
+LOST = ("net::ERR_SOCKET_NOT_CONNECTED", "net::ERR_INTERNET_DISCONNECTED")  # the page asks again by itself
 
 
 @contextmanager
@@ -67,7 +68,12 @@ def open_page(chromium):
 
     def watch(page, address):
         host = address.split("/")[2] if address.startswith("http") else ""
-        page.on("console", lambda message: troubles.append(message.text) if message.type == "error" else None)
+
+        def hear(message):
+            if message.type == "error" and not message.text.endswith(LOST):
+                troubles.append(message.text)
+
+        page.on("console", hear)
         page.on("pageerror", lambda error: troubles.append(str(error)))
 
         def check(request):

@@ -42,8 +42,29 @@ def test_from_the_list_down_to_a_negotiation(open_page, site):
     expect(page.locator("h1")).to_contain_text("Negotiation", timeout=PATIENCE)
     page.get_by_role("link", name="world 4", exact=True).click()
     expect(page.locator("h1")).to_have_text("World 4", timeout=PATIENCE)
+    page.wait_for_load_state("networkidle")
     page.go_back()
     expect(page.locator("h1")).to_contain_text("Negotiation", timeout=PATIENCE)
+    page.wait_for_load_state("networkidle")
+    page.go_back()
+    expect(page.locator("h1")).to_have_text("World 4", timeout=PATIENCE)
+
+
+def test_a_request_that_is_lost_is_asked_again(open_page, site):
+    page = open_page(site)
+    lost = []
+
+    def drop_the_first(route):
+        if lost:
+            route.continue_()
+        else:
+            lost.append(route.request.url)
+            route.abort("internetdisconnected")
+
+    page.context.route("**/_dash-update-component*", drop_the_first)
+    page.get_by_role("link", name="tournament_history/small").click()
+    page.get_by_role("link", name="world 4", exact=True).wait_for()
+    assert len(lost) == 1
 
 
 def test_a_filter_changes_the_ranking_and_the_address(open_page, site):

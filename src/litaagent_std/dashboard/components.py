@@ -73,7 +73,7 @@ def _filters(block: Filters) -> Component:
         options = [{"value": value, "label": text} for value, text in one.choices]
         value: Any = [part for part in one.value.split(",") if part] if one.several else one.value
         choice = dcc.Dropdown(
-            id={"type": "choice", "name": one.name},
+            id={"type": "choice", "name": one.name, "shown": one.value},
             options=options,
             value=value,
             multi=one.several,

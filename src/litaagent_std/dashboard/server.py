@@ -79,23 +79,24 @@ def _connect(app: Dash, history: History) -> None:
 
     @app.callback(
         Output("address", "search"),
-        Input({"type": "choice", "name": ALL}, "value"),
-        State({"type": "choice", "name": ALL}, "id"),
+        Input({"type": "choice", "name": ALL, "shown": ALL}, "value"),
+        State({"type": "choice", "name": ALL, "shown": ALL}, "id"),
         State("address", "search"),
         prevent_initial_call=True,
     )
     def choose(values: list[Any], places: list[dict[str, str]], search: str | None) -> str:
         query = query_of(search or "")
         for place, value in zip(places, values, strict=True):
-            text = ",".join(value) if isinstance(value, list) else value
+            text = ",".join(value) if isinstance(value, list) else str(value or "")
+            if text == place["shown"]:
+                continue  # as the page was drawn: an address written for that would stand in the way of going back
             if text:
-                query[place["name"]] = str(text)
+                query[place["name"]] = text
             else:
                 query.pop(place["name"], None)
-        wanted = f"?{urlencode(query)}"
         if query == query_of(search or ""):
             raise PreventUpdate
-        return wanted
+        return f"?{urlencode(query)}"
 
 
 def open_server(history: History, *, host: str, port: int, token: str | None = None) -> BaseWSGIServer:
