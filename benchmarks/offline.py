@@ -11,7 +11,7 @@ import resource
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,25 @@ from litaagent_std.records.reader import open_records
 
 ROOT = Path(__file__).parent.parent
 SPLIT = (0.75, 0.10, 0.15)
+STRONGEST = ("top-2024:1", "top-2025:3")  # PenguinAgent, AS0 and two more
+DEFAULT_AGENTS = ("GreedyStd", "SyncRandomStd", "RandomStd")
+SIZES: dict[str, Any] = {
+    "l2_epochs": 40,
+    "l2_batch_size": 256,
+    "l2_lr": 3e-3,  # chosen, as the weight, by cross-validation over the training configurations
+    "l2_lr_stages": ("20:1e-3", "30:3e-4"),
+    "l2_q_weight": 4.0,
+    "l3_epochs": 20,
+    "acceptance_epochs": 15,
+    "patience": 10,
+}
+QUICK_SIZES: dict[str, Any] = {
+    "l2_epochs": 12,
+    "l2_batch_size": 64,
+    "l3_epochs": 2,
+    "acceptance_epochs": 1,
+    "eval_max_rows": 5000,
+}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -50,13 +69,12 @@ def timed(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
     return result, {"cpu_s": used() - cpu, "wall_s": time.perf_counter() - wall}
 
 
-def tournament(folder: Path, quick: bool, worlds: int, workers: int) -> TournamentConfig:
-    """The tournament to learn from: short worlds of default agents, or worlds of the official mix."""
+def tournament(folder: Path, quick: bool, worlds: int, workers: int, names: Sequence[str] = ()) -> TournamentConfig:
+    """The tournament to learn from: short worlds of the competitors alone, or worlds of the official mix."""
+    names = tuple(names) or (DEFAULT_AGENTS if quick else STRONGEST)
     common: dict[str, Any] = {"output_dir": folder, "quiet": True, "csv": False, "runs": 1, "seed": 11}
     if quick:
-        names = ("GreedyStd", "SyncRandomStd", "RandomStd")
         return TournamentConfig(competitors=names, configs=8, steps=10, levels=2, executor="inline", **common)
-    names = ("top-2024:1", "top-2025:3")  # PenguinAgent, AS0 and two more
     return TournamentConfig(competitors=names, official_mix=True, target_worlds=worlds, workers=workers, **common)
 
 
@@ -78,15 +96,6 @@ def dataset(records: str, folder: str, agent: str, workers: int) -> dict[str, An
 
 def fit(records: str, folder: str, run: str, agent: str, quick: bool) -> dict[str, Any]:
     """Train L2, L3 and the acceptance model, and evaluate them."""
-    sizes: dict[str, Any] = {
-        "l2_epochs": 60,
-        "l2_batch_size": 256,
-        "l3_epochs": 20,
-        "acceptance_epochs": 15,
-        "patience": 6,
-    }
-    if quick:
-        sizes = {"l2_epochs": 12, "l2_batch_size": 64, "l3_epochs": 2, "acceptance_epochs": 1, "eval_max_rows": 5000}
     config = TrainRunConfig(
         data_dir=ROOT / records,
         dataset_dir=ROOT / folder,
@@ -97,7 +106,7 @@ def fit(records: str, folder: str, run: str, agent: str, quick: bool) -> dict[st
         phases=("l2", "l3", "acceptance"),
         horizon=OfflineData.open(ROOT / folder).league_horizon,
         log_dir=ROOT / "diagnose_logs",
-        **sizes,
+        **(QUICK_SIZES if quick else SIZES),
     )
     status, spent = timed(lambda: train(config))
     if status:

@@ -55,9 +55,13 @@ def _plain(rules: Rules) -> dict[str, Any]:
 
 
 def _files(params: Mapping[str, Any]) -> dict[str, str]:
-    """Digests of files that parameters name, such as weights."""
+    """Digests of files that parameters name, such as weights, and of the files in folders that they name."""
     named = {name: Path(value) for name, value in params.items() if isinstance(value, str) and value}
-    return {name: digest_file(path) for name, path in named.items() if path.is_file()}
+    found = {name: digest_file(path) for name, path in named.items() if path.is_file()}
+    for name, path in named.items():
+        if path.is_dir():
+            found |= {f"{name}/{file.name}": digest_file(file) for file in sorted(path.iterdir()) if file.is_file()}
+    return found
 
 
 @functools.cache

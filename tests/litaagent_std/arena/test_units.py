@@ -34,9 +34,10 @@ def test_the_name_is_the_same_for_the_same(tmp_path):
     assert unit_key(RULES, 1, AGENT) == unit_key(replace(RULES), 1, replace(AGENT, params=dict(AGENT.params)))
 
 
-def test_changed_weights_and_changed_code_give_other_names(tmp_path, monkeypatch):
+@pytest.mark.parametrize("named", ["weights.npz", ""])
+def test_changed_weights_and_changed_code_give_other_names(tmp_path, monkeypatch, named):
     weights = tmp_path / "weights.npz"
-    agent = AgentSpec(GREEDY, {"weights": str(weights)})
+    agent = AgentSpec(GREEDY, {"weights": str(tmp_path / named)})
     weights.write_bytes(b"first")
     before = unit_key(RULES, 1, agent)
     weights.write_bytes(b"second")
