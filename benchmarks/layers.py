@@ -46,26 +46,26 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Teacher:
-    """Whose decisions are learned, and the tournament that holds them; a tournament may be another benchmark's."""
+    """Whose decisions are learned, and the tournament of so many worlds that holds them, maybe another benchmark's."""
 
     agent: str
     records: str
+    worlds: int = 0
     competitors: tuple[str, ...] = ()
 
 
 TEACHERS = {
-    "PenguinAgent": Teacher("PenguinAgent", "bench_offline"),
-    "LitaAgentHRL": Teacher("LitaAgentHRL", "bench_layers_lita", (LITA, "top-2024:1", "top-2025:1")),
+    "PenguinAgent": Teacher("PenguinAgent", "bench_offline", 320),
+    "LitaAgentHRL": Teacher("LitaAgentHRL", "bench_layers_lita", 200, (LITA, "top-2024:1", "top-2025:1")),
 }
 QUICK_TEACHERS = {
     "GreedyStdAgent": Teacher("Greedy", "bench_layers_quick"),
-    "LitaAgentHRL": Teacher("LitaAgentHRL", "bench_layers_quick_lita", (LITA, "GreedyStd")),
+    "LitaAgentHRL": Teacher("LitaAgentHRL", "bench_layers_quick_lita", competitors=(LITA, "GreedyStd")),
 }
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """What can be chosen beside the common options."""
-    parser.add_argument("--records", type=int, default=320, help="worlds to learn from, at least (default 320)")
     parser.add_argument("--worlds", type=int, default=300, help="worlds per comparison at most (default 300)")
     parser.add_argument("--days", type=int, nargs="+", default=[50, 100], help="their lengths (default 50 100)")
     parser.add_argument("--gate", default="layers", help="the gate's name (default layers)")
@@ -160,7 +160,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             run=run_of(bench, name),
             names=list(teacher.competitors),
             quick=bench.quick,
-            worlds=bench.options.records,
+            worlds=teacher.worlds,
             workers=bench.options.workers,
         )
     [evaluation], stopped = play_plans(bench, [plan_of(bench, teachers)])
