@@ -5,26 +5,11 @@ import json
 import pytest
 
 from litaagent_std.cli.main import main
-from litaagent_std.market.tournament.config import TournamentConfig
-from litaagent_std.market.tournament.run import run_tournament
 
 
 @pytest.fixture(scope="module")
-def tournament(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("cli") / "one"
-    run_tournament(
-        TournamentConfig(
-            competitors=("RandomStd", "GreedyStd"),
-            configs=1,
-            runs=1,
-            steps=4,
-            levels=2,
-            executor="inline",
-            quiet=True,
-            output_dir=str(folder),
-        )
-    )
-    return folder
+def tournament(collect, tmp_path_factory):
+    return collect(tmp_path_factory.mktemp("cli") / "one", steps=4)
 
 
 def test_a_dataset_is_built_shown_and_exported(tournament, tmp_path, capsys):

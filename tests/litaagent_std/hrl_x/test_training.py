@@ -10,9 +10,7 @@ from litaagent_std.hrl_x.training import L2Linear, load_model, save_model, train
 from litaagent_std.hrl_xf.data_pipeline import load_tournament_data
 from litaagent_std.hrl_xf.data_pipeline.errors import BadSampleError, DatasetError
 from litaagent_std.hrl_xf.data_pipeline.samples import MacroSample, MicroSample
-from litaagent_std.market.tournament.config import TournamentConfig
 from litaagent_std.market.tournament.export import export_logs
-from litaagent_std.market.tournament.run import run_tournament
 from litaagent_std.records.reader import open_records
 
 DOCUMENT_001 = """
@@ -31,21 +29,8 @@ save_model(l3_model, "./out/l3_baseline.npz")
 
 
 @pytest.fixture(scope="module")
-def tournament(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("linear") / "one"
-    run_tournament(
-        TournamentConfig(
-            competitors=("RandomStd", "GreedyStd"),
-            configs=2,
-            runs=1,
-            steps=6,
-            levels=2,
-            executor="inline",
-            quiet=True,
-            output_dir=str(folder),
-        )
-    )
-    return folder
+def tournament(collect, tmp_path_factory):
+    return collect(tmp_path_factory.mktemp("linear") / "one", configs=2)
 
 
 def test_the_blocks_of_document_001_run(tournament, tmp_path, monkeypatch):

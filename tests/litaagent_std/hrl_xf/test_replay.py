@@ -7,8 +7,6 @@ import pytest
 from apexrl.runs.errors import ConfigurationError
 from litaagent_std.hrl_xf.reasons import goal_of, reason
 from litaagent_std.hrl_xf.replay import explain, from_seed, from_source
-from litaagent_std.market.tournament.config import TournamentConfig
-from litaagent_std.market.tournament.run import run_tournament
 from litaagent_std.policy.brain import Decision, DecisionRecord
 from litaagent_std.policy.l1_safety import Bounds
 from litaagent_std.policy.l2_goals import Goals
@@ -20,22 +18,9 @@ RESPONSES = {"accept": 0, "reject": 1, "end": 2}
 
 
 @pytest.fixture(scope="module")
-def tournament(tmp_path_factory):
+def tournament(collect, tmp_path_factory):
     """Two worlds, with our agent in one seat of each."""
-    folder = tmp_path_factory.mktemp("tournament") / "run"
-    config = TournamentConfig(
-        competitors=(PATH, "RandomStd"),
-        configs=1,
-        runs=1,
-        steps=6,
-        levels=2,
-        executor="inline",
-        output_dir=folder,
-        csv=False,
-        quiet=True,
-    )
-    run_tournament(config)
-    return folder
+    return collect(tmp_path_factory.mktemp("tournament") / "run", competitors=(PATH, "RandomStd"), csv=False)
 
 
 @pytest.mark.parametrize("world", [0, 1])

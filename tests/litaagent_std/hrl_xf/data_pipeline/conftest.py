@@ -8,8 +8,6 @@ from litaagent_std.hrl_xf.data_pipeline.build import build_dataset
 from litaagent_std.hrl_xf.data_pipeline.options import DatasetOptions
 from litaagent_std.hrl_xf.data_pipeline.world_samples import whole_histories, world_samples
 from litaagent_std.market.recorder import Recorder, WorldFacts
-from litaagent_std.market.tournament.config import TournamentConfig
-from litaagent_std.market.tournament.run import run_tournament
 from litaagent_std.market.world.interface import run_world
 from litaagent_std.market.world.setup import official_setup
 from litaagent_std.records.threads import decisions
@@ -17,22 +15,9 @@ from litaagent_std.records.world import WorldRecord
 
 
 @pytest.fixture(scope="session")
-def tournament(tmp_path_factory):
+def tournament(collect, tmp_path_factory):
     """Three configurations, two rotations each, in one folder."""
-    folder = tmp_path_factory.mktemp("history") / "first"
-    run_tournament(
-        TournamentConfig(
-            competitors=("RandomStd", "GreedyStd"),
-            configs=3,
-            runs=1,
-            steps=6,
-            levels=2,
-            executor="inline",
-            quiet=True,
-            output_dir=str(folder),
-        )
-    )
-    return folder
+    return collect(tmp_path_factory.mktemp("history") / "first", configs=3)
 
 
 @pytest.fixture(scope="session")

@@ -17,8 +17,6 @@ from litaagent_std.hrl_xf.training.launch import new_run, train
 from litaagent_std.hrl_xf.training.record import TrainingRecord, curves
 from litaagent_std.hrl_xf.training.report import as_html, compare_runs, list_runs, show_run
 from litaagent_std.hrl_xf.training.run_config import TrainRunConfig
-from litaagent_std.market.tournament.config import TournamentConfig
-from litaagent_std.market.tournament.run import run_tournament
 from litaagent_std.policy.inference import load_layers
 
 ROOT = Path(__file__).parents[4]
@@ -31,22 +29,10 @@ DOCUMENTED = """
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def place(collect, tmp_path_factory):
     """A folder with records of a tournament and a first training run."""
     folder = tmp_path_factory.mktemp("league")
-    run_tournament(
-        TournamentConfig(
-            competitors=("GreedyStd", "RandomStd"),
-            configs=4,
-            runs=1,
-            steps=5,
-            levels=2,
-            executor="inline",
-            quiet=True,
-            csv=False,
-            output_dir=folder / "records",
-        )
-    )
+    collect(folder / "records", competitors=("GreedyStd", "RandomStd"), configs=4, steps=5, csv=False)
     assert train(config(folder, phases=("l2", "acceptance"))) == 0
     return folder
 

@@ -7,8 +7,6 @@ import numpy as np
 from litaagent_std.hrl_xf.agent import LitaAgentHRL
 from litaagent_std.hrl_xf.data_pipeline import DatasetOptions, build_dataset
 from litaagent_std.hrl_xf.training.data import MicroRows
-from litaagent_std.market.tournament.config import TournamentConfig
-from litaagent_std.market.tournament.run import run_tournament
 from litaagent_std.policy.l2_learned import day_inputs
 from litaagent_std.policy.l3_learned import LearnedDecisions
 
@@ -39,7 +37,7 @@ class Spy(LearnedDecisions):
         return {}
 
 
-def test_every_recorded_decision_was_seen_the_same_way_in_play(tmp_path, monkeypatch):
+def test_every_recorded_decision_was_seen_the_same_way_in_play(collect, tmp_path, monkeypatch):
     plain = LitaAgentHRL.__init__
     monkeypatch.setattr(
         LitaAgentHRL,
@@ -47,19 +45,8 @@ def test_every_recorded_decision_was_seen_the_same_way_in_play(tmp_path, monkeyp
         lambda self, *args, **options: plain(self, *args, l3="learned", decision_layer=Spy(), **options),
     )
     Spy.seen.clear()
-    run_tournament(
-        TournamentConfig(
-            competitors=("litaagent_std.hrl_xf.agent.LitaAgentHRL", "GreedyStd"),
-            configs=1,
-            runs=1,
-            steps=6,
-            levels=3,
-            executor="inline",
-            quiet=True,
-            csv=False,
-            output_dir=tmp_path / "t",
-        )
-    )
+    ours = "litaagent_std.hrl_xf.agent.LitaAgentHRL"
+    collect(tmp_path / "t", competitors=(ours, "GreedyStd"), levels=3, csv=False)
     data = build_dataset(tmp_path / "t", tmp_path / "d", DatasetOptions(agent_name="LitaAgentHRL"), num_workers=1)
     micro, macro = data.micro, data.macro
     live = set(Spy.seen)
