@@ -31,15 +31,17 @@ ROOT = Path(__file__).parent.parent
 SPLIT = (0.75, 0.10, 0.15)
 STRONGEST = ("top-2024:1", "top-2025:3")  # PenguinAgent, AS0 and two more
 DEFAULT_AGENTS = ("GreedyStd", "SyncRandomStd", "RandomStd")
-SIZES: dict[str, Any] = {
+SIZES: dict[str, Any] = {  # rates, weight and decay were chosen by cross-validation over the training configurations
     "l2_epochs": 40,
     "l2_batch_size": 256,
-    "l2_lr": 3e-3,  # chosen, as the weight, by cross-validation over the training configurations
-    "l2_lr_stages": ("20:1e-3", "30:3e-4"),
+    "l2_lr": 3e-3,
+    "l2_lr_stages": ("15:1e-3", "25:3e-4", "35:1e-4"),
     "l2_q_weight": 4.0,
     "l3_epochs": 20,
+    "l3_lr_stages": ("10:3e-4", "15:1e-4"),
     "acceptance_epochs": 15,
-    "patience": 10,
+    "weight_decay": 0.1,
+    "patience": 40,
 }
 QUICK_SIZES: dict[str, Any] = {
     "l2_epochs": 12,

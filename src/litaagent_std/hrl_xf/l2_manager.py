@@ -4,6 +4,9 @@ The network is a policy: a diagonal Gaussian over unbounded *latents*, which `de
 lie between 0 and what the lines of the bucket's days allow, prices inside the day's legal band, and a side that the
 factory does not trade gets nothing, so every sample of the Gaussian is a legal goal. Behaviour cloning trains the
 mean; PPO takes `GoalActor` and `GoalCritic`.
+
+A quantity is nearly linear in its latent above 0, in days of full production, and nearly 0 below: most goals of a
+bucket are 0, and the others differ by units, not by factors.
 """
 
 from __future__ import annotations
@@ -15,10 +18,11 @@ import numpy as np
 import torch
 from gymnasium.spaces import Box, Space
 from torch import Tensor, nn
+from torch.nn import functional
 
 from apexrl.models.base import Actor, Critic
 from litaagent_std.policy.features import DAY_FEATURES
-from litaagent_std.policy.inference import GOAL_CAP, PRICE_UNIT, band_columns
+from litaagent_std.policy.inference import GOAL_CAP, GOAL_SHARPNESS, PRICE_UNIT, band_columns
 from litaagent_std.policy.l2_goals import buckets
 
 __all__ = [
@@ -143,11 +147,12 @@ class HorizonManagerPPO(nn.Module):
         self.n_latents = 4 * self.encoder.n_buckets
         self.head = nn.Linear(dim, self.n_latents)
         self.skip = direct(self.encoder.n_inputs, self.n_latents)
+        self.days_skip = direct((horizon + 1) * (N_TEMPORAL + 1), self.n_latents)
         self.value_head = nn.Linear(dim, 1)
         self.log_std = nn.Parameter(torch.full((self.n_latents,), -1.0))
         with torch.no_grad():
             self.head.weight.mul_(0.1)
-            self.head.bias[: self.n_latents // 2] = -3.0  # first goals are small, as recorded ones are
+            self.head.bias[: self.n_latents // 2] = 0.1  # first goals are small, as recorded ones are
         self.sizes = {"horizon": horizon, "dim": dim, "row_dim": row_dim}
 
     @property
@@ -157,11 +162,13 @@ class HorizonManagerPPO(nn.Module):
 
     def latents(self, day: DayBatch) -> Tensor:
         """Means of the latents ``[N, 2, 2, B]``: quantity and price, buying and selling, buckets."""
-        return self._mean(*self.encoder.both(day)).view(-1, 2, 2, self.encoder.n_buckets)
+        return self._code_and_mean(day)[1].view(-1, 2, 2, self.encoder.n_buckets)
 
-    def _mean(self, code: Tensor, inputs: Tensor) -> Tensor:
-        out: Tensor = self.head(code) + self.skip(inputs)
-        return out
+    def _code_and_mean(self, day: DayBatch) -> tuple[Tensor, Tensor]:
+        code, inputs = self.encoder.both(day)
+        rows = torch.cat([day.x_temporal, day.mask.unsqueeze(-1).to(day.x_temporal.dtype)], dim=-1)
+        rows = functional.pad(rows, (0, 0, 0, self.horizon + 1 - rows.shape[1]))
+        return code, self.head(code) + self.skip(inputs) + self.days_skip(rows.flatten(1))
 
     def forward(self, day: DayBatch) -> tuple[Tensor, Tensor]:
         """Goals: quantities and unit prices, each ``[N, 2, B]`` in raw units."""
@@ -171,8 +178,8 @@ class HorizonManagerPPO(nn.Module):
         """Squashes latents ``[N, 2, 2, B]`` into legal goals in raw units."""
         role = day.x_role.unsqueeze(-1)  # [N, 2, 1]
         days = self.encoder.days(day.mask).unsqueeze(1)  # [N, 1, B]
-        most = GOAL_CAP * days * day.lines.view(-1, 1, 1)
-        quantity = most * torch.sigmoid(latents[:, 0]) * role
+        units = functional.softplus(latents[:, 0], beta=GOAL_SHARPNESS) * day.lines.view(-1, 1, 1)
+        quantity = torch.minimum(units, GOAL_CAP * days * day.lines.view(-1, 1, 1)) * role
         low, high = band(day.x_static)
         position = torch.sigmoid(latents[:, 1])
         relative = low.unsqueeze(-1) + (high - low).unsqueeze(-1) * position
@@ -185,16 +192,14 @@ class HorizonManagerPPO(nn.Module):
 
     def act(self, day: DayBatch, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Samples latents ``[N, 4·B]``, and gives their log-probabilities ``[N]`` and the values ``[N]``."""
-        code, inputs = self.encoder.both(day)
-        mean = self._mean(code, inputs)
+        code, mean = self._code_and_mean(day)
         noise = torch.randn(mean.shape, generator=generator, device=mean.device)
         latents = mean + noise * self.log_std.exp()
         return latents, self._log_prob(mean, latents), self.value_head(code).squeeze(-1)
 
     def evaluate(self, day: DayBatch, latents: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Log-probability, entropy and value ``[N]`` of sampled latents ``[N, 4·B]``."""
-        code, inputs = self.encoder.both(day)
-        mean = self._mean(code, inputs)
+        code, mean = self._code_and_mean(day)
         normal = torch.distributions.Normal(mean, self.log_std.exp())
         entropy = normal.entropy().sum(-1)  # type: ignore[no-untyped-call]  # torch's own annotation is missing
         return self._log_prob(mean, latents), entropy, self.value_head(code).squeeze(-1)

@@ -19,6 +19,7 @@ from .network_inputs import (
     BASELINE_SIZE,
     F32,
     GOAL_CAP,
+    GOAL_SHARPNESS,
     L4_SIZE,
     MASKED,
     OFFER_SIZE,
@@ -31,6 +32,7 @@ from .weights import Weights, WeightsError, load_weights, read_weights
 __all__ = [
     "BASELINE_SIZE",
     "GOAL_CAP",
+    "GOAL_SHARPNESS",
     "L4_SIZE",
     "MASKED",
     "OFFER_SIZE",
@@ -193,15 +195,20 @@ class GoalNetwork(_DayNetwork):
     def latents(self, day: DayInputs) -> F32:
         """Returns the means of the latents, ``[N, 2, 2, B]``."""
         code, inputs = self._day_code("encoder", day)
+        rows = np.zeros((len(code), self.horizon + 1, day.x_temporal.shape[2] + 1), np.float32)
+        rows[:, : day.mask.shape[1], :-1] = day.x_temporal
+        rows[:, : day.mask.shape[1], -1] = day.mask
         out = self._linear("head", code) + self._direct("skip", inputs)
+        out = out + self._direct("days_skip", rows.reshape(len(rows), -1))
         return np.asarray(out, np.float32).reshape(-1, 2, 2, self.n_buckets)
 
     def __call__(self, day: DayInputs) -> tuple[F32, F32]:
         """Returns quantities and unit prices, each ``[N, 2, B]``, in raw units."""
         latents = self.latents(day)
         role = day.x_role[:, :, None]
-        most = np.float32(GOAL_CAP) * self._days(day.mask)[:, None, :] * day.lines[:, None, None]
-        quantity = most * sigmoid(latents[:, 0]) * role
+        most = np.float32(GOAL_CAP) * self._days(day.mask)[:, None, :]
+        units = np.logaddexp(0.0, GOAL_SHARPNESS * latents[:, 0]) / GOAL_SHARPNESS  # softplus
+        quantity = np.minimum(units, most) * day.lines[:, None, None] * role
         low, high = (np.float32(PRICE_UNIT) * day.x_static[:, list(columns)] for columns in band_columns())
         relative = low[:, :, None] + (high - low)[:, :, None] * sigmoid(latents[:, 1])
         price = day.price[:, :, None] * (np.float32(1.0) + relative) * role

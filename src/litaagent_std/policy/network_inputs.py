@@ -19,6 +19,7 @@ from .l2_goals import buckets
 __all__ = [
     "BASELINE_SIZE",
     "GOAL_CAP",
+    "GOAL_SHARPNESS",
     "L4_SIZE",
     "MASKED",
     "OFFER_SIZE",
@@ -40,6 +41,8 @@ OPERATIONS: Final = ("accept", "reject", "end")
 """Operations of a thread in the order of their numbers."""
 GOAL_CAP: Final = 3.0
 """The most units of a goal, in full days of production per delivery day: the league's largest offer is three."""
+GOAL_SHARPNESS: Final = 8.0
+"""How sharply a goal's units bend from 0 to their latent: softplus with this slope's scale."""
 PRICE_UNIT: Final = 0.1
 """Relative prices are in tenths of the trading price, the width of the league's band on either side."""
 MASKED: Final = -1e9

@@ -18,8 +18,11 @@ from litaagent_std.policy.network_inputs import MASKED, PRICE_UNIT
 
 __all__ = ["bounds_penalty", "effective_sample_size", "ensemble_mask", "goal_errors", "l3_losses", "transformed"]
 
-_HUBER = 0.25
-"""Errors of L3's amounts beyond this (a quarter of the lines or of the price band) count linearly."""
+_HUBER = 0.05
+"""Errors of L3's amounts beyond this (a twentieth of the lines or of the price band) count linearly: offers are often
+repeated to the unit, and a squared error would blur what is repeated."""
+_Q_WEIGHT = 5.0
+"""Weight of quantities beside the others: in units of the lines their errors are small numbers."""
 
 
 def transformed(quantity: Tensor, lines: Tensor, transform: QTransform) -> Tensor:
@@ -104,7 +107,7 @@ def l3_losses(
     q = _weighted(squared_error(outputs.quantity, quantity.unsqueeze(1).expand_as(outputs.quantity), _HUBER), members)
     p = _weighted(squared_error(outputs.position, position.unsqueeze(1).expand_as(outputs.position), _HUBER), members)
     penalty = _weighted(bounds_penalty(outputs, batch), offers)
-    loss = op + t + q + p + bounds_weight * penalty
+    loss = op + t + _Q_WEIGHT * q + p + bounds_weight * penalty
     right = (outputs.op.argmax(-1) == batch.op).to(torch.float32).mean()
     parts = {"op": op, "q": q, "p": p, "t": t, "bounds": penalty, "op_acc": right}
     if outputs.quantity.shape[1] > 1:

@@ -73,11 +73,12 @@ def outputs(op, lead, quantity, position):
 
 def test_l3_losses_by_hand():
     said = outputs([0.0, 0.0, MASKED], [0.0, 0.0, MASKED], [0.7], [0.5])
-    _, parts = l3_losses(said, decision(op=1), bounds_weight=1.0, variance_weight=0.0)
+    loss, parts = l3_losses(said, decision(op=1), bounds_weight=1.0, variance_weight=0.0)
     assert parts["op"].item() == pytest.approx(np.log(2))
     assert parts["t"].item() == pytest.approx(np.log(2))
-    assert parts["q"].item() == pytest.approx(0.2**2)
-    assert parts["p"].item() == pytest.approx(0.1**2)
+    assert parts["q"].item() == pytest.approx(0.05**2 + 2 * 0.05 * 0.15)  # off by 0.2, linear beyond 0.05
+    assert parts["p"].item() == pytest.approx(0.05**2 + 2 * 0.05 * 0.05)  # off by 0.1
+    assert loss.item() == pytest.approx(2 * np.log(2) + 5 * 0.0175 + 0.0075)
 
 
 def test_offers_of_other_operations_and_illegal_leads_do_not_count():

@@ -72,7 +72,7 @@ def test_rows_beyond_the_leagues_horizon_change_nothing():
 
 
 class Mornings(gymnasium.Env):
-    """Random mornings; the reward is the nearer the latents are to 1."""
+    """Random mornings; the reward is the nearer the latents are to 3."""
 
     observation_space, action_space = goal_spaces(10)
 
@@ -83,7 +83,7 @@ class Mornings(gymnasium.Env):
 
     def step(self, action):
         self.left -= 1
-        return self._morning(), -float(np.square(action - 1.0).mean()), self.left == 0, False, {}
+        return self._morning(), -float(np.square(action - 3.0).mean()), self.left == 0, False, {}
 
     def _morning(self):
         return self.np_random.normal(size=self.observation_space.shape).astype(np.float32)
@@ -92,7 +92,7 @@ class Mornings(gymnasium.Env):
 def test_apexrl_ppo_trains_the_manager():
     runner = OnPolicyRunner(
         GymVecEnvContinuous([Mornings] * 4),
-        cfg=PPOConfig(num_steps=16, learning_rate=1e-2),
+        cfg=PPOConfig(num_steps=16, learning_rate=3e-3),
         actor_class=GoalActor,
         critic_class=GoalCritic,
         actor_cfg={"horizon": 10, "dim": 16},
@@ -100,9 +100,9 @@ def test_apexrl_ppo_trains_the_manager():
         show_progress=False,
     )
     obs = torch.randn(50, *Mornings.observation_space.shape, generator=torch.Generator().manual_seed(0))
-    before = (runner.agent.policy.actor(obs) - 1.0).square().mean().item()
+    before = (runner.agent.policy.actor(obs) - 3.0).square().mean().item()
     runner.learn(num_iterations=4)
-    assert (runner.agent.policy.actor(obs) - 1.0).square().mean().item() < before
+    assert (runner.agent.policy.actor(obs) - 3.0).square().mean().item() < before
 
 
 @pytest.mark.parametrize("mode", ["residual", "direct"])
