@@ -153,7 +153,8 @@ def main() -> int:
     lost = losers(test)
     page = ROOT / run / "report.html" if quick else Path(__file__).parent / "results" / "offline.html"
     if (ROOT / run).exists():  # units may come from another clone
-        page.write_text(as_html(show_run(ROOT / run), [ROOT / run]), encoding="utf-8")
+        text = as_html(show_run(ROOT / run), [ROOT / run]).replace(f"{ROOT}/", "")  # results name no machine
+        page.write_text(text, encoding="utf-8")
     figures = [
         Figure(name="worlds", value=collected["worlds"], goal=None if quick else 300),
         Figure(name="CPU time from an empty folder to trained layers", value=total / 60, unit="min"),
