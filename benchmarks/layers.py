@@ -11,21 +11,18 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import Benchmark, Figure
-from benchmarks.offline import QUICK_SIZES, ROOT, SIZES, SPLIT, dataset, timed, tournament
+from benchmarks.offline import ROOT, dataset, tournament, training
 from benchmarks.paired import play_plans
 from litaagent_std.arena.contestants import contestants, opponents
 from litaagent_std.arena.evaluation import Contestant, Evaluation, Plan
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.hrl_xf.agent import LitaAgentHRL
-from litaagent_std.hrl_xf.data_pipeline import OfflineData
 from litaagent_std.hrl_xf.training.config import PHASES
 from litaagent_std.hrl_xf.training.launch import train
-from litaagent_std.hrl_xf.training.run_config import TrainRunConfig
 from litaagent_std.market.tournament.run import run_tournament
 from litaagent_std.market.world.hashing import restart_with_fixed_hashing
 from litaagent_std.market.world.setup import AgentSpec
@@ -74,36 +71,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def learn(
     agent: str, records: str, run: str, names: Sequence[str], quick: bool, worlds: int, workers: int
 ) -> dict[str, Any]:
-    """Collect what is missing, build the dataset, train every layer; returns what it took."""
+    """Collect what is missing, build the dataset, train every layer; returns how much there was to learn from."""
     history, folder = f"tournament_history/{records}", f"tournament_history/{records}_dataset"
-    outcome, collecting = timed(lambda: run_tournament(tournament(ROOT / history, quick, worlds, workers, names)))
-    if not outcome.finished:
+    if not run_tournament(tournament(ROOT / history, quick, worlds, workers, names)).finished:
         sys.exit("stopped while collecting: run the same command again to go on")
     made = dataset(history, folder, agent, 1 if quick else workers)
-    fit(agent, history, folder, ROOT / run, quick, PHASES[:3] + PHASES[4:])
-    shutil.copytree(ROOT / run / "weights", ROOT / run / CLONED, dirs_exist_ok=True)
-    _, fitting = timed(lambda: fit(agent, history, folder, ROOT / run, quick, PHASES))
-    return {"mornings": made["mornings"], "decisions": made["decisions"], "cpu_s": collecting["cpu_s"]} | fitting
-
-
-def fit(agent: str, records: str, folder: str, run: Path, quick: bool, phases: Sequence[Any]) -> None:
-    """Train some phases; what is trained already stays as it is."""
-    more = {"awr_epochs": 1, "l4_epochs": 1} if quick else {"awr_epochs": 6, "l4_epochs": 6}
-    config = TrainRunConfig(
-        data_dir=ROOT / records,
-        dataset_dir=ROOT / folder,
-        output_dir=run,
-        agent_name=agent,
-        split_ratios=SPLIT,
-        num_workers=1,
-        phases=tuple(phases),
-        horizon=OfflineData.open(ROOT / folder).league_horizon,
-        log_dir=ROOT / "diagnose_logs",
-        **(QUICK_SIZES if quick else SIZES),
-        **more,
-    )
-    if train(config):
-        sys.exit("stopped while training: run the same command again to go on")
+    epochs = 1 if quick else 6
+    for phases in (tuple(phase for phase in PHASES if phase != "awr"), PHASES):
+        config = training(history, folder, run, agent, quick, phases, awr_epochs=epochs, l4_epochs=epochs)
+        if train(config):  # what is trained already stays as it is
+            sys.exit("stopped while training: run the same command again to go on")
+        if phases != PHASES:
+            shutil.copytree(ROOT / run / WEIGHTED, ROOT / run / CLONED, dirs_exist_ok=True)
+    return {"mornings": made["mornings"], "decisions": made["decisions"]}
 
 
 def run_of(bench: Benchmark, teacher: str) -> str:

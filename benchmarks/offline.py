@@ -17,6 +17,7 @@ from typing import Any
 
 from benchmarks.harness import Benchmark, Figure
 from litaagent_std.hrl_xf.data_pipeline import DatasetOptions, OfflineData, build_dataset
+from litaagent_std.hrl_xf.training.config import PHASES, Phase
 from litaagent_std.hrl_xf.training.evaluation_tables import HIGHER, losers, scores
 from litaagent_std.hrl_xf.training.launch import train
 from litaagent_std.hrl_xf.training.record import TrainingRecord
@@ -31,7 +32,7 @@ ROOT = Path(__file__).parent.parent
 SPLIT = (0.75, 0.10, 0.15)
 STRONGEST = ("top-2024:1", "top-2025:3")  # PenguinAgent, AS0 and two more
 DEFAULT_AGENTS = ("GreedyStd", "SyncRandomStd", "RandomStd")
-SIZES: dict[str, Any] = {  # rates, weight and decay were chosen by cross-validation over the training configurations
+SIZES: dict[str, Any] = {  # those of L2 were chosen by cross-validation over the training configurations
     "l2_epochs": 40,
     "l2_batch_size": 256,
     "l2_lr": 3e-3,
@@ -96,20 +97,28 @@ def dataset(records: str, folder: str, agent: str, workers: int) -> dict[str, An
     return {"mornings": len(data.macro), "decisions": len(data.micro), "mb": size / 1e6, **spent}
 
 
-def fit(records: str, folder: str, run: str, agent: str, quick: bool) -> dict[str, Any]:
-    """Train L2, L3 and the acceptance model, and evaluate them."""
-    config = TrainRunConfig(
+def training(
+    records: str, folder: str, run: str, agent: str, quick: bool, phases: Sequence[Phase], **more: int
+) -> TrainRunConfig:
+    """The options of a training on a tournament's dataset."""
+    return TrainRunConfig(
         data_dir=ROOT / records,
         dataset_dir=ROOT / folder,
         output_dir=ROOT / run,
         agent_name=agent,
         split_ratios=SPLIT,
         num_workers=1,
-        phases=("l2", "l3", "acceptance"),
+        phases=tuple(phases),
         horizon=OfflineData.open(ROOT / folder).league_horizon,
         log_dir=ROOT / "diagnose_logs",
         **(QUICK_SIZES if quick else SIZES),
+        **more,
     )
+
+
+def fit(records: str, folder: str, run: str, agent: str, quick: bool) -> dict[str, Any]:
+    """Train L2, L3 and the acceptance model, and evaluate them."""
+    config = training(records, folder, run, agent, quick, PHASES[:3])
     status, spent = timed(lambda: train(config))
     if status:
         sys.exit("stopped while training: run the same command again to go on")
