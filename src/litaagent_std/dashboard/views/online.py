@@ -100,7 +100,7 @@ def _last(curves: Mapping[str, Curve], name: str) -> float | None:
 def _facts(folder: Path, config: Mapping[str, Any], curves: Mapping[str, Curve], hours: Mapping[str, Curve]) -> Facts:
     summary = _summary(folder)
     total = sum(values[-1] for _, values in hours.values())
-    layers = "l2" if config.get("method") == "es" else ", ".join(map(str, config.get("layers", ())))
+    layers = "l2" if config.get("method") in {"es", "surface"} else ", ".join(map(str, config.get("layers", ())))
     pairs: list[tuple[str, Cell]] = [
         ("method", str(config.get("method", "–"))),
         ("layers", layers or "–"),

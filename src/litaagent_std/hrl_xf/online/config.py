@@ -19,6 +19,7 @@ __all__ = [
     "MonitorConfig",
     "OnlineConfig",
     "PoolConfig",
+    "SurfaceConfig",
 ]
 
 Layer = Literal["l2", "l3", "l4"]
@@ -76,6 +77,20 @@ class EvolutionConfig:
     """Inputs whose weights are moved beside the biases."""
     outputs: tuple[str, ...] = ()
     """Numbers of L2 that are moved, all when empty. Fewer are found with fewer worlds."""
+
+
+@configuration
+class SurfaceConfig:
+    """How a response surface is explored."""
+
+    pairs: Count = 2
+    """Antithetic pairs per world, each with a direction of its own."""
+    sigma: Positive = 0.35
+    """Deviation of the perturbations, in units of L2's numbers."""
+    reach: Positive = 1.0
+    """How far from the heuristic agent a number may go, in the same units."""
+    outputs: tuple[str, ...] = ()
+    """Numbers of L2 that are moved, all when empty."""
 
 
 @configuration
@@ -137,8 +152,9 @@ class OnlineConfig:
     The warm start is the heuristic agent, or --warm. The same command goes on with a run that was stopped.
     """
 
-    method: Literal["ppo", "es"] = "ppo"
-    """ppo: PPO for L2 and MAPPO for L3 and L4. es: evolution strategies on L2, without credit assignment."""
+    method: Literal["ppo", "es", "surface"] = "ppo"
+    """ppo: PPO for L2 and MAPPO for L3 and L4. es: evolution strategies on L2, without credit assignment. surface: a
+    quadratic through all worlds so far, over constants of L2 by place in the chain; for small budgets."""
 
     layers: tuple[Layer, ...] = ("l2",)
     """Which layers learn; l3 and l4 make every round a decision, which costs about twice the time."""
@@ -181,6 +197,9 @@ class OnlineConfig:
 
     evolution: EvolutionConfig = EvolutionConfig()
     """Options of --method es."""
+
+    surface: SurfaceConfig = SurfaceConfig()
+    """Options of --method surface."""
 
     pool: PoolConfig = PoolConfig()
     """Opponents."""

@@ -26,7 +26,7 @@ from litaagent_std.hrl_xf.online.steering import DAY_ACTIONS
 from litaagent_std.hrl_xf.online.views import DAY_VIEW
 from litaagent_std.hrl_xf.online.worlds import WorldPlan
 
-__all__ = ["EvolutionMethod"]
+__all__ = ["EvolutionMethod", "check_names"]
 
 Vector = NDArray[np.float64]
 
@@ -44,8 +44,8 @@ class EvolutionMethod:
     """
 
     def __init__(self, cfg: EvolutionConfig, seed: int, warm: PolicySet | None = None) -> None:
-        _check_names("input", cfg.inputs, DAY_VIEW)
-        _check_names("output", cfg.outputs, DAY_ACTIONS)
+        check_names("input", cfg.inputs, DAY_VIEW)
+        check_names("output", cfg.outputs, DAY_ACTIONS)
         self.cfg, self._seed, self.version = cfg, seed, 0
         self._rows = [DAY_VIEW.index(name) for name in cfg.inputs]
         nets = {} if warm is None else dict(warm.nets)
@@ -135,11 +135,16 @@ class EvolutionMethod:
         self.version = int(state["version"])
 
 
-def _check_names(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
+def check_names(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
+    """Refuses names that L2 has no input or output by.
+
+    Raises:
+        ConfigurationError: If there is one.
+    """
     unknown = sorted(set(names) - set(known))
     if unknown:
         raise ConfigurationError(
             f"L2 has no {kind} named {', '.join(unknown)}",
-            f"the names of evolution.{kind}s are {', '.join(known)}",
+            f"the names of L2's {kind}s are {', '.join(known)}",
             "correct the name",
         )

@@ -33,6 +33,7 @@ from litaagent_std.hrl_xf.online.methods import GradientMethod, Method
 from litaagent_std.hrl_xf.online.monitor import Monitor, Sight, sight_of
 from litaagent_std.hrl_xf.online.opponents import OpponentPool
 from litaagent_std.hrl_xf.online.rollout import WorldRollout
+from litaagent_std.hrl_xf.online.surface import SurfaceMethod
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
 from litaagent_std.hrl_xf.rewards import DAY_TERMS, THREAD_TERMS, day_reward, thread_reward
 
@@ -61,9 +62,7 @@ class Trainer:
         self.cfg, self.folder = cfg, folder
         self._executor = executor
         warm = None if cfg.warm is None else PolicySet.load(cfg.warm)
-        self.method: Method = (
-            EvolutionMethod(cfg.evolution, cfg.seed, warm) if cfg.method == "es" else GradientMethod(cfg, warm)
-        )
+        self.method = method_of(cfg, warm)
         self.pool = OpponentPool(cfg.pool)
         self.monitor = Monitor(cfg.monitor)
         self.update = 0
@@ -235,6 +234,15 @@ class Trainer:
         self.rollbacks, self.stopped = int(state["rollbacks"]), str(state["stopped"])
         self.best = None if state["best"] is None else Path(state["best"])
         self.seconds |= {name: float(value) for name, value in state["seconds"].items()}
+
+
+def method_of(cfg: OnlineConfig, warm: PolicySet | None) -> Method:
+    """The method that the options name."""
+    if cfg.method == "es":
+        return EvolutionMethod(cfg.evolution, cfg.seed, warm)
+    if cfg.method == "surface":
+        return SurfaceMethod(cfg.surface, cfg.seed, warm)
+    return GradientMethod(cfg, warm)
 
 
 def _terms(jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> tuple[dict[str, float], dict[str, float]]:

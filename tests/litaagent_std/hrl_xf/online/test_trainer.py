@@ -16,6 +16,7 @@ from litaagent_std.hrl_xf.online.config import (
     MonitorConfig,
     OnlineConfig,
     PoolConfig,
+    SurfaceConfig,
 )
 from litaagent_std.hrl_xf.online.evolution import EvolutionMethod
 from litaagent_std.hrl_xf.online.jobs import play_jobs
@@ -58,9 +59,9 @@ def assert_same(one, other):
         np.testing.assert_array_equal(one[name], other[name])
 
 
-@pytest.mark.parametrize("method", ["ppo", "es"])
+@pytest.mark.parametrize("method", ["ppo", "es", "surface"])
 def test_a_run_that_was_stopped_goes_on_bit_by_bit(tmp_path, method):
-    changes = {"method": method, "evolution": EvolutionConfig(pairs=1)}
+    changes = {"method": method, "evolution": EvolutionConfig(pairs=1), "surface": SurfaceConfig(pairs=1)}
     whole, _ = run_training(options(tmp_path / "whole", updates=2, **changes))
     run_training(options(tmp_path / "parts", updates=1, **changes))
     parts, status = run_training(options(tmp_path / "parts", updates=2, **changes))
