@@ -1,0 +1,90 @@
+"""Whether a policy trained online beats the agent that its training started from, on the verdict's seeds.
+
+Only the agent in the focal seat changes; configuration, seats, opponents and luck are the same, and every world is
+looked at through a confidence sequence that holds at all looks together. No gate of a training ever used these seeds.
+Beside the heuristic agent, ``--cloned`` names a folder of weights from behaviour cloning, whose L2 is compared too. See
+docs/league/online.md.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.harness import Benchmark, Figure
+from benchmarks.layers import LITA, POOL
+from benchmarks.paired import play_plans
+from litaagent_std.arena.contestants import contestants, opponents
+from litaagent_std.arena.evaluation import Contestant, Evaluation, Plan
+from litaagent_std.arena.report import report_of
+from litaagent_std.arena.seeds import seed_block
+from litaagent_std.arena.worlds import Rules
+from litaagent_std.hrl_xf.online.agent import LitaOnline, weights_file
+from litaagent_std.market.world.setup import AgentSpec
+
+ONLINE = f"{LitaOnline.__module__}.{LitaOnline.__qualname__}"
+FEWEST = 200
+"""Worlds before which only what is very clear is decided; see benchmarks.strength."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be chosen beside the common options."""
+    parser.add_argument("--weights", default="shipped", help="weights, or the name of some of the package")
+    parser.add_argument("--cloned", type=Path, help="folder of weights from behaviour cloning, to compare with")
+    parser.add_argument("--worlds", type=int, default=1500, help="worlds per comparison at most (default 1500)")
+    parser.add_argument("--days", type=int, nargs="+", default=[50, 100], help="their lengths (default 50 100)")
+    parser.add_argument("--gate", help="judge on the block gate:NAME instead of the verdict's")
+
+
+def plan_of(bench: Benchmark) -> Plan:
+    """The trained agent, and beside it the one that it started from."""
+    options = bench.options
+    trained = Contestant("trained", AgentSpec(ONLINE, {"weights": str(weights_file(options.weights))}, competitor=True))
+    against = [*contestants(["lita"], integer_offers=True)]
+    if options.cloned is not None:
+        params = {"l2": "learned", "weights": str(options.cloned)}
+        against.append(Contestant("cloned", AgentSpec(LITA, params, competitor=True)))
+    if bench.quick:
+        block = seed_block("gate:trained-quick")
+    else:
+        block = seed_block(f"gate:{options.gate}") if options.gate else seed_block("verdict", open_verdict=True)
+    days = (10,) if bench.quick else tuple(options.days)
+    rules = Rules(opponents(POOL, integer_offers=True), days=days, levels=2 if bench.quick else None)
+    return Plan(trained, tuple(against), rules, block, 2 if bench.quick else options.worlds, fewest=FEWEST)
+
+
+def report(evaluation: Evaluation, *, quick: bool) -> list[Figure]:
+    """The lower ends beside 0, and the advantage by level."""
+    found = report_of(evaluation)
+    figures = []
+    for row in found["comparisons"]:
+        name, verdict, every = row["against"], row["verdict"], row["difference"]["all"]
+        if quick or verdict["low"] is None:
+            figures.append(Figure(name=f"minus {name}: mean", value=every["mean"], note=f"{every['worlds']} worlds"))
+            continue
+        interval = f"{verdict['low']:+.4f} … {verdict['high']:+.4f} at any time"
+        note = f"{every['mean']:+.4f}, {interval}, {every['worlds']} worlds, {verdict['answer']}"
+        figures.append(Figure(name=f"minus {name}: lower end", value=verdict["low"], op=">", goal=0.0, note=note))
+        figures += [
+            Figure(name=f"minus {name}: {group}", value=part["mean"], note=f"{part['worlds']} worlds")
+            for group, part in row["difference"].items()
+            if group != "all" and part["worlds"]
+        ]
+    return [*figures, Figure(name="worlds that failed", value=len(found["failed"]), op="==", goal=0)]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the benchmark."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    name = "trained_gate" if any(word.startswith("--gate") for word in words) else "trained"
+    bench = Benchmark(name, __doc__ or "", argv=words, add_options=add_options)
+    [evaluation], stopped = play_plans(bench, [plan_of(bench)])
+    if stopped:
+        print("stopped: the same command goes on from here; no result was written", file=sys.stderr)
+        return stopped
+    figures = report(evaluation, quick=bench.quick)
+    return bench.finish(figures, block=evaluation.plan.block.name, pool=list(POOL), weights=bench.options.weights)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,32 @@
+from benchmarks.harness import Benchmark
+
+from benchmarks import trained
+from litaagent_std.arena.seeds import SeedBlock
+from litaagent_std.hrl_xf.online.acting import ActingNet, PolicySet
+
+
+def make_plan(tmp_path, *words):
+    PolicySet({"l2": ActingNet.zeros("l2")}).save(tmp_path / "w.npz", seed=1)
+    argv = ["--weights", str(tmp_path / "w.npz"), *words]
+    return trained.plan_of(Benchmark("trained", "", argv=argv, add_options=trained.add_options))
+
+
+def test_the_trained_policy_meets_the_agent_that_it_started_from_on_the_verdicts_seeds(tmp_path):
+    plan = make_plan(tmp_path)
+    assert plan.focal.spec.path == trained.ONLINE
+    assert [one.spec.path for one in plan.against] == [trained.LITA]
+    assert plan.block.name == "verdict"
+    assert plan.worlds == 1500
+
+
+def test_gates_and_quick_runs_never_touch_the_verdict(tmp_path):
+    verdict = {SeedBlock("verdict").seed(index) for index in range(2000)}
+    for words in (["--quick"], ["--gate", "may"]):
+        plan = make_plan(tmp_path, *words)
+        assert verdict.isdisjoint(plan.block.seed(index) for index in range(plan.worlds))
+
+
+def test_behaviour_cloning_is_compared_where_it_is_given(tmp_path):
+    plan = make_plan(tmp_path, "--cloned", "runs/cloned")
+    assert [one.name for one in plan.against] == ["lita", "cloned"]
+    assert plan.against[1].spec.params == {"l2": "learned", "weights": "runs/cloned"}
