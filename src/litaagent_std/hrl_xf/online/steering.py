@@ -69,7 +69,8 @@ SALE_STEP: Final = 0.3
 PURCHASE_STEP: Final = 0.1
 """The same of purchases: smaller, because a factory that buys too little stands still and exploring that is dear."""
 PRICE_STEP: Final = 0.5
-"""Widths of the legal price band that 1 stands for."""
+"""Widths of the legal price band that 1 stands for. L2's limits are moved by whole prices, as quantities are by whole
+units: the heuristic's limits are whole, and a hair more than one would shut out the price that it allows."""
 VALUE_STEP: Final = 0.5
 """Change of the logarithm of a value that 1 stands for."""
 OFFER_STEP: Final = 0.2
@@ -174,7 +175,7 @@ def _prices(
     width = PRICE_STEP * (agenda.price_max - agenda.price_min)
     moved = []
     for lead, value in enumerate(values):
-        change = width * shifts[_group(groups, lead)]
+        change = round(width * shifts[_group(groups, lead)])
         if better_up:  # a limit beyond the band would be no limit but the end of trade
             moved.append(min(value + change, max(value, agenda.price_max)))
         else:
