@@ -19,7 +19,7 @@ from litaagent_std.arena.evaluation import Contestant, Evaluation, Plan
 from litaagent_std.arena.report import report_of
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.worlds import Rules
-from litaagent_std.hrl_xf.online.agent import LitaOnline, weights_file
+from litaagent_std.hrl_xf.online.agent import LitaOnline
 from litaagent_std.market.world.setup import AgentSpec
 
 ONLINE = f"{LitaOnline.__module__}.{LitaOnline.__qualname__}"
@@ -29,7 +29,7 @@ FEWEST = 200
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """What can be chosen beside the common options."""
-    parser.add_argument("--weights", default="shipped", help="weights, or the name of some of the package")
+    parser.add_argument("--weights", type=Path, help="the trained weights; --quick plays zeros without")
     parser.add_argument("--cloned", type=Path, help="folder of weights from behaviour cloning, to compare with")
     parser.add_argument("--worlds", type=int, default=1500, help="worlds per comparison at most (default 1500)")
     parser.add_argument("--days", type=int, nargs="+", default=[50, 100], help="their lengths (default 50 100)")
@@ -39,7 +39,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def plan_of(bench: Benchmark) -> Plan:
     """The trained agent, and beside it the one that it started from."""
     options = bench.options
-    trained = Contestant("trained", AgentSpec(ONLINE, {"weights": str(weights_file(options.weights))}, competitor=True))
+    weights = {} if options.weights is None else {"weights": str(options.weights)}
+    trained = Contestant("trained", AgentSpec(ONLINE, weights, competitor=True))
     against = [*contestants(["lita"], integer_offers=True)]
     if options.cloned is not None:
         params = {"l2": "learned", "weights": str(options.cloned)}
@@ -78,12 +79,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     name = "trained_gate" if any(word.startswith("--gate") for word in words) else "trained"
     bench = Benchmark(name, __doc__ or "", argv=words, add_options=add_options)
+    weights = bench.options.weights
+    if not (bench.quick if weights is None else weights.is_file()):
+        sys.exit(f"--weights is {weights}, which is no file; give a file that lita train-online wrote")
     [evaluation], stopped = play_plans(bench, [plan_of(bench)])
     if stopped:
         print("stopped: the same command goes on from here; no result was written", file=sys.stderr)
         return stopped
     figures = report(evaluation, quick=bench.quick)
-    return bench.finish(figures, block=evaluation.plan.block.name, pool=list(POOL), weights=bench.options.weights)
+    return bench.finish(figures, block=evaluation.plan.block.name, pool=list(POOL), weights=str(weights))
 
 
 if __name__ == "__main__":

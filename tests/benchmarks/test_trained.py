@@ -1,3 +1,4 @@
+import pytest
 from benchmarks.harness import Benchmark
 
 from benchmarks import trained
@@ -30,3 +31,9 @@ def test_behaviour_cloning_is_compared_where_it_is_given(tmp_path):
     plan = make_plan(tmp_path, "--cloned", "runs/cloned")
     assert [one.name for one in plan.against] == ["lita", "cloned"]
     assert plan.against[1].spec.params == {"l2": "learned", "weights": "runs/cloned"}
+
+
+@pytest.mark.parametrize("words", [[], ["--weights", "nowhere.npz"]])
+def test_without_weights_nothing_is_judged(words):
+    with pytest.raises(SystemExit, match="which is no file; give a file"):
+        trained.main(words)
