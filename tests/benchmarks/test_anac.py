@@ -1,3 +1,5 @@
+import contextlib
+
 import pytest
 
 from benchmarks import anac
@@ -70,3 +72,12 @@ def test_the_cast_class_is_imported_by_a_plain_name():
     assert cast_finalists.COW.__mro__[1].__name__ == "COW"
     with pytest.raises(AttributeError, match="no attribute 'Nobody'"):
         cast_finalists.Nobody  # noqa: B018 - asking is the test
+
+
+def test_leaving_out_scmls_daily_files_changes_no_score(monkeypatch):
+    game = (["LitaAgentHRL", "PenguinAgent"], 2, 5, False, "code", 6)
+    without = anac.play(*game)
+    monkeypatch.setattr(anac, "patch", lambda target: contextlib.nullcontext())
+    with_files = anac.play(*game)
+    assert sorted(without.pop("scores")) == sorted(with_files.pop("scores"))
+    assert without == with_files
