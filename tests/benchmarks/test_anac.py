@@ -74,10 +74,10 @@ def test_the_cast_class_is_imported_by_a_plain_name():
         cast_finalists.Nobody  # noqa: B018 - asking is the test
 
 
-def test_leaving_out_scmls_daily_files_changes_no_score(monkeypatch):
-    game = (["LitaAgentHRL", "PenguinAgent"], 2, 5, False, "code", 6)
+def test_sparing_scml_its_bookkeeping_changes_no_score(monkeypatch):
+    game = (["LitaAgentHRL", "PenguinAgent"], 2, 5, True, "code", 8)
     without = anac.play(*game)
-    monkeypatch.setattr(anac, "patch", lambda target: contextlib.nullcontext())
+    monkeypatch.setattr(anac, "no_bookkeeping", contextlib.nullcontext)
     with_files = anac.play(*game)
     assert sorted(without.pop("scores")) == sorted(with_files.pop("scores"))
     assert without == with_files

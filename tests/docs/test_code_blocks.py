@@ -25,7 +25,7 @@ def environment() -> dict[str, str]:
 
 def run(words: list[str], folder: Path) -> None:
     options = {"capture_output": True, "text": True, "check": False}
-    done = subprocess.run(words, cwd=folder, env=environment(), timeout=280, **options)
+    done = subprocess.run(words, cwd=folder, env=environment(), timeout=600, **options)
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
 
 
