@@ -22,6 +22,7 @@ from litaagent_std.hrl_xf.online.steering import DAY_ACTIONS, THREAD_ACTIONS, WE
 from litaagent_std.hrl_xf.online.views import DAY_VIEW, STATE_VIEW, THREAD_VIEW
 from litaagent_std.policy.features import check_digest, features_digest
 from litaagent_std.policy.l1_digest import check_l1_digest, l1_digest
+from litaagent_std.policy.parameters import LEVELS, Level
 
 __all__ = ["INPUTS", "LAYERS", "OUTPUTS", "ActingNet", "PolicySet", "SampledAnswer"]
 
@@ -125,10 +126,12 @@ class PolicySet:
     Attributes:
         nets: Policies by layer.
         version: Updates that they have seen.
+        places: Places in the chain that they play at; zeros elsewhere.
     """
 
     nets: Mapping[Layer, ActingNet] = field(default_factory=dict)
     version: int = 0
+    places: tuple[Level, ...] = LEVELS
 
     @property
     def rounds(self) -> bool:
@@ -144,12 +147,11 @@ class PolicySet:
 
     def answer(self, question: Question) -> Floats:
         """The deterministic answer: what an agent in play does."""
+        nets = self.nets if question.place in self.places else {}
         if question.kind == "day":
-            return self.nets["l2"].mean(question.view) if "l2" in self.nets else _zeros("l2")
+            return nets["l2"].mean(question.view) if "l2" in nets else _zeros("l2")
         parts = [
-            self.nets[layer].mean(self.inputs(layer, question))
-            if layer in self.nets
-            else _zeros(layer, len(question.partners))
+            nets[layer].mean(self.inputs(layer, question)) if layer in nets else _zeros(layer, len(question.partners))
             for layer in LAYERS[1:]
         ]
         return np.concatenate(parts, axis=1)
@@ -178,6 +180,7 @@ class PolicySet:
             "l1_digest": l1_digest(),
             "layers": sorted(self.nets),
             "version": self.version,
+            "places": self.places,
         } | meta
         arrays: dict[str, Any] = {"meta": np.array(json.dumps(told, sort_keys=True))}
         for layer, net in self.nets.items():
@@ -203,7 +206,8 @@ class PolicySet:
             )
         check_digest(meta["features_digest"], str(path))
         check_l1_digest(meta["l1_digest"], str(path))
-        return cls({layer: ActingNet.from_arrays(layer, arrays) for layer in meta["layers"]}, meta["version"])
+        nets = {layer: ActingNet.from_arrays(layer, arrays) for layer in meta["layers"]}
+        return cls(nets, meta["version"], tuple(meta.get("places", LEVELS)))
 
 
 def _zeros(layer: Layer, *rows: int) -> Floats:

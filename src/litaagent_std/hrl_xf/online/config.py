@@ -9,6 +9,7 @@ from pydantic import Field
 
 from apexrl.configuration import configuration
 from litaagent_std.hrl_xf.rewards import DayWeights, ThreadWeights
+from litaagent_std.policy.parameters import LEVELS, Level
 
 __all__ = [
     "FREE_FIELDS",
@@ -176,6 +177,9 @@ class OnlineConfig:
 
     seats: Count = 1
     """Our seats per world. More give more samples per world, from worlds with more of us in them."""
+
+    places: Annotated[tuple[Level, ...], Field(min_length=1)] = LEVELS
+    """Places in the chain to learn for; at the others the heuristic agent plays."""
 
     control_variate: bool = True
     """Play each world by the reference policy too, and learn from the difference alone."""

@@ -25,6 +25,7 @@ from litaagent_std.hrl_xf.online.rollout import WorldRollout
 from litaagent_std.hrl_xf.online.steering import DAY_ACTIONS
 from litaagent_std.hrl_xf.online.views import DAY_VIEW
 from litaagent_std.hrl_xf.online.worlds import WorldPlan
+from litaagent_std.policy.parameters import LEVELS, Level
 
 __all__ = ["EvolutionMethod", "check_names"]
 
@@ -38,15 +39,18 @@ class EvolutionMethod:
         cfg: How to search.
         seed: Of the perturbations.
         warm: Policies to start from; L2 must be linear. Zeros without.
+        places: Places in the chain that are learned for.
 
     Raises:
         ConfigurationError: If an input or output does not exist, or the warm start's L2 is not linear.
     """
 
-    def __init__(self, cfg: EvolutionConfig, seed: int, warm: PolicySet | None = None) -> None:
+    def __init__(
+        self, cfg: EvolutionConfig, seed: int, warm: PolicySet | None = None, places: tuple[Level, ...] = LEVELS
+    ) -> None:
         check_names("input", cfg.inputs, DAY_VIEW)
         check_names("output", cfg.outputs, DAY_ACTIONS)
-        self.cfg, self._seed, self.version = cfg, seed, 0
+        self.cfg, self._seed, self._places, self.version = cfg, seed, places, 0
         self._rows = [DAY_VIEW.index(name) for name in cfg.inputs]
         nets = {} if warm is None else dict(warm.nets)
         self._base = nets.pop("l2", ActingNet.zeros("l2"))
@@ -71,7 +75,7 @@ class EvolutionMethod:
         return ActingNet((weight,), (bias,), self._base.log_std)
 
     def _set(self, theta: Vector) -> PolicySet:
-        return PolicySet({**self._others, "l2": self._net(theta)}, self.version)
+        return PolicySet({**self._others, "l2": self._net(theta)}, self.version, self._places)
 
     def policies(self) -> PolicySet:
         """The centre of the search."""

@@ -89,9 +89,8 @@ class GradientMethod:
 
     def policies(self) -> PolicySet:
         """The present policies; layers of the warm start that are not learned stay as they are."""
-        return PolicySet(
-            self._frozen | {layer: learner.acting() for layer, learner in self.learners.items()}, self.version
-        )
+        nets = self._frozen | {layer: learner.acting() for layer, learner in self.learners.items()}
+        return PolicySet(nets, self.version, self.cfg.places)
 
     def jobs(self, plans: Sequence[WorldPlan]) -> list[Job]:
         """Each world with exploration, and where asked for once more by the reference policy."""

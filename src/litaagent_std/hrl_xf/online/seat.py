@@ -25,7 +25,7 @@ from litaagent_std.hrl_xf.online.steering import (
 from litaagent_std.hrl_xf.online.views import day_view, round_views
 from litaagent_std.market.world.external import Decision, DecisionNeeded
 from litaagent_std.policy.observation import Calendar, Observation, Offer, ThreadObservation, observe_calendar
-from litaagent_std.policy.parameters import Parameters
+from litaagent_std.policy.parameters import Level, Parameters, level_name
 
 __all__ = ["DayEntry", "Diary", "Pilot", "Question", "RoundEntry", "SteeredAgent", "take_answer"]
 
@@ -39,6 +39,7 @@ class Question:
     Attributes:
         kind: ``day`` (L2) or ``round`` (L3 and L4).
         day: The day.
+        place: The seat's place in the chain.
         view: The day's view [d], or the views of the threads [n, t].
         state: What the central critic sees [s]; the day's view itself for a day.
         partners: The threads' partners, in the order of the views; empty for a day.
@@ -46,6 +47,7 @@ class Question:
 
     kind: Literal["day", "round"]
     day: int
+    place: Level
     view: Floats
     state: Floats
     partners: tuple[str, ...] = ()
@@ -182,17 +184,20 @@ class SteeredAgent(LitaAgentHRL):
             assert self._today is not None
             self._day_view = day_view(self._today)
             self.diary.days[-1].asked = True
-            self._ask(Question("day", self._today.day, self._day_view, self._day_view), kind)
+            place = level_name(self._today.level, self._today.n_levels)
+            self._ask(Question("day", self._today.day, place, self._day_view, self._day_view), kind)
         if not self._rounds:
             return
         if self._asked_for == kind:  # the answer has come: the world repeats the call that it had stopped
             self._asked_for = None
             return
         threads = self._threads(offers, states)
-        views, state = round_views(threads, self.diary.days[-1].obs, self._day_view)
+        obs = self.diary.days[-1].obs
+        views, state = round_views(threads, obs, self._day_view)
         partners = tuple(thread.partner for thread in threads)
         self._asked_for = kind if self._pilot is None else None
-        self._ask(Question("round", self.diary.days[-1].obs.day, views, state, partners), kind)
+        place = level_name(obs.level, obs.n_levels)
+        self._ask(Question("round", obs.day, place, views, state, partners), kind)
 
     def _threads(self, offers: Mapping[str, Any], states: Mapping[str, Any]) -> list[ThreadObservation]:
         now = observe_calendar(self.awi)

@@ -33,7 +33,7 @@ from litaagent_std.hrl_xf.online.rollout import WorldRollout
 from litaagent_std.hrl_xf.online.steering import DAY_ACTIONS
 from litaagent_std.hrl_xf.online.views import DAY_VIEW
 from litaagent_std.hrl_xf.online.worlds import WorldPlan
-from litaagent_std.policy.parameters import LEVELS
+from litaagent_std.policy.parameters import LEVELS, Level
 
 __all__ = ["Evidence", "SurfaceMethod", "Top"]
 
@@ -127,12 +127,15 @@ class SurfaceMethod:
         cfg: How to search.
         seed: Of the perturbations.
         warm: Must be None: the surface is one over the heuristic agent.
+        places: Places in the chain that are learned for.
 
     Raises:
         ConfigurationError: If an output does not exist, or there is a warm start.
     """
 
-    def __init__(self, cfg: SurfaceConfig, seed: int, warm: PolicySet | None = None) -> None:
+    def __init__(
+        self, cfg: SurfaceConfig, seed: int, warm: PolicySet | None = None, places: tuple[Level, ...] = LEVELS
+    ) -> None:
         check_names("output", cfg.outputs, DAY_ACTIONS)
         if warm is not None:
             raise ConfigurationError(
@@ -140,7 +143,7 @@ class SurfaceMethod:
                 "its surface is one over the heuristic agent",
                 "leave --warm away, or use --method ppo or es",
             )
-        self.cfg, self._seed, self.version = cfg, seed, 0
+        self.cfg, self._seed, self._places, self.version = cfg, seed, places, 0
         self._columns = [DAY_ACTIONS.index(name) for name in cfg.outputs or DAY_ACTIONS]
         self._evidence = {place: Evidence.nothing(len(self._columns)) for place in _ROWS}
         self._tops = self._find_tops()
@@ -157,7 +160,7 @@ class SurfaceMethod:
         net = ActingNet.zeros("l2")
         rows = [DAY_VIEW.index(f"level_{place}") for place in LEVELS]
         net.weights[0][np.ix_(rows, self._columns)] = table
-        return PolicySet({"l2": net}, self.version)
+        return PolicySet({"l2": net}, self.version, self._places)
 
     def policies(self) -> PolicySet:
         """The tops of the surfaces."""

@@ -23,6 +23,7 @@ from apexrl.collect.env_group import one_thread
 from apexrl.execution import Executor
 from apexrl.runs.atomic import ensure_folder, write_bytes
 from apexrl.runs.checkpoint import Schema
+from apexrl.runs.errors import ConfigurationError
 from apexrl.runs.jsonl import JsonlFile
 from litaagent_std.hrl_xf.online.acting import PolicySet
 from litaagent_std.hrl_xf.online.config import OnlineConfig
@@ -34,14 +35,20 @@ from litaagent_std.hrl_xf.online.monitor import Monitor, Sight, sight_of
 from litaagent_std.hrl_xf.online.opponents import OpponentPool
 from litaagent_std.hrl_xf.online.rollout import WorldRollout
 from litaagent_std.hrl_xf.online.surface import SurfaceMethod
-from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
+from litaagent_std.hrl_xf.online.worlds import WorldPlan, lay, training_seed
 from litaagent_std.hrl_xf.rewards import DAY_TERMS, THREAD_TERMS, day_reward, thread_reward
+from litaagent_std.market.world.setup import AgentSpec
+from litaagent_std.policy.parameters import LEVELS
 
 __all__ = ["SCHEMA", "Trainer"]
 
 logger = logging.getLogger(__name__)
 
 SCHEMA: Final = Schema(name="litaagent.online", version=1)
+_DRAWS: Final = 200
+"""Worlds drawn in search of one with our seats at the right places."""
+_WORLDS_PER_DRAW: Final = 1 << 24
+"""Distance of the draws' numbers: more than the worlds of any run."""
 
 
 class Trainer:
@@ -79,16 +86,22 @@ class Trainer:
         """The worlds of the next update."""
         cfg = self.cfg
         luck = np.random.default_rng(np.random.SeedSequence([cfg.seed, 1, self.update]))
-        return [
-            WorldPlan(
-                seed=training_seed(cfg.seed, self.update * cfg.worlds + index),
-                days=cfg.days,
-                levels=cfg.levels,
-                seats=cfg.seats,
-                opponents=self.pool.draw(luck),
-            )
-            for index in range(cfg.worlds)
-        ]
+        first = self.update * cfg.worlds
+        return [self._plan(number, self.pool.draw(luck)) for number in range(first, first + cfg.worlds)]
+
+    def _plan(self, number: int, opponents: tuple[AgentSpec, ...]) -> WorldPlan:
+        """The world of a number: the first that has all our seats at the places to learn for."""
+        cfg = self.cfg
+        for draw in range(_DRAWS):
+            seed = training_seed(cfg.seed, number + draw * _WORLDS_PER_DRAW)
+            plan = WorldPlan(seed=seed, days=cfg.days, levels=cfg.levels, seats=cfg.seats, opponents=opponents)
+            if cfg.places == LEVELS or set(lay(plan).place.values()) <= set(cfg.places):
+                return plan
+        raise ConfigurationError(
+            f"none of {_DRAWS} worlds with {cfg.seats} seats of ours has them all at {', '.join(cfg.places)}",
+            "with --places, every seat of ours must be at one of them",
+            "give fewer seats, more places, or a number of --levels that has them",
+        )
 
     def step(self, done: Callable[[int], None] | None = None) -> dict[str, float]:
         """One update: collect under the present version, wait for all, learn.
@@ -239,9 +252,9 @@ class Trainer:
 def method_of(cfg: OnlineConfig, warm: PolicySet | None) -> Method:
     """The method that the options name."""
     if cfg.method == "es":
-        return EvolutionMethod(cfg.evolution, cfg.seed, warm)
+        return EvolutionMethod(cfg.evolution, cfg.seed, warm, cfg.places)
     if cfg.method == "surface":
-        return SurfaceMethod(cfg.surface, cfg.seed, warm)
+        return SurfaceMethod(cfg.surface, cfg.seed, warm, cfg.places)
     return GradientMethod(cfg, warm)
 
 

@@ -22,7 +22,9 @@ from litaagent_std.hrl_xf.online.evolution import EvolutionMethod
 from litaagent_std.hrl_xf.online.jobs import play_jobs
 from litaagent_std.hrl_xf.online.monitor import Monitor, Sight
 from litaagent_std.hrl_xf.online.opponents import OpponentPool
+from litaagent_std.hrl_xf.online.seat import Question
 from litaagent_std.hrl_xf.online.trainer import Trainer
+from litaagent_std.hrl_xf.online.worlds import lay
 
 SMALL = LayerConfig(hidden=(8,), critic_hidden=(8,))
 NOBODY = PoolConfig(slots=0, held_out=())
@@ -240,3 +242,31 @@ def test_weights_appear_whole_or_not_at_all(tmp_path, monkeypatch):
         PolicySet({"l2": ActingNet.zeros("l2")}, 2).save(tmp_path / "w.npz")
     assert PolicySet.load(tmp_path / "w.npz").version == 1
     assert [path.name for path in tmp_path.iterdir()] == ["w.npz"]
+
+
+@pytest.mark.parametrize("method", ["ppo", "es", "surface"])
+def test_places_are_where_all_our_seats_are_and_what_the_weights_play_at(tmp_path, method):
+    cfg = options(tmp_path, method=method, layers=("l2",), levels=None, days=(10,), worlds=6, places=("last",))
+    with make_executor("inline") as executor:
+        trainer = Trainer(cfg, executor, tmp_path)
+    plans = trainer.plans()
+    assert [set(lay(plan).place.values()) for plan in plans] == [{"last"}] * 6
+    assert len({plan.seed for plan in plans}) == 6
+    assert PolicySet.load(trainer.save_weights()).places == ("last",)
+
+
+def test_places_that_no_world_has_are_refused(tmp_path):
+    with make_executor("inline") as executor:
+        trainer = Trainer(options(tmp_path, places=("middle",)), executor, tmp_path)
+    with pytest.raises(ConfigurationError, match="all at middle"):
+        trainer.plans()
+
+
+def test_weights_put_out_zeros_at_places_that_they_were_not_made_for():
+    zeros = ActingNet.zeros("l2")
+    net = ActingNet(zeros.weights, (np.ones_like(zeros.biases[0]),), zeros.log_std)
+    view = np.zeros(zeros.weights[0].shape[0], np.float32)
+    first, last = (Question("day", 0, place, view, view) for place in ("first", "last"))
+    policies = PolicySet({"l2": net}, places=("last",))
+    assert not policies.answer(first).any()
+    assert policies.answer(last).all()

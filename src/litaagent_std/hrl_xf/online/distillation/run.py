@@ -201,7 +201,7 @@ class _Work:
             )
             nets[layer], fits[layer] = fit(self.cfg, teacher, train, validation)
             logger.info("%s: fitted to %d samples, %s", layer, len(train), fits[layer])
-        student = PolicySet(nets, self.teacher.version)
+        student = PolicySet(nets, self.teacher.version, self.teacher.places)
         student.save(path, made_by="lita distill", teacher=self._digest, seed=self.cfg.seed)
         write_json(told, fits)
         return student, fits
@@ -212,7 +212,7 @@ class _Work:
         for layer, net in self.teacher.nets.items():
             pairs = pairs_of(net, read_inputs(self._paths("train", "validation"), layer))
             nets[layer] = constant_net(net, pairs.numbers.mean(0))
-        return {"mean": PolicySet(nets), "zero": PolicySet()}
+        return {"mean": PolicySet(nets, places=self.teacher.places), "zero": PolicySet()}
 
     # -- worlds
 
