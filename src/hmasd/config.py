@@ -105,6 +105,9 @@ class HMASDConfig:
     """For this many environment steps skills are drawn uniformly and the coordinator is not updated."""
     skill_floor: float = Field(default=0.0, ge=0.0, le=1.0)
     """Probability mass of the coordinator that is spread evenly over all skills, so that none dies out."""
+    advantage_floor: float = Field(default=1e-8, gt=0.0)
+    """Added to the deviation that the coordinator's advantages are divided by, in units of reward. Raising it keeps
+    batches without any reward, whose advantages are noise of V_h, from moving the coordinator."""
     adaptive_lambda: bool = False
     """Scale λ_D and λ_d by 1 − discriminator accuracy above chance, so that solved discrimination stops paying."""
     discriminator_decay: float = Field(default=0.0, ge=0.0)

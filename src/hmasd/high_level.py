@@ -113,7 +113,9 @@ class HighLevel:
             skills=rollout.skills[start, env],
             log_probs=rollout.skill_log_probs[start, env],
             values=stored,
-            advantages=standardize(torch.from_numpy(advantages).to(stored.dtype)),
+            advantages=standardize(
+                torch.from_numpy(advantages).to(stored.dtype), epsilon=self._config.advantage_floor
+            ),
             targets=self.value_norm.normalize(returns),
         )
 

@@ -92,6 +92,17 @@ def test_warm_up_draws_uniformly_and_leaves_the_coordinator_alone(collected):
     assert all(torch.equal(a, b) for a, b in zip(before, agent.high.coordinator.parameters(), strict=True))
 
 
+def test_batches_without_reward_leave_a_coordinator_with_an_advantage_floor_alone(collected):
+    largest = []
+    for floor in (1e-8, 10.0):
+        agent = collected(advantage_floor=floor)
+        assert not agent.rollout.rewards.any()
+        batch = agent.high._prepare(agent.rollout, intervals_of(agent.rollout, 0.9))
+        largest.append(batch.advantages.abs().max().item())
+    assert largest[0] > 1.0
+    assert largest[1] < 0.1
+
+
 @pytest.mark.parametrize(
     ("ablation", "check"),
     [
