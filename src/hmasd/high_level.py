@@ -113,9 +113,7 @@ class HighLevel:
             skills=rollout.skills[start, env],
             log_probs=rollout.skill_log_probs[start, env],
             values=stored,
-            advantages=standardize(
-                torch.from_numpy(advantages).to(stored.dtype), epsilon=self._config.advantage_floor
-            ),
+            advantages=standardize(torch.from_numpy(advantages).to(stored.dtype), epsilon=self._config.advantage_floor),
             targets=self.value_norm.normalize(returns),
         )
 

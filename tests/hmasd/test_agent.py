@@ -100,7 +100,7 @@ def test_batches_without_reward_leave_a_coordinator_with_an_advantage_floor_alon
         batch = agent.high._prepare(agent.rollout, intervals_of(agent.rollout, 0.9))
         largest.append(batch.advantages.abs().max().item())
     assert largest[0] > 1.0
-    assert largest[1] < 0.1
+    assert largest[1] < 0.2
 
 
 @pytest.mark.parametrize(
