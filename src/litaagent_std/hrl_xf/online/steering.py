@@ -64,10 +64,9 @@ THREAD_ACTIONS: Final = ("price", "quantity", "acceptance")
 WEIGHT_ACTIONS: Final = ("log_alpha",)
 """L4's numbers, in order."""
 
-SALE_STEP: Final = 0.3
-"""Lines that 1 stands for in L2's quantities of sales."""
-PURCHASE_STEP: Final = 0.1
-"""The same of purchases: smaller, because a factory that buys too little stands still and exploring that is dear."""
+QUANTITY_STEP: Final = 0.3
+"""Lines that 1 stands for in L2's quantities. They are moved by whole units, so a step is some units of a usual factory:
+with fewer, what a policy puts out without exploration would be rounded away."""
 PRICE_STEP: Final = 0.5
 """Widths of the legal price band that 1 stands for. L2's limits are moved by whole prices, as quantities are by whole
 units: the heuristic's limits are whole, and a hair more than one would shut out the price that it allows."""
@@ -144,12 +143,12 @@ def shifted(goals: Goals, obs: Observation, limits: Bounds, numbers: Floats) -> 
         unit_value=goals.unit_value * exp(VALUE_STEP * by_name["unit_value"]),
     )
     if obs.sell_agenda is not None:
-        q_sell = _quantities(goals.q_sell, sell[0], SELL_GROUPS, SALE_STEP * obs.n_lines, limits.lines)
+        q_sell = _quantities(goals.q_sell, sell[0], SELL_GROUPS, QUANTITY_STEP * obs.n_lines, limits.lines)
         p_sell = _prices(goals.p_sell, sell[1], SELL_GROUPS, obs.sell_agenda, better_up=True)
         moved = replace(moved, q_sell=q_sell, p_sell=p_sell)
     if obs.buy_agenda is not None:
         most = (limits.buy,) * len(goals.q_buy)
-        q_buy = _quantities(goals.q_buy, buy[0], BUY_GROUPS, PURCHASE_STEP * obs.n_lines, most)
+        q_buy = _quantities(goals.q_buy, buy[0], BUY_GROUPS, QUANTITY_STEP * obs.n_lines, most)
         p_buy = _prices(goals.p_buy, buy[1], BUY_GROUPS, obs.buy_agenda, better_up=False)
         moved = replace(moved, q_buy=q_buy, p_buy=p_buy)
     return moved

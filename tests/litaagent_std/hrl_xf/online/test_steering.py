@@ -89,7 +89,7 @@ def test_numbers_move_what_their_names_say():
     assert moved(sell_price_today=1.0).p_sell == (20.0, 18.0, 18.0, 18.0)
     assert moved(sell_price_today=0.2).p_sell == (18.0, 18.0, 18.0, 18.0)  # less than half a price is none
     assert moved(sell_price_far=3.0).p_sell == (18.0, 18.0, 18.0, 22.0)  # not beyond the band
-    assert moved(buy_quantity_today=2.0).q_buy == (4, 1, 0, 0)
+    assert moved(buy_quantity_today=1.0).q_buy == (5, 1, 0, 0)
     assert moved(buy_price_later=1.0).p_buy == (11.0, 10.0, 10.0, 10.0)  # good for us is cheaper
     assert moved(hold=2.0).hold == pytest.approx((2.718281828,) * 4)
     assert moved(unit_value=-2.0).unit_value == pytest.approx(8 / 2.718281828)
