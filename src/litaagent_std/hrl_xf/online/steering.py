@@ -65,8 +65,8 @@ WEIGHT_ACTIONS: Final = ("log_alpha",)
 """L4's numbers, in order."""
 
 QUANTITY_STEP: Final = 0.3
-"""Lines that 1 stands for in L2's quantities. They are moved by whole units, so a step is some units of a usual factory:
-with fewer, what a policy puts out without exploration would be rounded away."""
+"""Lines that 1 stands for in L2's quantities. They are moved by whole units, so a step is some units of a usual
+factory: with fewer, what a policy puts out without exploration would be rounded away."""
 PRICE_STEP: Final = 0.5
 """Widths of the legal price band that 1 stands for. L2's limits are moved by whole prices, as quantities are by whole
 units: the heuristic's limits are whole, and a hair more than one would shut out the price that it allows."""
