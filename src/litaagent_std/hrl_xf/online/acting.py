@@ -40,7 +40,8 @@ OUTPUTS: Final[Mapping[Layer, int]] = {
     "l3": len(THREAD_ACTIONS),
     "l4": len(WEIGHT_ACTIONS),
 }
-FORMAT: Final = 2
+FORMAT: Final = 3
+"""Rises when arrays or the meaning of a policy's numbers change."""
 _HALF_LOG_2PI: Final = 0.5 * float(np.log(2.0 * np.pi))
 
 
@@ -207,7 +208,7 @@ class PolicySet:
         check_digest(meta["features_digest"], str(path))
         check_l1_digest(meta["l1_digest"], str(path))
         nets = {layer: ActingNet.from_arrays(layer, arrays) for layer in meta["layers"]}
-        return cls(nets, meta["version"], tuple(meta.get("places", LEVELS)))
+        return cls(nets, meta["version"], tuple(meta["places"]))
 
 
 def _zeros(layer: Layer, *rows: int) -> Floats:
