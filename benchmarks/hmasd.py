@@ -40,7 +40,8 @@ PICTURES = ROOT / "docs" / "hmasd" / "pictures"
 SEEDS = (0, 1, 2, 3, 4)
 ABLATION_SEEDS = (0, 1, 2)
 OPTION_SEEDS = (0, 3)
-"""Of the first the paper's settings make a success, of the second they do not."""
+"""Of the first the paper's settings make a success, of the second they do not, which is why it was chosen: a success
+there may be other luck as well as the option."""
 UAV_SEEDS = (0, 1, 2)
 MARKS = (1_000_000, 2_000_000, 3_000_000)
 ORIGINAL_UAV_SECONDS = 44.7e-3
@@ -60,8 +61,10 @@ METHODS: dict[str, dict[str, Any]] = {
     "mappo": {"algorithm": "mappo"},
     "mat": {"algorithm": "mat"},
 }
-"""What is compared on Alice_and_Bob. ``hmasd`` has the paper's settings and nothing else; ``steady`` is what we use: as
-long as no reward was found, advantages of the coordinator are noise, and the floor keeps it from learning them."""
+"""What is compared on Alice_and_Bob. ``hmasd`` has the paper's settings and nothing else; in ``steady`` a floor is to
+keep the coordinator from learning the noise that its advantages are as long as no reward was found."""
+HMASD_FORMS = ("hmasd", "steady")
+"""Those that the goals are for."""
 RELIABILITY: dict[str, dict[str, Any]] = {
     "center_rewards": {"center_rewards": True},
     "warmup": {"warmup_steps": 160_000},
@@ -194,19 +197,19 @@ def of(found: dict[str, dict[str, Any]], prefix: str) -> list[dict[str, Any]]:
 
 
 def alice_figures(found: dict[str, dict[str, Any]], marks: tuple[int, ...]) -> list[Figure]:
-    """Success of the methods at the marks, with goals where the paper gives one; they are for what we use."""
+    """Success of the methods at the marks, with goals for both forms of HMASD."""
     figures: list[Figure] = []
     for method in METHODS:
         runs = of(found, f"alice_and_bob-{method}")
         for mark in marks:
             values = np.array([success_at(run, mark) for run in runs])
             value, note = summary(values)
-            goal = 0.75 if (method, mark) == ("steady", marks[-1]) else None
+            goal = 0.75 if method in HMASD_FORMS and mark == marks[-1] else None
             figures.append(Figure(name=f"{method} success at {mark:.0e} steps", value=value, goal=goal, note=note))
-    for method, goal in (("steady", 4.0), ("hmasd", None)):
+    for method in HMASD_FORMS:
         final = np.array([success_at(run, marks[-1]) for run in of(found, f"alice_and_bob-{method}")])
         note = f"of {final.size} run, {len(SEEDS)} planned; success > 1 %"
-        figures.append(Figure(name=f"{method} seeds above 0", value=float((final > 0.01).sum()), goal=goal, note=note))
+        figures.append(Figure(name=f"{method} seeds above 0", value=float((final > 0.01).sum()), goal=4.0, note=note))
     flat = np.array([success_at(run, marks[-1]) for run in of(found, "alice_and_bob-mappo")])
     value, note = summary(flat)
     figures.append(Figure(name="mappo stays near 0", value=value, op="<=", goal=0.1, note=note))
