@@ -10,6 +10,7 @@ import importlib
 import importlib.abc
 import importlib.util
 import json
+import random
 import sys
 import warnings
 from collections.abc import Sequence
@@ -19,6 +20,9 @@ from typing import Any, Final
 
 OURS: Final = ("litaagent_std", "apexrl", "hmasd")
 """Packages that a submission must do without."""
+
+_SEED: Final = 1
+"""Draws the configuration of the world, the same for every check."""
 
 
 class _Blocked(importlib.abc.MetaPathFinder):
@@ -33,23 +37,27 @@ class _Blocked(importlib.abc.MetaPathFinder):
 
 
 def play(class_path: str, n_days: int) -> dict[str, Any]:
-    """Plays a world of scml's own with the submitted agent in two seats, and returns what came of it.
+    """Plays a world of scml's own with the submitted agent at both ends of the chain, and returns what came of it.
 
     Args:
         class_path: The agent's class.
         n_days: Days of the world.
     """
+    import numpy as np
     from scml.std import SCML2024StdWorld
     from scml.std.agents import GreedyStdAgent, SyncRandomStdAgent
 
     module, _, name = class_path.rpartition(".")
     agent = getattr(importlib.import_module(module), name)
+    random.seed(_SEED)
+    np.random.seed(_SEED)  # scml draws its worlds from the global streams
+    # A type and a place for every seat: of fewer types than seats scml draws, and may draw none of the submission's.
     world = SCML2024StdWorld(
         **SCML2024StdWorld.generate(
-            agent_types=[agent, GreedyStdAgent, SyncRandomStdAgent],
+            agent_types=[agent, GreedyStdAgent, SyncRandomStdAgent] * 2,
+            agent_processes=[0, 0, 0, 1, 1, 1],
             n_steps=n_days,
             n_processes=2,
-            n_agents_per_process=3,
             random_agent_types=False,
         ),
         no_logs=True,

@@ -60,6 +60,7 @@ def test_the_same_submission_gives_the_same_bytes(submission, archive, tmp_path)
 def test_it_plays_where_this_project_cannot_be_imported(submission, archive):
     played = verify(archive, submission.class_path, n_days=5)
     assert played["days"] == 5
+    assert played["agents"] == 2
     assert played["contracts"] > 0
 
 
