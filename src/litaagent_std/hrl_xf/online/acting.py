@@ -7,7 +7,7 @@ for one row costs some microseconds here, an order less than a call into torch.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Final, Self
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apexrl.runs.atomic import atomic_file
+from apexrl.runs.errors import ConfigurationError
 from litaagent_std.hrl_xf.online.config import Layer
 from litaagent_std.hrl_xf.online.seat import Question
 from litaagent_std.hrl_xf.online.steering import DAY_ACTIONS, THREAD_ACTIONS, WEIGHT_ACTIONS
@@ -24,7 +25,7 @@ from litaagent_std.policy.features import check_digest, features_digest
 from litaagent_std.policy.l1_digest import check_l1_digest, l1_digest
 from litaagent_std.policy.parameters import LEVELS, Level
 
-__all__ = ["INPUTS", "LAYERS", "OUTPUTS", "ActingNet", "PolicySet", "SampledAnswer"]
+__all__ = ["INPUTS", "LAYERS", "NAMES", "ActingNet", "PolicySet", "SampledAnswer", "check_names", "columns_of"]
 
 Floats = NDArray[np.float32]
 
@@ -35,11 +36,8 @@ INPUTS: Final[Mapping[Layer, int]] = {
     "l4": len(THREAD_VIEW) + len(STATE_VIEW),
 }
 """Width of what each layer's policy sees; L4 sees the thread and all of the factory."""
-OUTPUTS: Final[Mapping[Layer, int]] = {
-    "l2": len(DAY_ACTIONS),
-    "l3": len(THREAD_ACTIONS),
-    "l4": len(WEIGHT_ACTIONS),
-}
+NAMES: Final[Mapping[Layer, tuple[str, ...]]] = {"l2": DAY_ACTIONS, "l3": THREAD_ACTIONS, "l4": WEIGHT_ACTIONS}
+"""What each layer's policy puts out."""
 FORMAT: Final = 3
 """Rises when arrays or the meaning of a policy's numbers change."""
 _HALF_LOG_2PI: Final = 0.5 * float(np.log(2.0 * np.pi))
@@ -52,7 +50,7 @@ class ActingNet:
     Attributes:
         weights: Matrices [in, out], first to last.
         biases: Vectors [out].
-        log_std: Logarithm of the exploration's standard deviation [n].
+        log_std: Logarithm of the exploration's standard deviation [n]; −∞ for a number that is not explored.
     """
 
     weights: tuple[Floats, ...]
@@ -62,7 +60,7 @@ class ActingNet:
     @classmethod
     def zeros(cls, layer: Layer, log_std: float = -1.0) -> Self:
         """The policy that always puts out zeros: the heuristic agent."""
-        shape = (INPUTS[layer], OUTPUTS[layer])
+        shape = (INPUTS[layer], len(NAMES[layer]))
         return cls(
             (np.zeros(shape, np.float32),),
             (np.zeros(shape[1], np.float32),),
@@ -83,8 +81,10 @@ class ActingNet:
         mean = self.mean(x)
         noise = luck.standard_normal(mean.shape, dtype=np.float32)
         actions = mean + noise * np.exp(self.log_std)
-        z = (actions - mean) * np.exp(-self.log_std)
-        log_prob = -0.5 * np.square(z).sum(-1) - self.log_std.sum() - mean.shape[-1] * _HALF_LOG_2PI
+        explored = np.isfinite(self.log_std)
+        log_std = self.log_std[explored]
+        z = (actions - mean)[..., explored] * np.exp(-log_std)
+        log_prob = -0.5 * np.square(z).sum(-1) - log_std.sum() - len(log_std) * _HALF_LOG_2PI
         return actions.astype(np.float32), np.asarray(log_prob, np.float32)
 
     def arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
@@ -211,5 +211,31 @@ class PolicySet:
         return cls(nets, meta["version"], tuple(meta["places"]))
 
 
+def columns_of(layer: Layer, names: Sequence[str]) -> list[int]:
+    """Places of a layer's numbers, by name; all of them when there are no names.
+
+    Raises:
+        ConfigurationError: If the layer has no such number.
+    """
+    known = NAMES[layer]
+    check_names(layer.upper(), "output", names, known)
+    return [known.index(name) for name in names or known]
+
+
+def check_names(owner: str, kind: str, names: Sequence[str], known: Sequence[str]) -> None:
+    """Refuses names that do not exist.
+
+    Raises:
+        ConfigurationError: If there is one.
+    """
+    unknown = sorted(set(names) - set(known))
+    if unknown:
+        raise ConfigurationError(
+            f"{owner} has no {kind} named {', '.join(unknown)}",
+            f"the names of {owner}'s {kind}s are {', '.join(known)}",
+            "correct the name",
+        )
+
+
 def _zeros(layer: Layer, *rows: int) -> Floats:
-    return np.zeros((*rows, OUTPUTS[layer]), np.float32)
+    return np.zeros((*rows, len(NAMES[layer])), np.float32)

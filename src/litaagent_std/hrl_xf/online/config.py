@@ -36,6 +36,8 @@ FREE_FIELDS = ("updates", "executor", "workers", "address", "time_limit", "quiet
 class LayerConfig:
     """How one layer learns."""
 
+    outputs: tuple[str, ...] = ()
+    """The layer's numbers that are learned, all when empty; the others stay 0. Fewer are found with fewer worlds."""
     learning_rate: Positive = 3e-4
     """Adam's step size."""
     hidden: tuple[Annotated[int, Field(ge=1)], ...] = (32,)

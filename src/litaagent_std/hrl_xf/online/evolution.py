@@ -18,16 +18,15 @@ import torch
 from numpy.typing import NDArray
 
 from apexrl.runs.errors import ConfigurationError
-from litaagent_std.hrl_xf.online.acting import ActingNet, PolicySet
+from litaagent_std.hrl_xf.online.acting import ActingNet, PolicySet, check_names, columns_of
 from litaagent_std.hrl_xf.online.config import EvolutionConfig
 from litaagent_std.hrl_xf.online.jobs import Job
 from litaagent_std.hrl_xf.online.rollout import WorldRollout
-from litaagent_std.hrl_xf.online.steering import DAY_ACTIONS
 from litaagent_std.hrl_xf.online.views import DAY_VIEW
 from litaagent_std.hrl_xf.online.worlds import WorldPlan
 from litaagent_std.policy.parameters import LEVELS, Level
 
-__all__ = ["EvolutionMethod", "check_names"]
+__all__ = ["EvolutionMethod"]
 
 Vector = NDArray[np.float64]
 
@@ -48,8 +47,7 @@ class EvolutionMethod:
     def __init__(
         self, cfg: EvolutionConfig, seed: int, warm: PolicySet | None = None, places: tuple[Level, ...] = LEVELS
     ) -> None:
-        check_names("input", cfg.inputs, DAY_VIEW)
-        check_names("output", cfg.outputs, DAY_ACTIONS)
+        check_names("L2", "input", cfg.inputs, DAY_VIEW)
         self.cfg, self._seed, self._places, self.version = cfg, seed, places, 0
         self._rows = [DAY_VIEW.index(name) for name in cfg.inputs]
         nets = {} if warm is None else dict(warm.nets)
@@ -61,7 +59,7 @@ class EvolutionMethod:
                 "start from another file, or from nothing",
             )
         self._others = nets
-        self._columns = [DAY_ACTIONS.index(name) for name in cfg.outputs or DAY_ACTIONS]
+        self._columns = columns_of("l2", cfg.outputs)
         size = (1 + len(self._rows)) * len(self._columns)
         self.theta: Vector = np.zeros(size)
         self._first, self._second = np.zeros(size), np.zeros(size)
@@ -137,18 +135,3 @@ class EvolutionMethod:
         """Goes on from `state_dict`."""
         self.theta, self._first, self._second = (state[name].numpy().copy() for name in ("theta", "first", "second"))
         self.version = int(state["version"])
-
-
-def check_names(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
-    """Refuses names that L2 has no input or output by.
-
-    Raises:
-        ConfigurationError: If there is one.
-    """
-    unknown = sorted(set(names) - set(known))
-    if unknown:
-        raise ConfigurationError(
-            f"L2 has no {kind} named {', '.join(unknown)}",
-            f"the names of L2's {kind}s are {', '.join(known)}",
-            "correct the name",
-        )

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 from gymnasium.spaces import Box
+from numpy.typing import NDArray
 from torch import nn
 
 from apexrl.algorithms.actor_critic import ActorCritic
@@ -25,12 +26,14 @@ from apexrl.algorithms.replay_audit import audit_replay
 from apexrl.models.base import Actor
 from apexrl.storage.minibatches import Samples
 from apexrl.storage.rollout import MixedVersionsError
-from litaagent_std.hrl_xf.online.acting import INPUTS, OUTPUTS, ActingNet
+from litaagent_std.hrl_xf.online.acting import INPUTS, NAMES, ActingNet, columns_of
 from litaagent_std.hrl_xf.online.batches import LayerBatch, trajectory_gae
 from litaagent_std.hrl_xf.online.config import Layer, LayerConfig
 from litaagent_std.hrl_xf.online.views import STATE_VIEW, THREAD_VIEW
 
 __all__ = ["LayerLearner"]
+
+Floats = NDArray[np.float32]
 
 _COEFFICIENTS: Final = (1e-3, 10.0)
 """Between these the weight of the distance to the warm start moves."""
@@ -115,8 +118,9 @@ class LayerLearner(PPO):
     ) -> None:
         self.layer = layer
         self._layer_cfg = cfg
+        self._columns = columns_of(layer, cfg.outputs)
         privileged = _box(len(THREAD_VIEW) + len(STATE_VIEW)) if central and layer == "l3" else None
-        spaces = _Spaces(_box(INPUTS[layer]), _box(OUTPUTS[layer]), privileged)
+        spaces = _Spaces(_box(INPUTS[layer]), _box(len(self._columns)), privileged)
         ppo = PPOConfig(
             num_epochs=cfg.epochs,
             minibatch_size=cfg.minibatch,
@@ -150,6 +154,7 @@ class LayerLearner(PPO):
             linears[-1].weight.zero_()  # the mean is 0 whatever the policy sees
             linears[-1].bias.zero_()
             return
+        warm = self._own_part(warm)
         shapes = [tuple(weight.shape[::-1]) for weight in warm.weights]
         own = [tuple(linear.weight.shape) for linear in linears]
         if shapes != own:
@@ -162,15 +167,41 @@ class LayerLearner(PPO):
             linear.bias.copy_(torch.from_numpy(bias.copy()))
         self._actor.head.log_std.copy_(torch.from_numpy(warm.log_std.copy()))  # type: ignore[operator]  # a Gaussian head's
 
-    def acting(self) -> ActingNet:
-        """The present policy as arrays; the exploration's limits are applied."""
-        low, high = self._layer_cfg.log_std_range
-        log_std = self._actor.head.log_std.detach().clamp(low, high)  # type: ignore[operator]  # a Gaussian head's
+    def _own_part(self, net: ActingNet) -> ActingNet:
+        """A net's numbers that are learned here.
+
+        Raises:
+            ValueError: If it puts out others too, which would be lost.
+        """
+        own, low = self._columns, self._layer_cfg.log_std_range[0]
+        moved = net.weights[-1].any(0) | (net.biases[-1] != 0.0)
+        others = [name for place, name in enumerate(NAMES[self.layer]) if moved[place] and place not in own]
+        if others:
+            raise ValueError(
+                f"the warm start of {self.layer} moves {', '.join(others)} too, which would be lost; "
+                "learn these outputs as well"
+            )
         return ActingNet(
-            tuple(linear.weight.detach().numpy().T.copy() for linear in self._linears()),
-            tuple(linear.bias.detach().numpy().copy() for linear in self._linears()),
-            log_std.numpy().copy(),
+            (*net.weights[:-1], net.weights[-1][:, own]),
+            (*net.biases[:-1], net.biases[-1][own]),
+            np.maximum(net.log_std[own], low),
         )
+
+    def acting(self) -> ActingNet:
+        """The present policy as arrays; the exploration's limits are applied, and other numbers are 0."""
+        low, high = self._layer_cfg.log_std_range
+        explored = self._actor.head.log_std.detach().clamp(low, high)  # type: ignore[operator]  # a Gaussian head's
+        *weights, last = (linear.weight.detach().numpy().T.copy() for linear in self._linears())
+        *biases, shift = (linear.bias.detach().numpy().copy() for linear in self._linears())
+        log_std = np.full(len(NAMES[self.layer]), -np.inf, np.float32)
+        log_std[self._columns] = explored.numpy()
+        return ActingNet((*weights, self._spread(last)), (*biases, self._spread(shift)), log_std)
+
+    def _spread(self, own: Floats) -> Floats:
+        """Columns of the learned numbers among zeros for the others."""
+        whole = np.zeros((*own.shape[:-1], len(NAMES[self.layer])), np.float32)
+        whole[..., self._columns] = own
+        return whole
 
     def learn(self, batch: LayerBatch) -> dict[str, float]:
         """One update from whole trajectories: values, advantages, audit, gradient steps.
@@ -208,7 +239,7 @@ class LayerLearner(PPO):
             "stopped_early": float(stopped),
             "replay_error": replay,
             "rows": float(len(batch)),
-            "mean_output": float(np.abs(batch.actions).mean()),
+            "mean_output": float(np.abs(batch.actions[:, self._columns]).mean()),
         }
         return {f"{self.layer}/{name}": value for name, value in found.items()}
 
@@ -227,7 +258,7 @@ class LayerLearner(PPO):
         return Samples(
             observations=torch.from_numpy(batch.observations),
             critic_observations=seen,
-            actions=torch.from_numpy(batch.actions),
+            actions=torch.from_numpy(batch.actions[:, self._columns]),
             log_probs=torch.from_numpy(batch.log_probs),
             advantages=standardize(advantages),
             returns=policy.from_rewards(returns),

@@ -25,12 +25,10 @@ import torch
 from numpy.typing import NDArray
 
 from apexrl.runs.errors import ConfigurationError
-from litaagent_std.hrl_xf.online.acting import ActingNet, PolicySet
+from litaagent_std.hrl_xf.online.acting import ActingNet, PolicySet, columns_of
 from litaagent_std.hrl_xf.online.config import SurfaceConfig
-from litaagent_std.hrl_xf.online.evolution import check_names
 from litaagent_std.hrl_xf.online.jobs import Job
 from litaagent_std.hrl_xf.online.rollout import WorldRollout
-from litaagent_std.hrl_xf.online.steering import DAY_ACTIONS
 from litaagent_std.hrl_xf.online.views import DAY_VIEW
 from litaagent_std.hrl_xf.online.worlds import WorldPlan
 from litaagent_std.policy.parameters import LEVELS, Level
@@ -136,7 +134,6 @@ class SurfaceMethod:
     def __init__(
         self, cfg: SurfaceConfig, seed: int, warm: PolicySet | None = None, places: tuple[Level, ...] = LEVELS
     ) -> None:
-        check_names("output", cfg.outputs, DAY_ACTIONS)
         if warm is not None:
             raise ConfigurationError(
                 "--method surface was given a warm start",
@@ -144,7 +141,7 @@ class SurfaceMethod:
                 "leave --warm away, or use --method ppo or es",
             )
         self.cfg, self._seed, self._places, self.version = cfg, seed, places, 0
-        self._columns = [DAY_ACTIONS.index(name) for name in cfg.outputs or DAY_ACTIONS]
+        self._columns = columns_of("l2", cfg.outputs)
         self._evidence = {place: Evidence.nothing(len(self._columns)) for place in _ROWS}
         self._tops = self._find_tops()
 

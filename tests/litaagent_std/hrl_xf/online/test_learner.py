@@ -3,8 +3,9 @@ import pytest
 import torch
 
 from apexrl.algorithms.replay_audit import ReplayMismatchError
+from apexrl.runs.errors import ConfigurationError
 from apexrl.storage.rollout import MixedVersionsError
-from litaagent_std.hrl_xf.online.acting import LAYERS, ActingNet, PolicySet
+from litaagent_std.hrl_xf.online.acting import LAYERS, NAMES, ActingNet, PolicySet
 from litaagent_std.hrl_xf.online.batches import RoundRewards, day_batch, round_batch, trajectory_gae
 from litaagent_std.hrl_xf.online.config import LayerConfig
 from litaagent_std.hrl_xf.online.learner import LayerLearner
@@ -83,6 +84,32 @@ def test_the_first_policy_puts_out_zeros_and_a_warm_start_is_taken_over():
     np.testing.assert_array_equal(warmed.mean(view), other.mean(view))
     with pytest.raises(ValueError, match="sizes"):
         LayerLearner("l2", LayerConfig(hidden=(8,)), gamma=1.0, central=False, seed=1, warm=other)
+
+
+def test_numbers_that_are_not_learned_stay_0_and_are_not_explored():
+    cfg = LayerConfig(hidden=(16,), outputs=("buy_price_today", "hold"), learning_rate=0.01)
+    learner = LayerLearner("l2", cfg, gamma=1.0, central=False, seed=1)
+    own = [NAMES["l2"].index(name) for name in cfg.outputs]
+    plan = WorldPlan(seed=training_seed(2, 0), days=(6,), levels=2)
+    policies = PolicySet({"l2": learner.acting()}, 0)
+    batch = batch_of("l2", [play_world(plan, policies, WEIGHTS, 5, rounds=False)])
+    assert batch.actions[:, own].all()
+    assert not np.delete(batch.actions, own, axis=1).any()
+    assert learner.learn(batch)["l2/replay_error"] <= 1e-5
+    learned = learner.acting()
+    view = np.ones(learned.weights[0].shape[0], np.float32)
+    assert np.flatnonzero(learned.mean(view)).tolist() == own
+    again = LayerLearner("l2", cfg, gamma=1.0, central=False, seed=2, warm=learned).acting()
+    np.testing.assert_array_equal(again.mean(view), learned.mean(view))
+    more = LayerConfig(hidden=(16,))
+    assert LayerLearner("l2", more, gamma=1.0, central=False, seed=1, warm=learned).acting().log_std.tolist() == [
+        value if place in own else more.log_std_range[0] for place, value in enumerate(learned.log_std.tolist())
+    ]
+    fewer = LayerConfig(hidden=(16,), outputs=("hold",))
+    with pytest.raises(ValueError, match="moves buy_price_today too"):
+        LayerLearner("l2", fewer, gamma=1.0, central=False, seed=1, warm=learned)
+    with pytest.raises(ConfigurationError, match="L2 has no output named buy_prices"):
+        LayerLearner("l2", LayerConfig(outputs=("buy_prices",)), gamma=1.0, central=False, seed=1)
 
 
 def test_the_pull_to_the_warm_start_grows_with_the_distance(rollouts):

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.progress import track
@@ -31,7 +31,7 @@ from apexrl.runs.atomic import ensure_folder, write_bytes, write_json
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError
 from apexrl.runs.run_dir import RunDir
 from apexrl.runs.signals import StopRequest, stop_on_signals
-from litaagent_std.hrl_xf.online.acting import LAYERS, ActingNet, PolicySet
+from litaagent_std.hrl_xf.online.acting import LAYERS, NAMES, ActingNet, PolicySet
 from litaagent_std.hrl_xf.online.config import Layer
 from litaagent_std.hrl_xf.online.distillation.check import check_world, summarize_checks
 from litaagent_std.hrl_xf.online.distillation.config import FREE_FIELDS, DistillConfig
@@ -51,7 +51,6 @@ from litaagent_std.hrl_xf.online.distillation.samples import (
     write_inputs,
 )
 from litaagent_std.hrl_xf.online.jobs import Job
-from litaagent_std.hrl_xf.online.steering import DAY_ACTIONS, THREAD_ACTIONS, WEIGHT_ACTIONS
 from litaagent_std.market.world.hashing import fixed_for_workers
 
 __all__ = ["Distilled", "run_distillation", "teacher_file"]
@@ -59,8 +58,6 @@ __all__ = ["Distilled", "run_distillation", "teacher_file"]
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-NAMES: Final[Mapping[Layer, tuple[str, ...]]] = {"l2": DAY_ACTIONS, "l3": THREAD_ACTIONS, "l4": WEIGHT_ACTIONS}
 
 
 @dataclass(frozen=True, slots=True)
