@@ -2,6 +2,7 @@
 
 Only the agent in the focal seat changes; configuration, seats, opponents and luck are the same, and every world is
 looked at through a confidence sequence that holds at all looks together. No gate of a training ever used these seeds.
+Weights that were trained for some places of the chain are judged at these: elsewhere both are the same agent.
 Beside the heuristic agent, ``--cloned`` names a folder of weights from behaviour cloning, whose L2 is compared too. See
 docs/league/online.md.
 """
@@ -19,8 +20,10 @@ from litaagent_std.arena.evaluation import Contestant, Evaluation, Plan
 from litaagent_std.arena.report import report_of
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.worlds import Rules
+from litaagent_std.hrl_xf.online.acting import PolicySet
 from litaagent_std.hrl_xf.online.agent import LitaOnline
 from litaagent_std.market.world.setup import AgentSpec
+from litaagent_std.policy.parameters import LEVELS
 
 ONLINE = f"{LitaOnline.__module__}.{LitaOnline.__qualname__}"
 FEWEST = 200
@@ -51,7 +54,9 @@ def plan_of(bench: Benchmark) -> Plan:
         block = seed_block(f"gate:{options.gate}") if options.gate else seed_block("verdict", open_verdict=True)
     days = (10,) if bench.quick else tuple(options.days)
     rules = Rules(opponents(POOL, integer_offers=True), days=days, levels=2 if bench.quick else None)
-    return Plan(trained, tuple(against), rules, block, 2 if bench.quick else options.worlds, fewest=FEWEST)
+    places = LEVELS if options.weights is None or options.cloned else PolicySet.load(options.weights).places
+    worlds = 2 if bench.quick else options.worlds
+    return Plan(trained, tuple(against), rules, block, worlds, fewest=FEWEST, places=places)
 
 
 def report(evaluation: Evaluation, *, quick: bool) -> list[Figure]:

@@ -7,14 +7,16 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import count, islice
 from typing import Any, Final
 
 from apexrl.execution import Executor, RunOptions, Task
 from litaagent_std.arena.seeds import SeedBlock
 from litaagent_std.arena.sequential import FEWEST, Verdict, decide
 from litaagent_std.arena.units import Units, unit_key
-from litaagent_std.arena.worlds import Rules, play_unit
+from litaagent_std.arena.worlds import Rules, draw, play_unit
 from litaagent_std.market.world.setup import AgentSpec
+from litaagent_std.policy.parameters import LEVELS, Level
 
 __all__ = ["Contestant", "Evaluation", "Plan", "Unit", "evaluate"]
 
@@ -22,6 +24,9 @@ logger = logging.getLogger(__name__)
 
 WORLDS_PER_WORKER: Final = 8
 """Worlds per worker between two looks at the answers."""
+
+_DRAWS: Final = 1000
+"""Worlds in a row that may be left out in search of one with the focal seat at the right place."""
 
 Unit = dict[str, Any]
 Look = Callable[["Evaluation"], bool]
@@ -49,6 +54,8 @@ class Plan:
         stop_early: Whether a comparison ends as soon as its answer is clear.
         fewest: Worlds before which no answer is given but a very clear one; see `sequential`.
         precision: Half width of the interval up to which a clear answer is measured further.
+        places: Places in the chain at which the contestants differ. Worlds whose focal seat is elsewhere would end
+            alike, so they are left out and do not count.
     """
 
     focal: Contestant
@@ -60,11 +67,34 @@ class Plan:
     stop_early: bool = True
     fewest: int = FEWEST
     precision: float = math.inf
+    places: tuple[Level, ...] = LEVELS
 
     def __post_init__(self) -> None:
         names = [one.name for one in (self.focal, *self.against)]
         if len(set(names)) < len(names):
             raise ValueError(f"the names {names} are not all different; name every contestant once")
+
+    def indices(self) -> Iterator[int]:
+        """Indices of the worlds to play, in order.
+
+        Raises:
+            ValueError: If there are none with the focal seat at one of the places.
+        """
+        if set(self.places) >= set(LEVELS):
+            return iter(range(self.worlds))
+        return islice(self._fitting(), self.worlds)
+
+    def _fitting(self) -> Iterator[int]:
+        latest = -1
+        for index in count():
+            if draw(self.rules, self.block.seed(index)).level in self.places:
+                latest = index
+                yield index
+            elif index - latest >= _DRAWS:
+                raise ValueError(
+                    f"none of {_DRAWS} worlds has the focal seat at {' or '.join(self.places)}; "
+                    f"name a place that worlds of {self.rules.levels} levels have"
+                )
 
 
 @dataclass(slots=True)
@@ -134,9 +164,11 @@ def evaluate(
     """
     state = Evaluation(plan)
     step = WORLDS_PER_WORKER * executor.workers
-    for first in range(0, plan.worlds, step):
-        contestants = state.open_contestants()
-        indices = range(first, min(first + step, plan.worlds))
+    left = plan.indices()
+    while contestants := state.open_contestants():
+        indices = list(islice(left, step))
+        if not indices:
+            break
         waiting = list(_waiting(state, store, contestants, indices))
         if not _play(state, store, executor, waiting, time_limit, look):
             break
@@ -144,7 +176,7 @@ def evaluate(
 
 
 def _waiting(
-    state: Evaluation, store: Units, contestants: Sequence[Contestant], indices: range
+    state: Evaluation, store: Units, contestants: Sequence[Contestant], indices: Sequence[int]
 ) -> Iterator[tuple[Contestant, int, str]]:
     """Takes finished units from the store and yields the others with their keys, world by world."""
     plan = state.plan

@@ -1,5 +1,7 @@
 """Evaluations: what is played, what is not played again, and what the answers rest on."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from litaagent_std.arena.evaluation import Contestant, Plan, evaluate
 from litaagent_std.arena.report import report_of
 from litaagent_std.arena.seeds import SeedBlock
 from litaagent_std.arena.units import UnitStore
-from litaagent_std.arena.worlds import Rules
+from litaagent_std.arena.worlds import Rules, draw
 from litaagent_std.market.world.setup import AgentSpec
 
 GREEDY = "scml.std.agents.greedy.GreedyStdAgent"
@@ -120,3 +122,16 @@ def test_a_clear_answer_is_measured_as_precisely_as_asked_for(pretended, tmp_pat
     assert 60 <= verdict.worlds < 400
     assert verdict.high - verdict.mean <= 0.03
     assert run(make_plan(39, against=(RANDOM,), fewest=60), tmp_path).verdict(RANDOM).answer == "open"
+
+
+def test_worlds_in_which_nobody_differs_are_left_out(pretended, tmp_path):
+    plan = make_plan(worlds=6, against=(SYNC,), places=("last",))
+    found = run(plan, tmp_path)
+    indices = found.shared(SYNC)
+    assert len(indices) == 6
+    assert indices == [i for i in range(indices[-1] + 1) if draw(plan.rules, plan.block.seed(i)).level == "last"]
+    assert indices[-1] >= 6  # some were left out
+    assert list(make_plan(worlds=4).indices()) == [0, 1, 2, 3]
+    nowhere = replace(plan, rules=replace(plan.rules, levels=2), places=("middle",))
+    with pytest.raises(ValueError, match="has the focal seat at middle"):
+        next(nowhere.indices())

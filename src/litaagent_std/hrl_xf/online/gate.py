@@ -16,6 +16,7 @@ from litaagent_std.hrl_xf.online.config import GateConfig
 from litaagent_std.hrl_xf.online.opponents import PAST_SELF
 from litaagent_std.market.competitors import BUILT_IN
 from litaagent_std.market.world.setup import AgentSpec
+from litaagent_std.policy.parameters import LEVELS, Level
 
 __all__ = ["judge"]
 
@@ -33,6 +34,7 @@ def judge(
     executor: Executor,
     folder: Path,
     levels: int | None = None,
+    places: tuple[Level, ...] = LEVELS,
     time_limit: float = 3600.0,
 ) -> tuple[Verdict, dict[str, Any], float]:
     """Compares a candidate with the best in paired worlds until the answer is clear.
@@ -46,6 +48,7 @@ def judge(
         executor: What plays.
         folder: Where finished worlds are kept.
         levels: Production levels; the official range when None.
+        places: Places in the chain that the candidate and the best were trained for.
         time_limit: Seconds per world.
 
     Returns:
@@ -60,6 +63,7 @@ def judge(
         seed_block(f"gate:{name}"),
         cfg.worlds,
         cfg.lead,
+        places=places,
     )
     found: Evaluation = evaluate(plan, UnitStore(folder / "units"), executor, time_limit=time_limit)
     verdict = found.verdict("best")
@@ -69,6 +73,7 @@ def judge(
         "best": "shipped" if best is None else best.name,
         "answer": verdict.answer,
         "worlds": verdict.worlds,
+        "places": places,
         **{name: _finite(getattr(verdict, name)) for name in ("mean", "low", "high")},
         "failed": len(found.failed),
     }

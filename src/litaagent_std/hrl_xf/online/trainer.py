@@ -201,6 +201,7 @@ class Trainer:
             executor=self._executor,
             folder=self.folder / "gate",
             levels=cfg.levels,
+            places=cfg.places,
             time_limit=cfg.time_limit,
         )
         self._record(told)
