@@ -56,20 +56,20 @@ ABLATIONS: dict[str, dict[str, Any]] = {
 }
 """``no_ex_rew`` is missing because the paper's λ_e is 0 on this task: it is the full method."""
 METHODS: dict[str, dict[str, Any]] = {
-    "steady": {"advantage_floor": 0.1},
     "hmasd": {},
+    "adaptive": {"adaptive_lambda": True},
     "mappo": {"algorithm": "mappo"},
     "mat": {"algorithm": "mat"},
 }
-"""What is compared on Alice_and_Bob. ``hmasd`` has the paper's settings and nothing else; in ``steady`` a floor is to
-keep the coordinator from learning the noise that its advantages are as long as no reward was found."""
-HMASD_FORMS = ("hmasd", "steady")
+"""What is compared on Alice_and_Bob. ``hmasd`` has the paper's settings and nothing else; in ``adaptive`` skills that
+are told apart stop paying, so that a team that found no reward goes on exploring."""
+HMASD_FORMS = ("hmasd", "adaptive")
 """Those that the goals are for."""
 RELIABILITY: dict[str, dict[str, Any]] = {
     "center_rewards": {"center_rewards": True},
     "warmup": {"warmup_steps": 160_000},
     "skill_floor": {"skill_floor": 0.1},
-    "adaptive_lambda": {"adaptive_lambda": True},
+    "advantage_floor": {"advantage_floor": 0.1},
     "all_skills_critic": {"critic_sees": "all_skills"},
     "smooth_discriminators": {"discriminator_decay": 0.01},
 }
@@ -84,7 +84,7 @@ def train_run(folder: str, preset_name: str, changes: dict[str, Any]) -> dict[st
     store = CheckpointStore(cache / "models", SCHEMA, pattern=PATTERN)
     latest = store.latest()
     trainer = Trainer(config, cache / "models")
-    if latest is not None and latest.config == to_mapping(config):
+    if latest is not None and {**latest.config, "total_steps": config.total_steps} == to_mapping(config):
         trainer.load_state_dict(latest.state)
     else:
         store.rewind(None)  # begun under other settings
@@ -284,7 +284,7 @@ def draw(found: dict[str, dict[str, Any]]) -> None:
     charts: dict[str, tuple[list[str], str]] = {
         "alice_and_bob": ([f"alice_and_bob-{name}" for name in METHODS], "success"),
         "ablations": ([f"alice_and_bob-{name}" for name in ("hmasd", *ABLATIONS)], "success"),
-        "options": ([f"alice_and_bob-{name}" for name in ("hmasd", "steady", *RELIABILITY)], "success"),
+        "options": ([f"alice_and_bob-{name}" for name in ("hmasd", "adaptive", *RELIABILITY)], "success"),
         "uav_coverage": (["uav_coverage-hmasd", "uav_coverage-mappo"], "returns"),
         "uav_relay": (["uav_relay-hmasd", "uav_relay-mappo"], "returns"),
     }
