@@ -1,6 +1,6 @@
 """Kills ``lita train-online`` at random moments again and again, and compares it with a run that nobody killed.
 
-    kill_supervisor.py <folder> <ppo|es> <seed>
+    kill_supervisor.py <folder> <ppo|es|surface> <seed>
 
 Prints as JSON how often it killed, from which checkpoint each start went on, and what differs at the end. One process
 that has imported everything forks all runs, because an interpreter start per kill would take minutes. Each run has the
@@ -35,6 +35,7 @@ COMMON = (
 METHODS = {
     "ppo": ("--layers", "l2", "l3", "l4", *(f"--{layer}.hidden=8" for layer in ("l2", "l3", "l4"))),
     "es": ("--method", "es", "--evolution.pairs", "1"),
+    "surface": ("--method", "surface", "--surface.pairs", "1", "--places", "last"),
 }
 COMPARED = ("metrics.jsonl", "gates.jsonl", "best.npz", "weights/*.npz")
 

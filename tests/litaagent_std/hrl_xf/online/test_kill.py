@@ -11,7 +11,7 @@ import pytest
 SUPERVISOR = Path(__file__).with_name("kill_supervisor.py")
 
 
-@pytest.mark.parametrize(("method", "seed"), [("ppo", 2), ("es", 2)])
+@pytest.mark.parametrize(("method", "seed"), [("ppo", 2), ("es", 2), ("surface", 2)])
 def test_a_run_that_is_killed_at_random_moments_ends_bit_by_bit_the_same(method, seed, tmp_path):
     environment = os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, str(SUPERVISOR), str(tmp_path), method, str(seed)]
