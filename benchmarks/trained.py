@@ -2,7 +2,7 @@
 
 Only the agent in the focal seat changes; configuration, seats, opponents and luck are the same, and every world is
 looked at through a confidence sequence that holds at all looks together. No gate of a training ever used these seeds.
-Weights that were trained for some places of the chain are judged at these: elsewhere both are the same agent.
+A policy that was trained for some places of the chain is judged at these: elsewhere both are the same agent.
 Beside the heuristic agent, ``--cloned`` names a folder of weights from behaviour cloning, whose L2 is compared too. See
 docs/league/online.md.
 """
@@ -10,6 +10,7 @@ docs/league/online.md.
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.harness import Benchmark, Figure
@@ -17,13 +18,14 @@ from benchmarks.layers import LITA, POOL
 from benchmarks.paired import play_plans
 from litaagent_std.arena.contestants import contestants, opponents
 from litaagent_std.arena.evaluation import Contestant, Evaluation, Plan
+from litaagent_std.arena.parameter_files import read_parameters
 from litaagent_std.arena.report import report_of
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.hrl_xf.online.acting import PolicySet
 from litaagent_std.hrl_xf.online.agent import LitaOnline
 from litaagent_std.market.world.setup import AgentSpec
-from litaagent_std.policy.parameters import LEVELS
+from litaagent_std.policy.parameters import LEVELS, Level, Parameters
 
 ONLINE = f"{LitaOnline.__module__}.{LitaOnline.__qualname__}"
 FEWEST = 200
@@ -33,17 +35,30 @@ FEWEST = 200
 def add_options(parser: argparse.ArgumentParser) -> None:
     """What can be chosen beside the common options."""
     parser.add_argument("--weights", type=Path, help="the trained weights; --quick plays zeros without")
+    parser.add_argument("--parameters", help="or parameters by lita tune: a file, or a name of the package")
     parser.add_argument("--cloned", type=Path, help="folder of weights from behaviour cloning, to compare with")
     parser.add_argument("--worlds", type=int, default=1500, help="worlds per comparison at most (default 1500)")
     parser.add_argument("--days", type=int, nargs="+", default=[50, 100], help="their lengths (default 50 100)")
     parser.add_argument("--gate", help="judge on the block gate:NAME instead of the verdict's")
 
 
+def trained_agent(weights: Path | None, parameters: str | None) -> tuple[Contestant, tuple[Level, ...]]:
+    """The agent in question, and the places in the chain at which it is another than the heuristic agent."""
+    if parameters is not None:
+        values = read_parameters(parameters)
+        elsewhere = replace(Parameters.from_mapping(values), overrides={}) == Parameters()
+        places = tuple(place for place in LEVELS if place in values["overrides"]) if elsewhere else LEVELS
+        return Contestant("trained", AgentSpec(LITA, {"parameters": values}, competitor=True)), places
+    if weights is None:
+        return Contestant("trained", AgentSpec(ONLINE, competitor=True)), LEVELS
+    params = {"weights": str(weights)}
+    return Contestant("trained", AgentSpec(ONLINE, params, competitor=True)), PolicySet.load(weights).places
+
+
 def plan_of(bench: Benchmark) -> Plan:
     """The trained agent, and beside it the one that it started from."""
     options = bench.options
-    weights = {} if options.weights is None else {"weights": str(options.weights)}
-    trained = Contestant("trained", AgentSpec(ONLINE, weights, competitor=True))
+    trained, places = trained_agent(options.weights, options.parameters)
     against = [*contestants(["lita"], integer_offers=True)]
     if options.cloned is not None:
         params = {"l2": "learned", "weights": str(options.cloned)}
@@ -54,7 +69,7 @@ def plan_of(bench: Benchmark) -> Plan:
         block = seed_block(f"gate:{options.gate}") if options.gate else seed_block("verdict", open_verdict=True)
     days = (10,) if bench.quick else tuple(options.days)
     rules = Rules(opponents(POOL, integer_offers=True), days=days, levels=2 if bench.quick else None)
-    places = LEVELS if options.weights is None or options.cloned else PolicySet.load(options.weights).places
+    places = LEVELS if options.cloned else places
     worlds = 2 if bench.quick else options.worlds
     return Plan(trained, tuple(against), rules, block, worlds, fewest=FEWEST, places=places)
 
@@ -84,15 +99,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     name = "trained_gate" if any(word.startswith("--gate") for word in words) else "trained"
     bench = Benchmark(name, __doc__ or "", argv=words, add_options=add_options)
-    weights = bench.options.weights
-    if not (bench.quick if weights is None else weights.is_file()):
+    weights, parameters = bench.options.weights, bench.options.parameters
+    if weights is not None and parameters is not None:
+        sys.exit("--weights and --parameters are two policies; give one of them")
+    if not (bench.quick or parameters is not None if weights is None else weights.is_file()):
         sys.exit(f"--weights is {weights}, which is no file; give a file that lita train-online wrote")
     [evaluation], stopped = play_plans(bench, [plan_of(bench)])
     if stopped:
         print("stopped: the same command goes on from here; no result was written", file=sys.stderr)
         return stopped
     figures = report(evaluation, quick=bench.quick)
-    return bench.finish(figures, block=evaluation.plan.block.name, pool=list(POOL), weights=str(weights))
+    return bench.finish(figures, block=evaluation.plan.block.name, pool=list(POOL), trained=parameters or str(weights))
 
 
 if __name__ == "__main__":

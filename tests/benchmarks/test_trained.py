@@ -4,6 +4,7 @@ from benchmarks.harness import Benchmark
 from benchmarks import trained
 from litaagent_std.arena.seeds import SeedBlock
 from litaagent_std.hrl_xf.online.acting import ActingNet, PolicySet
+from litaagent_std.policy.parameters import LEVELS, Parameters
 
 
 def make_plan(tmp_path, *words):
@@ -37,3 +38,19 @@ def test_behaviour_cloning_is_compared_where_it_is_given(tmp_path):
 def test_without_weights_nothing_is_judged(words):
     with pytest.raises(SystemExit, match="which is no file; give a file"):
         trained.main(words)
+
+
+def test_a_policy_is_judged_where_it_differs_from_the_heuristic_agent(tmp_path):
+    assert make_plan(tmp_path).places == LEVELS
+    PolicySet({"l2": ActingNet.zeros("l2")}, places=("first",)).save(tmp_path / "first.npz")
+    assert trained.trained_agent(tmp_path / "first.npz", None)[1] == ("first",)
+    tuned, places = trained.trained_agent(None, "shipped")
+    assert places == ("last",)
+    assert tuned.spec.path == trained.LITA
+    (tmp_path / "all.json").write_text(Parameters(hold=0.4).to_json())
+    assert trained.trained_agent(None, str(tmp_path / "all.json"))[1] == LEVELS
+
+
+def test_two_policies_at_once_are_refused(tmp_path):
+    with pytest.raises(SystemExit, match="two policies"):
+        trained.main(["--weights", str(tmp_path / "w.npz"), "--parameters", "shipped"])
