@@ -45,6 +45,19 @@ def test_the_plan_has_enough_worlds_of_each_variant_in_whole_batches():
     assert len(anac.plan(True, 400, "code")) == 2
 
 
+def test_a_batch_counts_when_all_its_sets_are_played():
+    found = make_results([0.2, 0.3])
+    found["as-shipped-001-1"] = None
+    found["whole-numbers-000-0"] = None
+    assert set(anac.whole_batches(found)) == {"as-shipped-000-0", "whole-numbers-001-0"}
+    del found["whole-numbers-001-0"]
+    figures = {figure.name: figure for figure in anac.report(anac.whole_batches(found))}
+    assert figures["as shipped: worlds"].value == 2
+    assert figures["whole numbers: worlds"].value == 0
+    assert not figures["whole numbers: worlds"].ok
+    assert "whole numbers: our rank" not in figures
+
+
 def test_rank_and_probability_of_being_first():
     figures = {figure.name: figure for figure in anac.report(make_results([0.2, 0.3, 0.1]))}
     assert figures["as shipped: our rank"].value == 1
