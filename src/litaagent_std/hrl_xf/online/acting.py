@@ -38,7 +38,7 @@ INPUTS: Final[Mapping[Layer, int]] = {
 """Width of what each layer's policy sees; L4 sees the thread and all of the factory."""
 NAMES: Final[Mapping[Layer, tuple[str, ...]]] = {"l2": DAY_ACTIONS, "l3": THREAD_ACTIONS, "l4": WEIGHT_ACTIONS}
 """What each layer's policy puts out."""
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Rises when arrays or the meaning of a policy's numbers change."""
 _HALF_LOG_2PI: Final = 0.5 * float(np.log(2.0 * np.pi))
 

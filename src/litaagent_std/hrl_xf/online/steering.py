@@ -65,13 +65,13 @@ WEIGHT_ACTIONS: Final = ("log_alpha",)
 """L4's numbers, in order."""
 
 QUANTITY_STEP: Final = 0.3
-"""Lines that 1 stands for in L2's quantities. They are moved by whole units, so a step is some units of a usual
-factory: with fewer, what a policy puts out without exploration would be rounded away."""
+"""Lines that 1 stands for in L2's quantities of sales. They are moved by whole units, so a step is some units of a
+usual factory: with fewer, what a policy puts out without exploration would be rounded away."""
 PRICE_STEP: Final = 0.5
 """Widths of the legal price band that 1 stands for. L2's limits are moved by whole prices, as quantities are by whole
 units: the heuristic's limits are whole, and a hair more than one would shut out the price that it allows."""
 VALUE_STEP: Final = 0.5
-"""Change of the logarithm of a value that 1 stands for."""
+"""Change of the logarithm of a value, or of what is bought for stock, that 1 stands for."""
 OFFER_STEP: Final = 0.2
 """Lines that 1 stands for in L3's quantities."""
 ACCEPT_STEP: Final = 0.3
@@ -126,11 +126,11 @@ class SteeredGoals:
         if self._heuristic is None:
             self._heuristic = HeuristicGoals(self._parameters.at(level_name(obs.level, obs.n_levels)))
         heuristic = self._heuristic.goals(obs, calendar, limits, memory)
-        self.latest = shifted(heuristic, obs, limits, self._steering.day)
+        self.latest = shifted(heuristic, obs, calendar, limits, self._steering.day)
         return self.latest
 
 
-def shifted(goals: Goals, obs: Observation, limits: Bounds, numbers: Floats) -> Goals:
+def shifted(goals: Goals, obs: Observation, calendar: Calendar, limits: Bounds, numbers: Floats) -> Goals:
     """Goals moved by L2's numbers; zeros give the goals themselves."""
     if not numbers.any():
         return goals
@@ -147,8 +147,7 @@ def shifted(goals: Goals, obs: Observation, limits: Bounds, numbers: Floats) -> 
         p_sell = _prices(goals.p_sell, sell[1], SELL_GROUPS, obs.sell_agenda, better_up=True)
         moved = replace(moved, q_sell=q_sell, p_sell=p_sell)
     if obs.buy_agenda is not None:
-        most = (limits.buy,) * len(goals.q_buy)
-        q_buy = _quantities(goals.q_buy, buy[0], BUY_GROUPS, QUANTITY_STEP * obs.n_lines, most)
+        q_buy = _purchases(goals.q_buy, buy[0], _lacking(obs, calendar), limits.buy)
         p_buy = _prices(goals.p_buy, buy[1], BUY_GROUPS, obs.buy_agenda, better_up=False)
         moved = replace(moved, q_buy=q_buy, p_buy=p_buy)
     return moved
@@ -165,6 +164,22 @@ def _quantities(
     for lead, value in enumerate(values):
         step = round(unit * shifts[_group(groups, lead)])
         moved.append(value if step == 0 else max(0, min(value + step, most[lead])))
+    return tuple(moved)
+
+
+def _lacking(obs: Observation, calendar: Calendar) -> int:
+    """Units of input that today's output needs and nobody has promised."""
+    due = min(obs.n_lines, calendar.sold[0] + obs.exogenous_out)
+    return max(0, due - obs.stock_in - obs.exogenous_in - calendar.bought[0])
+
+
+def _purchases(values: tuple[int, ...], shifts: list[float], lacking: int, most: int) -> tuple[int, ...]:
+    """Purchases with what goes beyond today's need scaled: no number makes an unwanted unit or leaves out a due one."""
+    moved = []
+    for lead, value in enumerate(values):
+        due = min(value, lacking) if lead == 0 else 0
+        extra = round((value - due) * exp(VALUE_STEP * shifts[_group(BUY_GROUPS, lead)]))
+        moved.append(min(due + extra, max(value, most)))
     return tuple(moved)
 
 

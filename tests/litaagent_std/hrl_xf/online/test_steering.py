@@ -13,7 +13,7 @@ from litaagent_std.market.world.engine import FastWorld
 from litaagent_std.market.world.setup import AgentSpec
 from litaagent_std.policy.l1_safety import Bounds
 from litaagent_std.policy.l2_goals import Goals
-from litaagent_std.policy.observation import Offer
+from litaagent_std.policy.observation import Calendar, Offer
 
 SHIPPED = AgentSpec("litaagent_std.hrl_xf.agent.LitaAgentHRL")
 
@@ -63,11 +63,11 @@ def test_whatever_is_steered_what_leaves_the_agent_is_legal(monkeypatch):
 
 
 def goals():
-    return Goals((2, 1, 0, 0), (11.0,) * 4, (5, 5, 5, 5), (18.0,) * 4, (1.0,) * 4, 8.0)
+    return Goals((5, 1, 0, 0), (11.0,) * 4, (5, 5, 5, 5), (18.0,) * 4, (1.0,) * 4, 8.0)
 
 
 class Day:
-    n_lines = 10
+    n_lines, stock_in, exogenous_in, exogenous_out = 10, 1, 0, 0
 
     class buy_agenda:  # noqa: N801 - stands for a value
         price_min, price_max = 9, 11
@@ -78,7 +78,8 @@ class Day:
 
 def moved(**numbers):
     vector = np.array([numbers.get(name, 0.0) for name in DAY_ACTIONS], np.float32)
-    return shifted(goals(), Day, Bounds((9,) * 4, (9,) * 4, (9,) * 4, 6), vector)
+    calendar = Calendar((0,) * 4, (0.0,) * 4, (4, 0, 0, 0), (0.0,) * 4)
+    return shifted(goals(), Day, calendar, Bounds((9,) * 4, (9,) * 4, (9,) * 4, 9), vector)
 
 
 def test_numbers_move_what_their_names_say():
@@ -89,7 +90,10 @@ def test_numbers_move_what_their_names_say():
     assert moved(sell_price_today=1.0).p_sell == (20.0, 18.0, 18.0, 18.0)
     assert moved(sell_price_today=0.2).p_sell == (18.0, 18.0, 18.0, 18.0)  # less than half a price is none
     assert moved(sell_price_far=3.0).p_sell == (18.0, 18.0, 18.0, 22.0)  # not beyond the band
-    assert moved(buy_quantity_today=1.0).q_buy == (5, 1, 0, 0)
+    assert moved(buy_quantity_today=1.0).q_buy == (6, 1, 0, 0)  # 3 are due today, 2 are for stock
+    assert moved(buy_quantity_today=3.0).q_buy == (9, 1, 0, 0)  # not beyond the bound
+    assert moved(buy_quantity_today=-3.0, buy_quantity_later=-3.0).q_buy == (3, 0, 0, 0)
+    assert moved(buy_quantity_later=2.0).q_buy == (5, 3, 0, 0)  # where nothing is wanted, nothing is bought
     assert moved(buy_price_later=1.0).p_buy == (11.0, 10.0, 10.0, 10.0)  # good for us is cheaper
     assert moved(hold=2.0).hold == pytest.approx((2.718281828,) * 4)
     assert moved(unit_value=-2.0).unit_value == pytest.approx(8 / 2.718281828)
