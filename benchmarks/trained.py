@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from apexrl.runs.errors import ConfigurationError
 from benchmarks.harness import Benchmark, Figure
 from benchmarks.layers import LITA, POOL
 from benchmarks.paired import play_plans
@@ -23,36 +24,36 @@ from litaagent_std.arena.report import report_of
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.hrl_xf.online.acting import PolicySet
-from litaagent_std.hrl_xf.online.agent import LitaOnline
+from litaagent_std.hrl_xf.online.agent import LitaOnline, weights_file
 from litaagent_std.market.world.setup import AgentSpec
 from litaagent_std.policy.parameters import LEVELS, Level, Parameters
 
 ONLINE = f"{LitaOnline.__module__}.{LitaOnline.__qualname__}"
+WEIGHTS = "middle_prices"
+"""Trained weights that come with the package."""
 FEWEST = 200
 """Worlds before which only what is very clear is decided; see benchmarks.strength."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """What can be chosen beside the common options."""
-    parser.add_argument("--weights", type=Path, help="the trained weights; --quick plays zeros without")
-    parser.add_argument("--parameters", help="or parameters by lita tune: a file, or a name of the package")
+    parser.add_argument("--weights", default=WEIGHTS, help=f"trained weights: a file, or a name (default {WEIGHTS})")
+    parser.add_argument("--parameters", help="instead, parameters by lita tune: a file, or a name of the package")
     parser.add_argument("--cloned", type=Path, help="folder of weights from behaviour cloning, to compare with")
     parser.add_argument("--worlds", type=int, default=1500, help="worlds per comparison at most (default 1500)")
     parser.add_argument("--days", type=int, nargs="+", default=[50, 100], help="their lengths (default 50 100)")
     parser.add_argument("--gate", help="judge on the block gate:NAME instead of the verdict's")
 
 
-def trained_agent(weights: Path | None, parameters: str | None) -> tuple[Contestant, tuple[Level, ...]]:
+def trained_agent(weights: str, parameters: str | None = None) -> tuple[Contestant, tuple[Level, ...]]:
     """The agent in question, and the places in the chain at which it is another than the heuristic agent."""
     if parameters is not None:
         values = read_parameters(parameters)
         elsewhere = replace(Parameters.from_mapping(values), overrides={}) == Parameters()
         places = tuple(place for place in LEVELS if place in values["overrides"]) if elsewhere else LEVELS
         return Contestant("trained", AgentSpec(LITA, {"parameters": values}, competitor=True)), places
-    if weights is None:
-        return Contestant("trained", AgentSpec(ONLINE, competitor=True)), LEVELS
-    params = {"weights": str(weights)}
-    return Contestant("trained", AgentSpec(ONLINE, params, competitor=True)), PolicySet.load(weights).places
+    places = PolicySet.load(weights_file(weights)).places
+    return Contestant("trained", AgentSpec(ONLINE, {"weights": weights}, competitor=True)), places
 
 
 def plan_of(bench: Benchmark) -> Plan:
@@ -68,7 +69,7 @@ def plan_of(bench: Benchmark) -> Plan:
     else:
         block = seed_block(f"gate:{options.gate}") if options.gate else seed_block("verdict", open_verdict=True)
     days = (10,) if bench.quick else tuple(options.days)
-    rules = Rules(opponents(POOL, integer_offers=True), days=days, levels=2 if bench.quick else None)
+    rules = Rules(opponents(POOL, integer_offers=True), days=days)
     places = LEVELS if options.cloned else places
     worlds = 2 if bench.quick else options.worlds
     return Plan(trained, tuple(against), rules, block, worlds, fewest=FEWEST, places=places)
@@ -99,17 +100,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     name = "trained_gate" if any(word.startswith("--gate") for word in words) else "trained"
     bench = Benchmark(name, __doc__ or "", argv=words, add_options=add_options)
-    weights, parameters = bench.options.weights, bench.options.parameters
-    if weights is not None and parameters is not None:
-        sys.exit("--weights and --parameters are two policies; give one of them")
-    if not (bench.quick or parameters is not None if weights is None else weights.is_file()):
-        sys.exit(f"--weights is {weights}, which is no file; give a file that lita train-online wrote")
-    [evaluation], stopped = play_plans(bench, [plan_of(bench)])
+    try:
+        plan = plan_of(bench)
+    except ConfigurationError as error:
+        sys.exit(str(error))
+    [evaluation], stopped = play_plans(bench, [plan])
     if stopped:
         print("stopped: the same command goes on from here; no result was written", file=sys.stderr)
         return stopped
     figures = report(evaluation, quick=bench.quick)
-    return bench.finish(figures, block=evaluation.plan.block.name, pool=list(POOL), trained=parameters or str(weights))
+    return bench.finish(
+        figures,
+        block=evaluation.plan.block.name,
+        pool=list(POOL),
+        trained=bench.options.parameters or bench.options.weights,
+    )
 
 
 if __name__ == "__main__":

@@ -34,23 +34,18 @@ def test_behaviour_cloning_is_compared_where_it_is_given(tmp_path):
     assert plan.against[1].spec.params == {"l2": "learned", "weights": "runs/cloned"}
 
 
-@pytest.mark.parametrize("words", [[], ["--weights", "nowhere.npz"]])
-def test_without_weights_nothing_is_judged(words):
-    with pytest.raises(SystemExit, match="which is no file; give a file"):
-        trained.main(words)
+def test_weights_that_are_not_there_are_refused():
+    with pytest.raises(SystemExit, match="there is no file of weights 'nowhere.npz'"):
+        trained.main(["--weights", "nowhere.npz"])
 
 
 def test_a_policy_is_judged_where_it_differs_from_the_heuristic_agent(tmp_path):
     assert make_plan(tmp_path).places == LEVELS
     PolicySet({"l2": ActingNet.zeros("l2")}, places=("first",)).save(tmp_path / "first.npz")
-    assert trained.trained_agent(tmp_path / "first.npz", None)[1] == ("first",)
-    tuned, places = trained.trained_agent(None, "shipped")
+    assert trained.trained_agent(str(tmp_path / "first.npz"))[1] == ("first",)
+    assert trained.trained_agent(trained.WEIGHTS)[1] == ("middle",)
+    tuned, places = trained.trained_agent(trained.WEIGHTS, "shipped")
     assert places == ("last",)
     assert tuned.spec.path == trained.LITA
     (tmp_path / "all.json").write_text(Parameters(hold=0.4).to_json())
-    assert trained.trained_agent(None, str(tmp_path / "all.json"))[1] == LEVELS
-
-
-def test_two_policies_at_once_are_refused(tmp_path):
-    with pytest.raises(SystemExit, match="two policies"):
-        trained.main(["--weights", str(tmp_path / "w.npz"), "--parameters", "shipped"])
+    assert trained.trained_agent(trained.WEIGHTS, str(tmp_path / "all.json"))[1] == LEVELS
