@@ -109,12 +109,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("stopped: the same command goes on from here; no result was written", file=sys.stderr)
         return stopped
     figures = report(evaluation, quick=bench.quick)
-    return bench.finish(
-        figures,
-        block=evaluation.plan.block.name,
-        pool=list(POOL),
-        trained=bench.options.parameters or bench.options.weights,
-    )
+    trained = bench.options.parameters or bench.options.weights
+    return bench.finish(figures, block=evaluation.plan.block.name, pool=list(POOL), trained=trained)
 
 
 if __name__ == "__main__":

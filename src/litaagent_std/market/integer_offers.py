@@ -74,8 +74,10 @@ def _whole(offer: Any) -> Any:  # noqa: ANN401 - agents offer anything
         return _whole_answer(offer)
     if not isinstance(offer, tuple | list) or all(type(value) is int for value in offer):
         return offer
-    # int and not math.trunc, which numpy's integers do not know
-    return tuple(int(value) if isinstance(value, Real) and math.isfinite(value) else value for value in offer)
+    # by way of float: numpy's integers do not know math.trunc
+    return tuple(
+        math.trunc(float(value)) if isinstance(value, Real) and math.isfinite(value) else value for value in offer
+    )
 
 
 def _whole_offers(offers: Any) -> Any:  # noqa: ANN401 - agents return anything

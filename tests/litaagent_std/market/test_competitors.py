@@ -1,8 +1,10 @@
 """Competitors by name, and offers in whole numbers."""
 
+import numpy as np
 import pytest
 
 from apexrl.runs.errors import ConfigurationError
+from litaagent_std.market import integer_offers
 from litaagent_std.market.competitors import default_roster, finalists, ranking, resolve
 from litaagent_std.market.integer_offers import integer_path, original_path
 from litaagent_std.market.smoke import check_competitor
@@ -81,6 +83,12 @@ def test_casting_changes_nothing_for_agents_that_offer_whole_numbers(agent):
     alone = run_world(setup.with_agents({seat: AgentSpec(agent) for seat in seats}))
     cast = run_world(setup.with_agents({seat: AgentSpec(integer_path(agent)) for seat in seats}))
     assert alone == cast
+
+
+def test_numbers_of_numpy_are_cast_too():
+    offer = integer_offers._whole((np.int64(3), np.int32(4), np.float64(5.7)))
+    assert offer == (3, 4, 5)
+    assert {type(value) for value in offer} == {int}
 
 
 def test_casting_sync_agents_casts_first_proposals_and_counters(watching_agents, record_world):
