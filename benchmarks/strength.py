@@ -2,7 +2,8 @@
 
 Only the agent in the focal seat changes; configuration, seats, opponents and luck are the same. Every comparison is
 looked at after every world through a confidence sequence, which holds at all looks together, and ends when it excludes
-0, at most at ``--worlds``. See docs/league/strength.md.
+0, at most at ``--worlds``. The agent under trained weights is compared with the agent itself. See
+docs/league/strength.md.
 """
 
 import argparse
@@ -13,6 +14,7 @@ from typing import Any
 
 from benchmarks.harness import Benchmark, Figure
 from benchmarks.paired import play_plans
+from benchmarks.trained import WEIGHTS, trained_agent
 from litaagent_std.arena.contestants import contestants, opponents
 from litaagent_std.arena.evaluation import Evaluation, Plan
 from litaagent_std.arena.report import report_of
@@ -44,6 +46,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--worlds", type=int, default=1500, help="worlds per comparison at most (default 1500)")
     parser.add_argument("--agent", default="lita", help="the agent, as lita arena names it (default lita)")
     parser.add_argument("--against", nargs="+", default=[BAR, *OTHERS], help="some of the opponents (default all)")
+    parser.add_argument(
+        "--weights", default=WEIGHTS, help=f"weights whose worth is shown too (default {WEIGHTS}); '' for none"
+    )
     parser.add_argument("--as-shipped", action="store_true", help="opponents' offers as they are, not whole numbers")
     parser.add_argument(
         "--gate", help="judge on the block gate:NAME instead of the verdict's; kept apart from the verdict"
@@ -66,27 +71,32 @@ def plans(bench: Benchmark) -> list[Plan]:
         ([one for one in against if one.name == BAR], PRECISION),
         ([one for one in against if one.name != BAR], math.inf),
     ]
-    return [
+    planned = [
         Plan(focal, tuple(some), rules, block, worlds, fewest=FEWEST, precision=precision)
         for some, precision in groups
         if some
     ]
+    if options.weights:
+        trained, places = trained_agent(options.weights)
+        planned.append(Plan(trained, (focal,), rules, block, worlds, fewest=FEWEST, places=places))
+    return planned
 
 
-def advantage(row: Mapping[str, Any], *, quick: bool = False) -> list[Figure]:
+def advantage(row: Mapping[str, Any], *, quick: bool = False, of: str = "") -> list[Figure]:
     """A comparison's figures: the lower end beside 0, and the lead over the bar beside its goal.
 
     A quick run has too few worlds to claim anything: it shows means without goals.
     """
     name, verdict, every = row["against"], row["verdict"], row["difference"]["all"]
+    title = f"{of} minus {name}".strip()
     low = -math.inf if verdict["low"] is None else verdict["low"]
     high = math.inf if verdict["high"] is None else verdict["high"]
     note = f"{every['mean']:+.3f}, {low:+.3f} … {high:+.3f} at any time, {every['worlds']} worlds, {verdict['answer']}"
     if quick:
-        return [Figure(name=f"minus {name}: mean", value=every["mean"], note=f"{every['worlds']} worlds, no claim")]
-    figures = [Figure(name=f"minus {name}: lower end", value=low, op=">", goal=0.0, note=note)]
+        return [Figure(name=f"{title}: mean", value=every["mean"], note=f"{every['worlds']} worlds, no claim")]
+    figures = [Figure(name=f"{title}: lower end", value=low, op=">", goal=0.0, note=note)]
     if name == BAR:
-        figures.append(Figure(name=f"minus {name}: mean", value=every["mean"], op=">=", goal=LEAD))
+        figures.append(Figure(name=f"{title}: mean", value=every["mean"], op=">=", goal=LEAD))
     return figures
 
 
@@ -108,8 +118,13 @@ def report(evaluations: Sequence[Evaluation], *, quick: bool = False) -> tuple[l
         for name, agent in one["agents"].items():
             if name not in agents or agent["scores"]["all"]["worlds"] > agents[name]["scores"]["all"]["worlds"]:
                 agents[name] = agent
-    figures = [figure for one in reports for row in one["comparisons"] for figure in advantage(row, quick=quick)]
     focal = reports[0]["focal"]
+    figures = [
+        figure
+        for one in reports
+        for row in one["comparisons"]
+        for figure in advantage(row, quick=quick, of="" if one["focal"] == focal else one["focal"])
+    ]
     if focal in agents:
         facts, scores = agents[focal]["facts"], agents[focal]["scores"]["all"]
         figures += [

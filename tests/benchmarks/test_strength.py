@@ -44,7 +44,7 @@ def test_quick_worlds_are_never_the_verdicts():
 
 
 def test_all_ten_are_met_and_the_bar_is_measured_precisely():
-    bar, others = make_plans()
+    bar, others, trained = make_plans()
     assert [one.name for one in bar.against] == [strength.BAR]
     assert [one.name for one in others.against] == list(strength.OTHERS)
     assert bar.precision < others.precision == math.inf
@@ -52,3 +52,7 @@ def test_all_ten_are_met_and_the_bar_is_measured_precisely():
     assert bar.block.name == others.block.name == "verdict"
     assert all("integer_offers" in one.spec.path for one in others.against)
     assert bar.rules.days == (50, 100, 200)
+    assert (trained.focal.name, [one.name for one in trained.against]) == ("trained", ["lita"])
+    assert trained.places == ("middle",)
+    assert len(make_plans("--weights", "")) == 2
+    assert strength.advantage(make_row("lita", 0.01, 0.04), of="trained")[0].name == "trained minus lita: lower end"
