@@ -92,6 +92,8 @@ class SurfaceConfig:
     """Deviation of the perturbations, in units of L2's numbers."""
     reach: Positive = 1.0
     """How far from the heuristic agent a number may go, in the same units."""
+    inputs: tuple[str, ...] = ()
+    """Inputs that the numbers follow beside the place, such as progress; for one of --places at a time."""
     outputs: tuple[str, ...] = ()
     """Numbers of L2 that are moved, all when empty."""
 

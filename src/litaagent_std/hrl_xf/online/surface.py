@@ -1,8 +1,8 @@
 """A response surface over L2's numbers: every world ever played counts, and noise is shrunk instead of followed.
 
 Between two of our policies the luck of a world is ten times what one step of evolution gains, so a search that forgets
-walks at random. Here each place in the chain has a constant vector x of L2's numbers, and all worlds so far are fitted
-by one quadratic (Box and Wilson, 1951), as a Bayesian linear regression:
+walks at random. Here each place in the chain has a vector x: L2's numbers, and how they follow a few inputs. All worlds
+so far are fitted by one quadratic (Box and Wilson, 1951), as a Bayesian linear regression:
 
     score(x) − world = Σ_k g_k x_k − ½ Σ_k (h + d_k) x_k² + ε        g_k ~ N(0, s_g²), d_k ~ N(0, s_d²)
 
@@ -25,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 
 from apexrl.runs.errors import ConfigurationError
-from litaagent_std.hrl_xf.online.acting import ActingNet, PolicySet, columns_of
+from litaagent_std.hrl_xf.online.acting import ActingNet, PolicySet, check_names, columns_of
 from litaagent_std.hrl_xf.online.config import SurfaceConfig
 from litaagent_std.hrl_xf.online.jobs import Job
 from litaagent_std.hrl_xf.online.rollout import WorldRollout
@@ -42,6 +42,9 @@ _DEVIATIONS: Final = tuple(0.001 * 2.0**power for power in range(8))
 """What s_g and s_d may be, in scores per unit."""
 _FLAT: Final = 10.0
 """Prior deviation of the common curvature h: as good as none."""
+_MIDDLE: Final = 0.5
+"""Slopes turn around this value of an input, so that they do not stand for the constants: the surface has no products
+of two numbers."""
 _LEAST_CURVATURE: Final = 0.25
 """Share of the common curvature below which no number's own may fall: a ridge without end has no top."""
 
@@ -119,7 +122,7 @@ class Evidence:
 
 
 class SurfaceMethod:
-    """Moves constants of L2, one vector for each place in the chain.
+    """Moves L2's numbers, one vector for each place in the chain, or their constants and slopes for one place.
 
     Args:
         cfg: How to search.
@@ -128,7 +131,8 @@ class SurfaceMethod:
         places: Places in the chain that are learned for.
 
     Raises:
-        ConfigurationError: If an output does not exist, or there is a warm start.
+        ConfigurationError: If an input or output does not exist, inputs are given for more than one place, or there is
+            a warm start.
     """
 
     def __init__(
@@ -140,9 +144,18 @@ class SurfaceMethod:
                 "its surface is one over the heuristic agent",
                 "leave --warm away, or use --method ppo or es",
             )
+        check_names("L2", "input", cfg.inputs, DAY_VIEW)
+        if cfg.inputs and len(places) > 1:
+            raise ConfigurationError(
+                f"numbers shall follow {', '.join(cfg.inputs)} at {', '.join(places)}",
+                "a linear policy has one slope for all places",
+                "give one of --places, or no --surface.inputs",
+            )
         self.cfg, self._seed, self._places, self.version = cfg, seed, places, 0
         self._columns = columns_of("l2", cfg.outputs)
-        self._evidence = {place: Evidence.nothing(len(self._columns)) for place in _ROWS}
+        self._inputs = [DAY_VIEW.index(name) for name in cfg.inputs]
+        size = (1 + len(self._inputs)) * len(self._columns)
+        self._evidence = {place: Evidence.nothing(size) for place in _ROWS}
         self._tops = self._find_tops()
 
     def _find_tops(self) -> dict[str, Top]:
@@ -150,13 +163,17 @@ class SurfaceMethod:
 
     @property
     def centre(self) -> Numbers:
-        """The present numbers, [place, output]."""
+        """The present numbers, [place, output], and behind them their slopes, input by input."""
         return np.stack([self._tops[place].x for place in LEVELS])
 
     def _set(self, table: Numbers) -> PolicySet:
-        net = ActingNet.zeros("l2")
+        net, constants = ActingNet.zeros("l2"), len(self._columns)
         rows = [DAY_VIEW.index(f"level_{place}") for place in LEVELS]
-        net.weights[0][np.ix_(rows, self._columns)] = table
+        net.weights[0][np.ix_(rows, self._columns)] = table[:, :constants]
+        if self._inputs:
+            slopes = table[_ROWS[self._places[0]], constants:].reshape(len(self._inputs), constants)
+            net.weights[0][np.ix_(self._inputs, self._columns)] = slopes
+            net.biases[0][self._columns] = -_MIDDLE * slopes.sum(0)
         return PolicySet({"l2": net}, self.version, self._places)
 
     def policies(self) -> PolicySet:
@@ -164,7 +181,7 @@ class SurfaceMethod:
         return self._set(self.centre)
 
     def _members(self, worlds: int) -> Numbers:
-        """Numbers to play, [world, member, place, output]: every world has directions of its own."""
+        """Numbers and slopes to play, [world, member, place, …]: every world has directions of its own."""
         luck = np.random.default_rng(np.random.SeedSequence([self._seed, 8, self.version]))
         noise = self.cfg.sigma * luck.standard_normal((worlds, self.cfg.pairs, *self.centre.shape))
         return self.centre + np.concatenate((noise, -noise), axis=1)

@@ -113,3 +113,26 @@ def test_refusals():
         SurfaceMethod(SurfaceConfig(outputs=("nothing",)), seed=1)
     with pytest.raises(ConfigurationError, match="warm start"):
         SurfaceMethod(SurfaceConfig(), seed=1, warm=PolicySet())
+
+
+def numbers_at(policies, progress):
+    net = policies.nets.get("l2", ActingNet.zeros("l2"))
+    view = np.zeros(len(DAY_VIEW), np.float32)
+    view[[DAY_VIEW.index("level_middle"), DAY_VIEW.index("progress")]] = 1.0, progress
+    return float(net.mean(view)[DAY_ACTIONS.index("sell_price_far")])
+
+
+def test_numbers_may_follow_an_input():
+    def early_is_low(policies, place):
+        misses = [numbers_at(policies, progress) - (0.8 * progress - 0.6) for progress in (0.0, 0.5, 1.0)]
+        return -0.5 * 0.1 * float(np.square(misses).mean())
+
+    cfg = SurfaceConfig(outputs=("sell_price_far",), inputs=("progress",), sigma=0.5)
+    method = SurfaceMethod(cfg, seed=1, places=("middle",))
+    climb(method, updates=10, worlds=40, noise=0.03, luck=np.random.default_rng(2), goal=early_is_low)
+    assert numbers_at(method.policies(), 0.0) == pytest.approx(-0.6, abs=0.25)
+    assert numbers_at(method.policies(), 1.0) == pytest.approx(0.2, abs=0.25)
+    with pytest.raises(ConfigurationError, match="one slope for all places"):
+        SurfaceMethod(cfg, seed=1)
+    with pytest.raises(ConfigurationError, match="L2 has no input named weather"):
+        SurfaceMethod(SurfaceConfig(inputs=("weather",)), seed=1, places=("middle",))
