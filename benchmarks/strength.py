@@ -2,8 +2,8 @@
 
 Only the agent in the focal seat changes; configuration, seats, opponents and luck are the same. Every comparison is
 looked at after every world through a confidence sequence, which holds at all looks together, and ends when it excludes
-0, at most at ``--worlds``. The agent under trained weights is compared with the agent itself. See
-docs/league/strength.md.
+0, at most at ``--worlds``. With ``--weights`` the agent under trained weights is compared with
+the agent itself. See docs/league/strength.md.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.harness import Benchmark, Figure
 from benchmarks.paired import play_plans
-from benchmarks.trained import WEIGHTS, trained_agent
+from benchmarks.trained import trained_agent
 from litaagent_std.arena.contestants import contestants, opponents
 from litaagent_std.arena.evaluation import Evaluation, Plan
 from litaagent_std.arena.report import report_of
@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent", default="lita", help="the agent, as lita arena names it (default lita)")
     parser.add_argument("--against", nargs="+", default=[BAR, *OTHERS], help="some of the opponents (default all)")
     parser.add_argument(
-        "--weights", default=WEIGHTS, help=f"weights whose worth is shown too (default {WEIGHTS}); '' for none"
+        "--weights", default="", help="trained weights whose worth is shown too: a file, or a name of the package"
     )
     parser.add_argument("--as-shipped", action="store_true", help="opponents' offers as they are, not whole numbers")
     parser.add_argument(

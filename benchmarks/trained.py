@@ -29,15 +29,15 @@ from litaagent_std.market.world.setup import AgentSpec
 from litaagent_std.policy.parameters import LEVELS, Level, Parameters
 
 ONLINE = f"{LitaOnline.__module__}.{LitaOnline.__qualname__}"
-WEIGHTS = "middle_prices"
-"""Trained weights that come with the package."""
+WEIGHTS = "benchmarks/results/online_runs/l2-middle-surface/weights.npz"
+"""The best that was trained so far."""
 FEWEST = 200
 """Worlds before which only what is very clear is decided; see benchmarks.strength."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """What can be chosen beside the common options."""
-    parser.add_argument("--weights", default=WEIGHTS, help=f"trained weights: a file, or a name (default {WEIGHTS})")
+    parser.add_argument("--weights", default=WEIGHTS, help="trained weights: a file, or a name of the package")
     parser.add_argument("--parameters", help="instead, parameters by lita tune: a file, or a name of the package")
     parser.add_argument("--cloned", type=Path, help="folder of weights from behaviour cloning, to compare with")
     parser.add_argument("--worlds", type=int, default=1500, help="worlds per comparison at most (default 1500)")

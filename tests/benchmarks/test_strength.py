@@ -2,7 +2,7 @@ import math
 
 from benchmarks.harness import Benchmark
 
-from benchmarks import strength
+from benchmarks import strength, trained
 from litaagent_std.arena.seeds import SeedBlock
 
 
@@ -44,7 +44,7 @@ def test_quick_worlds_are_never_the_verdicts():
 
 
 def test_all_ten_are_met_and_the_bar_is_measured_precisely():
-    bar, others, trained = make_plans()
+    bar, others = make_plans()
     assert [one.name for one in bar.against] == [strength.BAR]
     assert [one.name for one in others.against] == list(strength.OTHERS)
     assert bar.precision < others.precision == math.inf
@@ -52,7 +52,10 @@ def test_all_ten_are_met_and_the_bar_is_measured_precisely():
     assert bar.block.name == others.block.name == "verdict"
     assert all("integer_offers" in one.spec.path for one in others.against)
     assert bar.rules.days == (50, 100, 200)
-    assert (trained.focal.name, [one.name for one in trained.against]) == ("trained", ["lita"])
-    assert trained.places == ("middle",)
-    assert len(make_plans("--weights", "")) == 2
+
+
+def test_trained_weights_are_compared_with_the_agent_itself_where_they_are_given():
+    *_, plan = make_plans("--weights", trained.WEIGHTS)
+    assert (plan.focal.name, [one.name for one in plan.against]) == ("trained", ["lita"])
+    assert plan.places == ("middle",)
     assert strength.advantage(make_row("lita", 0.01, 0.04), of="trained")[0].name == "trained minus lita: lower end"

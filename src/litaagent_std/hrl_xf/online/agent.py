@@ -24,10 +24,10 @@ def weights_file(name: str | Path) -> Path:
     for path in (Path(name), SHIPPED / f"{name}.npz"):
         if path.is_file():
             return path
+    names = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.npz"))) or "there are none yet"
     raise ConfigurationError(
         f"there is no file of weights {str(name)!r}",
-        f"weights come from a file, or by the name of one of the package: "
-        f"{', '.join(sorted(path.stem for path in SHIPPED.glob('*.npz')))}",
+        f"weights come from a file, or by the name of one of the package: {names}",
         "correct the name, or train some with lita train-online",
     )
 
