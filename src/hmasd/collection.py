@@ -49,7 +49,7 @@ class Collector:
         self._state: Tensor
         self._present: Tensor
         self._starts: Tensor
-        self._restart(seed)
+        self.restart(seed)
         self.episodes = 0
 
     def collect(self, learner: Learner, n_steps: int) -> BatchReport:
@@ -82,7 +82,8 @@ class Collector:
         self._returns[dones] = 0.0
         self._lengths[dones] = 0
 
-    def _restart(self, seed: int) -> None:
+    def restart(self, seed: int) -> None:
+        """Leave the episodes under way and begin new ones."""
         self._observations, extras = self.env.reset(seed=seed)
         if "action_mask" in extras:
             raise ConfigurationError(
@@ -119,7 +120,7 @@ class Collector:
         """
         self.episodes = state["episodes"]
         if state["env"] is None:
-            self._restart(fresh_seed)
+            self.restart(fresh_seed)
             return False
         self.env.load_state_dict(state["env"])
         self._observations, self._state = state["observations"].clone(), state["state"].clone()

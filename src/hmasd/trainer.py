@@ -7,7 +7,7 @@ steps, an equal share from each environment; an *agent sample* is one agent's pa
 import logging
 import resource
 import time
-from dataclasses import fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from apexrl.runs.errors import ConfigMismatchError, SchemaMismatchError
 from apexrl.runs.metrics import MetricLogger, MetricSink
 from apexrl.runs.rng import capture_rng
 from apexrl.runs.signals import StopRequest
-from hmasd.collection import Collector
+from hmasd.collection import BatchReport, Collector
 from hmasd.config import HMASDConfig
 from hmasd.evaluation import EvaluationResult, evaluate
 from hmasd.learner import Learner
@@ -32,6 +32,23 @@ FREE_FIELDS: Final = frozenset(
     {"total_steps", "eval_interval", "eval_episodes", "eval_deterministic", "checkpoint_interval", "keep_checkpoints"}
 )
 """What may differ between a checkpoint and the run that goes on from it."""
+_SEEDS_APART: Final = 1_000_003
+"""Between the seeds of two starts of one run, so that seeds of neighbouring runs stay their own."""
+
+
+@dataclass
+class Search:
+    """How the search for a first reward stands.
+
+    Attributes:
+        rewarded: Whether an episode since the present start had a positive return.
+        begun: Environment steps at the present start.
+        restarts: Starts before the present one.
+    """
+
+    rewarded: bool = False
+    begun: int = 0
+    restarts: int = 0
 
 
 class Trainer:
@@ -48,6 +65,7 @@ class Trainer:
         self.learner: Learner = make_learner(config, env)
         self.collector = Collector(env, config.seed)
         self.env_steps = 0
+        self.search = Search()
         self.last_evaluation: EvaluationResult | None = None
         self._models = models
         self._store = None
@@ -67,6 +85,7 @@ class Trainer:
             self.env_steps += config.batch_size
             found = self._update()
             metrics.log(self.env_steps, found | report.metrics() | self._sync_metrics(started))
+            self._begin_again_if_nothing_was_found(report)
             if _crossed(before, self.env_steps, config.eval_interval) or self.env_steps >= config.total_steps:
                 self.last_evaluation = evaluate(self.learner, config, self.env_steps)
                 metrics.log(self.env_steps, self.last_evaluation.metrics(config.task))
@@ -75,6 +94,19 @@ class Trainer:
                 self._store.save(mark, self.state_dict())
         metrics.flush()
         self._save_end()
+
+    def _begin_again_if_nothing_was_found(self, report: BatchReport) -> None:
+        config, search = self.config, self.search
+        search.rewarded = search.rewarded or any(value > 0.0 for value in report.returns)
+        if not config.restart_steps or search.rewarded or self.env_steps - search.begun < config.restart_steps:
+            return
+        self.search = Search(begun=self.env_steps, restarts=search.restarts + 1)
+        seed = config.seed + self.search.restarts * _SEEDS_APART
+        version = self.learner.version
+        self.learner = make_learner(replace(config, seed=seed), self.collector.env)
+        self.learner.version = version
+        self.collector.restart(seed)
+        logger.info("no reward in %d environment steps: new networks from seed %d", config.restart_steps, seed)
 
     def _update(self) -> dict[str, float]:
         config, version = self.config, self.learner.version
@@ -106,6 +138,7 @@ class Trainer:
         return {
             "Sync/PolicyVersion": float(self.learner.version),
             "Sync/Episodes": float(self.collector.episodes),
+            "Sync/Restarts": float(self.search.restarts),
             "time/steps_per_second": self.config.batch_size / max(wall, 1e-9),
             "time/steps_per_cpu_second": self.config.batch_size / max(cpu, 1e-9),
             "time/memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0,
@@ -131,6 +164,7 @@ class Trainer:
         return {
             "sizes": self._sizes(),
             "env_steps": self.env_steps,
+            "search": asdict(self.search),
             "learner": self.learner.state_dict(),
             "collector": self.collector.state_dict(),
         }
@@ -148,6 +182,7 @@ class Trainer:
                 "train again, or use the release that wrote the checkpoint",
             )
         self.env_steps = state["env_steps"]
+        self.search = Search(**state.get("search", {}))
         self.learner.load_state_dict(state["learner"])
         exact = self.collector.load_state_dict(state["collector"], self.config.seed + self.env_steps)
         if not exact:

@@ -1,5 +1,6 @@
 import json
 import logging
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMi
 from apexrl.runs.jsonl import JsonlSink, read_jsonl
 from apexrl.runs.metrics import MetricLogger
 from apexrl.runs.signals import StopRequest
+from hmasd.collection import BatchReport
 from hmasd.config import HMASDConfig
 from hmasd.evaluation import evaluate
 from hmasd.trainer import FINAL_NAME, Trainer, train
@@ -84,9 +86,11 @@ def test_the_log_lines_of_document_004(small, caplog):
     ]
 
 
-@pytest.mark.parametrize("algorithm", ["hmasd", "mappo", "mat"])
-def test_a_run_that_stopped_and_went_on_equals_one_that_did_not(small, tmp_path, algorithm):
-    config = small(algorithm=algorithm, num_minibatches=2)
+@pytest.mark.parametrize(
+    "changes", [{}, {"algorithm": "mappo"}, {"algorithm": "mat"}, {"restart_steps": 92}], ids=lambda x: str(x)
+)
+def test_a_run_that_stopped_and_went_on_equals_one_that_did_not(small, tmp_path, changes):
+    config = small(num_minibatches=2, **changes)
     whole = Trainer(config, tmp_path / "whole")
     with MetricLogger([JsonlSink(tmp_path / "whole.jsonl")]) as metrics:
         whole.run(metrics)
@@ -100,6 +104,31 @@ def test_a_run_that_stopped_and_went_on_equals_one_that_did_not(small, tmp_path,
         second.run(metrics)
     assert_same(whole.state_dict(), second.state_dict())
     assert (tmp_path / "whole.jsonl").read_bytes() == (tmp_path / "parts.jsonl").read_bytes()
+
+
+def first_weight(trainer):
+    return next(trainer.learner.high.coordinator.parameters()).clone()
+
+
+def test_a_run_that_finds_no_reward_begins_again_with_new_networks(small):
+    config = small(restart_steps=150, total_steps=92 * 5, ppo_epochs=1, lr=1e-9)
+    trainer, seen = Trainer(config), []
+    with MetricLogger([]) as metrics:
+        for updates in range(1, 6):
+            trainer.run(metrics, _stop_after(trainer, updates))
+            seen.append((trainer.search.restarts, trainer.search.begun, trainer.learner.version))
+    assert seen == [(0, 0, 1), (1, 184, 2), (1, 184, 3), (2, 368, 4), (2, 368, 5)]
+    fresh = Trainer(replace(config, seed=config.seed + 2 * 1_000_003))
+    assert torch.allclose(first_weight(trainer), first_weight(fresh), atol=1e-6)
+    assert not torch.allclose(first_weight(trainer), first_weight(Trainer(config)), atol=1e-6)
+
+
+def test_a_run_that_was_rewarded_once_never_begins_again(small):
+    trainer = Trainer(small(restart_steps=92))
+    trainer._begin_again_if_nothing_was_found(BatchReport(returns=[0.0, 1.0]))
+    with MetricLogger([]) as metrics:
+        trainer.run(metrics)
+    assert trainer.search.restarts == 0
 
 
 def _stop_after(trainer, updates):
