@@ -45,6 +45,9 @@ _FLAT: Final = 10.0
 _MIDDLE: Final = 0.5
 """Slopes turn around this value of an input, so that they do not stand for the constants: the surface has no products
 of two numbers."""
+_FLATTEST: Final = 0.01
+"""Common curvature that is assumed at least, in scores per unit²: what looks flat, or like a valley, is climbed by its
+slopes, and the less the smaller they are."""
 _LEAST_CURVATURE: Final = 0.25
 """Share of the common curvature below which no number's own may fall: a ridge without end has no top."""
 
@@ -104,8 +107,7 @@ class Evidence:
         fits = [self._fit(size, slope, own) for slope, own in product(_DEVIATIONS, _DEVIATIONS)]
         _, mean = max(fits, key=lambda fit: fit[0])
         slopes, common, own = mean[:size], mean[size], mean[size + 1 :]
-        if common <= 0.0:  # seen as a valley: not enough worlds to speak of a top
-            return Top(np.zeros(size), 0.0)
+        common = max(common, _FLATTEST)
         curvature = np.maximum(common + own, _LEAST_CURVATURE * common)
         x = np.clip(slopes / curvature, -reach, reach)
         return Top(x, float(slopes @ x - 0.5 * curvature @ np.square(x)))

@@ -136,3 +136,14 @@ def test_numbers_may_follow_an_input():
         SurfaceMethod(cfg, seed=1)
     with pytest.raises(ConfigurationError, match="L2 has no input named weather"):
         SurfaceMethod(SurfaceConfig(inputs=("weather",)), seed=1, places=("middle",))
+
+
+def test_a_slope_without_a_top_is_climbed():
+    def falls_to_one_side(policies, place):  # a perturbation to either side helps or changes nothing
+        return 0.03 * max(0.0, -float(numbers_of(policies, place)[0]))
+
+    method = SurfaceMethod(SurfaceConfig(outputs=OUTPUTS, sigma=0.5), seed=1, places=("middle",))
+    climb(method, updates=8, worlds=40, noise=0.03, luck=np.random.default_rng(2), goal=falls_to_one_side)
+    price, hold = numbers_of(method.policies(), "middle")
+    assert price < -0.6
+    assert abs(hold) < 0.3
