@@ -29,8 +29,8 @@ from litaagent_std.market.world.setup import AgentSpec
 from litaagent_std.policy.parameters import LEVELS, Level, Parameters
 
 ONLINE = f"{LitaOnline.__module__}.{LitaOnline.__qualname__}"
-WEIGHTS = "benchmarks/results/online_runs/l2-middle-surface/weights.npz"
-"""The best that was trained so far."""
+WEIGHTS = "middle_progress"
+"""Trained weights that come with the package."""
 FEWEST = 200
 """Worlds before which only what is very clear is decided; see benchmarks.strength."""
 
