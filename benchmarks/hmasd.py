@@ -85,7 +85,7 @@ def train_run(folder: str, preset_name: str, changes: dict[str, Any]) -> dict[st
     store = CheckpointStore(cache / "models", SCHEMA, pattern=PATTERN)
     latest = store.latest()
     trainer = Trainer(config, cache / "models")
-    if latest is not None and {**latest.config, "total_steps": config.total_steps} == to_mapping(config):
+    if latest is not None and latest.config == to_mapping(config):
         trainer.load_state_dict(latest.state)
     else:
         store.rewind(None)  # begun under other settings
