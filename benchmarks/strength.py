@@ -2,8 +2,8 @@
 
 Only the agent in the focal seat changes; configuration, seats, opponents and luck are the same. Every comparison is
 looked at after every world through a confidence sequence, which holds at all looks together, and ends when it excludes
-0, at most at ``--worlds``. With ``--weights`` the agent under trained weights is compared with
-the agent itself. See docs/league/strength.md.
+0, at most at ``--worlds``. The agent under trained weights is compared with the agent itself in the same way. See
+docs/league/strength.md.
 """
 
 import argparse
@@ -12,9 +12,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from apexrl.runs.errors import ConfigurationError
 from benchmarks.harness import Benchmark, Figure
 from benchmarks.paired import play_plans
-from benchmarks.trained import trained_agent
+from benchmarks.trained import WEIGHTS, trained_agent
 from litaagent_std.arena.contestants import contestants, opponents
 from litaagent_std.arena.evaluation import Evaluation, Plan
 from litaagent_std.arena.report import report_of
@@ -47,7 +48,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent", default="lita", help="the agent, as lita arena names it (default lita)")
     parser.add_argument("--against", nargs="+", default=[BAR, *OTHERS], help="some of the opponents (default all)")
     parser.add_argument(
-        "--weights", default="", help="trained weights whose worth is shown too: a file, or a name of the package"
+        "--weights",
+        default=WEIGHTS,
+        help=f"trained weights whose worth is shown too: a file, a name of the package, or '' (default {WEIGHTS})",
     )
     parser.add_argument("--as-shipped", action="store_true", help="opponents' offers as they are, not whole numbers")
     parser.add_argument(
@@ -150,7 +153,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     name = "strength_as_shipped" if "--as-shipped" in words else "strength"
     name += "_gate" if any(word.startswith("--gate") for word in words) else ""
     bench = Benchmark(name, "Paired worlds against the strongest.", argv=words, add_options=add_options)
-    evaluations, stopped = play_plans(bench, plans(bench))
+    try:
+        planned = plans(bench)
+    except ConfigurationError as error:
+        sys.exit(str(error))
+    evaluations, stopped = play_plans(bench, planned)
     if stopped:
         print("stopped: the same command goes on from here; no result was written", file=sys.stderr)
         return stopped

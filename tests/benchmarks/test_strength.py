@@ -2,7 +2,9 @@ import math
 
 from benchmarks.harness import Benchmark
 
-from benchmarks import strength, trained
+import pytest
+
+from benchmarks import strength
 from litaagent_std.arena.seeds import SeedBlock
 
 
@@ -44,7 +46,7 @@ def test_quick_worlds_are_never_the_verdicts():
 
 
 def test_all_ten_are_met_and_the_bar_is_measured_precisely():
-    bar, others = make_plans()
+    bar, others, _ = make_plans()
     assert [one.name for one in bar.against] == [strength.BAR]
     assert [one.name for one in others.against] == list(strength.OTHERS)
     assert bar.precision < others.precision == math.inf
@@ -54,8 +56,14 @@ def test_all_ten_are_met_and_the_bar_is_measured_precisely():
     assert bar.rules.days == (50, 100, 200)
 
 
-def test_trained_weights_are_compared_with_the_agent_itself_where_they_are_given():
-    *_, plan = make_plans("--weights", trained.WEIGHTS)
+def test_the_trained_weights_are_compared_with_the_agent_itself():
+    *_, plan = make_plans()
     assert (plan.focal.name, [one.name for one in plan.against]) == ("trained", ["lita"])
     assert plan.places == ("middle",)
     assert strength.advantage(make_row("lita", 0.01, 0.04), of="trained")[0].name == "trained minus lita: lower end"
+    assert len(make_plans("--weights", "")) == 2
+
+
+def test_weights_that_are_not_there_are_named():
+    with pytest.raises(SystemExit, match="no file of weights 'nowhere'"):
+        strength.main(["--weights", "nowhere"])
