@@ -1,8 +1,7 @@
 import math
 
-from benchmarks.harness import Benchmark
-
 import pytest
+from benchmarks.harness import Benchmark
 
 from benchmarks import strength
 from litaagent_std.arena.seeds import SeedBlock
