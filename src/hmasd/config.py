@@ -109,7 +109,7 @@ class HMASDConfig:
     """Added to the deviation that the coordinator's advantages are divided by, in units of reward. Raising it keeps
     batches without any reward, whose advantages are noise of V_h, from moving the coordinator."""
     restart_steps: int = Field(default=0, ge=0)
-    """Begin again with new networks after this many environment steps without a single episode of positive return; 0
+    """Begin again with new networks after this many environment steps in a row without an episode of positive return; 0
     never. Skills settle early, and where they settled away from the reward they stay."""
     adaptive_lambda: bool = False
     """Scale λ_D and λ_d by 1 − discriminator accuracy above chance, so that solved discrimination stops paying."""

@@ -25,7 +25,7 @@ from hmasd.tasks import make_env, make_learner
 
 logger = logging.getLogger(__name__)
 
-SCHEMA: Final = Schema(name="hmasd.sync", version=1)
+SCHEMA: Final = Schema(name="hmasd.sync", version=2)
 PATTERN: Final = "hmasd_sync_enhanced_{step}.pth"
 FINAL_NAME: Final = "hmasd_sync_enhanced_final.pth"
 FREE_FIELDS: Final = frozenset(
@@ -38,16 +38,14 @@ _SEEDS_APART: Final = 1_000_003
 
 @dataclass
 class Search:
-    """How the search for a first reward stands.
+    """How the search for reward stands.
 
     Attributes:
-        rewarded: Whether an episode since the present start had a positive return.
-        begun: Environment steps at the present start.
+        fruitless_since: Environment steps at the present start, or after its latest episode of positive return.
         restarts: Starts before the present one.
     """
 
-    rewarded: bool = False
-    begun: int = 0
+    fruitless_since: int = 0
     restarts: int = 0
 
 
@@ -97,10 +95,11 @@ class Trainer:
 
     def _begin_again_if_nothing_was_found(self, report: BatchReport) -> None:
         config, search = self.config, self.search
-        search.rewarded = search.rewarded or any(value > 0.0 for value in report.returns)
-        if not config.restart_steps or search.rewarded or self.env_steps - search.begun < config.restart_steps:
+        if any(value > 0.0 for value in report.returns):
+            search.fruitless_since = self.env_steps
+        if not config.restart_steps or self.env_steps - search.fruitless_since < config.restart_steps:
             return
-        self.search = Search(begun=self.env_steps, restarts=search.restarts + 1)
+        self.search = Search(fruitless_since=self.env_steps, restarts=search.restarts + 1)
         seed = config.seed + self.search.restarts * _SEEDS_APART
         version = self.learner.version
         self.learner = make_learner(replace(config, seed=seed), self.collector.env)
@@ -182,7 +181,7 @@ class Trainer:
                 "train again, or use the release that wrote the checkpoint",
             )
         self.env_steps = state["env_steps"]
-        self.search = Search(**state.get("search", {}))
+        self.search = Search(**state["search"])
         self.learner.load_state_dict(state["learner"])
         exact = self.collector.load_state_dict(state["collector"], self.config.seed + self.env_steps)
         if not exact:

@@ -116,19 +116,20 @@ def test_a_run_that_finds_no_reward_begins_again_with_new_networks(small):
     with MetricLogger([]) as metrics:
         for updates in range(1, 6):
             trainer.run(metrics, _stop_after(trainer, updates))
-            seen.append((trainer.search.restarts, trainer.search.begun, trainer.learner.version))
+            seen.append((trainer.search.restarts, trainer.search.fruitless_since, trainer.learner.version))
     assert seen == [(0, 0, 1), (1, 184, 2), (1, 184, 3), (2, 368, 4), (2, 368, 5)]
     fresh = Trainer(replace(config, seed=config.seed + 2 * 1_000_003))
     assert torch.allclose(first_weight(trainer), first_weight(fresh), atol=1e-6)
     assert not torch.allclose(first_weight(trainer), first_weight(Trainer(config)), atol=1e-6)
 
 
-def test_a_run_that_was_rewarded_once_never_begins_again(small):
-    trainer = Trainer(small(restart_steps=92))
-    trainer._begin_again_if_nothing_was_found(BatchReport(returns=[0.0, 1.0]))
-    with MetricLogger([]) as metrics:
-        trainer.run(metrics)
-    assert trainer.search.restarts == 0
+def test_a_reward_grants_as_many_steps_again(small):
+    trainer = Trainer(small(restart_steps=150))
+    seen = []
+    for trainer.env_steps, reward in ((92, 0.0), (184, 1.0), (276, 0.0), (368, 0.0)):
+        trainer._begin_again_if_nothing_was_found(BatchReport(returns=[0.0, reward]))
+        seen.append((trainer.search.restarts, trainer.search.fruitless_since))
+    assert seen == [(0, 0), (0, 184), (0, 184), (1, 368)]
 
 
 def _stop_after(trainer, updates):
