@@ -3,7 +3,7 @@
 Only the agent in the focal seat changes; configuration, seats, opponents and luck are the same, and every world is
 looked at through a confidence sequence that holds at all looks together. No gate of a training ever used these seeds.
 A policy that was trained for some places of the chain is judged at these: elsewhere both are the same agent.
-Beside the heuristic agent, ``--cloned`` names a folder of weights from behaviour cloning, whose L2 is compared too. See
+With ``--cloned`` it meets the agent whose L2 was cloned instead, at all places, into a result of its own. See
 docs/league/online.md.
 """
 
@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """What can be chosen beside the common options."""
     parser.add_argument("--weights", default=WEIGHTS, help="trained weights: a file, or a name of the package")
     parser.add_argument("--parameters", help="instead, parameters by lita tune: a file, or a name of the package")
-    parser.add_argument("--cloned", type=Path, help="folder of weights from behaviour cloning, to compare with")
+    parser.add_argument("--cloned", type=Path, help="instead of lita, its L2 by these cloned weights: a folder")
     parser.add_argument("--worlds", type=int, default=1500, help="worlds per comparison at most (default 1500)")
     parser.add_argument("--days", type=int, nargs="+", default=[50, 100], help="their lengths (default 50 100)")
     parser.add_argument("--gate", help="judge on the block gate:NAME instead of the verdict's")
@@ -60,19 +60,18 @@ def plan_of(bench: Benchmark) -> Plan:
     """The trained agent, and beside it the one that it started from."""
     options = bench.options
     trained, places = trained_agent(options.weights, options.parameters)
-    against = [*contestants(["lita"], integer_offers=True)]
+    [against] = contestants(["lita"], integer_offers=True)
     if options.cloned is not None:
         params = {"l2": "learned", "weights": str(options.cloned)}
-        against.append(Contestant("cloned", AgentSpec(LITA, params, competitor=True)))
+        against, places = Contestant("cloned", AgentSpec(LITA, params, competitor=True)), LEVELS
     if bench.quick:
         block = seed_block("gate:trained-quick")
     else:
         block = seed_block(f"gate:{options.gate}") if options.gate else seed_block("verdict", open_verdict=True)
     days = (10,) if bench.quick else tuple(options.days)
     rules = Rules(opponents(POOL, integer_offers=True), days=days)
-    places = LEVELS if options.cloned else places
     worlds = 2 if bench.quick else options.worlds
-    return Plan(trained, tuple(against), rules, block, worlds, fewest=FEWEST, places=places)
+    return Plan(trained, (against,), rules, block, worlds, fewest=FEWEST, places=places)
 
 
 def report(evaluation: Evaluation, *, quick: bool) -> list[Figure]:
@@ -98,7 +97,8 @@ def report(evaluation: Evaluation, *, quick: bool) -> list[Figure]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the benchmark."""
     words = list(sys.argv[1:] if argv is None else argv)
-    name = "trained_gate" if any(word.startswith("--gate") for word in words) else "trained"
+    kinds = [kind for kind in ("parameters", "cloned", "gate") if any(word.startswith(f"--{kind}") for word in words)]
+    name = "_".join(["trained", *kinds])
     bench = Benchmark(name, __doc__ or "", argv=words, add_options=add_options)
     try:
         plan = plan_of(bench)
