@@ -101,6 +101,8 @@ class Benchmark:
         description: Shown by ``--help``.
         seeds: Seeds used, written into the result.
         argv: Command line without the program; ``None`` takes it from the process.
+        add_options: Adds the options of this benchmark.
+        apart: Options that ask another question: where one is given, units and result are kept under its name too.
     """
 
     name: str
@@ -108,11 +110,12 @@ class Benchmark:
     seeds: Iterable[int] = ()
     argv: Sequence[str] | None = None
     add_options: Callable[[argparse.ArgumentParser], None] | None = None
+    apart: Sequence[str] = ()
     options: argparse.Namespace = field(init=False)
     _made: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
-        parser = argparse.ArgumentParser(prog=f"make bench-{self.name.replace('_', '-')}", description=self.description)
+        parser = argparse.ArgumentParser(prog=self.target, description=self.description)
         parser.add_argument("--quick", action="store_true", help="a small version, within three minutes")
         parser.add_argument("--fresh", action="store_true", help="compute every unit again")
         parser.add_argument(
@@ -124,6 +127,11 @@ class Benchmark:
         self.seeds = list(self.seeds)
 
     @property
+    def target(self) -> str:
+        """What to type."""
+        return f"make bench-{self.name.replace('_', '-')}"
+
+    @property
     def quick(self) -> bool:
         """Whether the small version was asked for."""
         return bool(self.options.quick)
@@ -131,7 +139,8 @@ class Benchmark:
     @property
     def label(self) -> str:
         """Name of the result file without its ending."""
-        return f"{self.name}.quick" if self.quick else self.name
+        name = "_".join([self.name, *(option for option in self.apart if getattr(self.options, option))])
+        return f"{name}.quick" if self.quick else name
 
     def unit(self, key: str, work: Callable[..., dict[str, Any]], **arguments: JsonValue) -> dict[str, Any]:
         """Compute one unit of work, or read it if the same unit with the same arguments was finished before.
@@ -205,11 +214,10 @@ class Benchmark:
         return RESULTS / "units" / self.label / f"{key}.json"
 
     def _write(self, figures: Sequence[Figure], details: dict[str, Any]) -> None:
-        target = f"make bench-{self.name.replace('_', '-')}"
         words = list(sys.argv[1:] if self.argv is None else self.argv)
         record = {
             "commit": current_commit(),
-            "command": f"{target} ARGS={shlex.quote(shlex.join(words))}" if words else target,
+            "command": f"{self.target} ARGS={shlex.quote(shlex.join(words))}" if words else self.target,
             "seeds": self.seeds,
             "machine": machine(),
             "figures": [_plain(figure) for figure in figures],

@@ -149,10 +149,10 @@ def report(evaluations: Sequence[Evaluation], *, quick: bool = False) -> tuple[l
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the benchmark."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    name = "strength_as_shipped" if "--as-shipped" in words else "strength"
-    name += "_gate" if any(word.startswith("--gate") for word in words) else ""
-    bench = Benchmark(name, "Paired worlds against the strongest.", argv=words, add_options=add_options)
+    apart = ("as_shipped", "gate")
+    bench = Benchmark(
+        "strength", "Paired worlds against the strongest.", argv=argv, add_options=add_options, apart=apart
+    )
     try:
         planned = plans(bench)
     except ConfigurationError as error:

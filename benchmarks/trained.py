@@ -96,10 +96,8 @@ def report(evaluation: Evaluation, *, quick: bool) -> list[Figure]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the benchmark."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    kinds = [kind for kind in ("parameters", "cloned", "gate") if any(word.startswith(f"--{kind}") for word in words)]
-    name = "_".join(["trained", *kinds])
-    bench = Benchmark(name, __doc__ or "", argv=words, add_options=add_options)
+    apart = ("parameters", "cloned", "gate")
+    bench = Benchmark("trained", __doc__ or "", argv=argv, add_options=add_options, apart=apart)
     try:
         plan = plan_of(bench)
     except ConfigurationError as error:

@@ -66,3 +66,17 @@ def test_the_trained_weights_are_compared_with_the_agent_itself():
 def test_weights_that_are_not_there_are_named():
     with pytest.raises(SystemExit, match="no file of weights 'nowhere'"):
         strength.main(["--weights", "nowhere"])
+
+
+def test_other_questions_have_results_of_their_own():
+    def label(*words):
+        return Benchmark(
+            "strength", "", argv=words, add_options=strength.add_options, apart=("as_shipped", "gate")
+        ).label
+
+    assert [label(), label("--as-shipped"), label("--gate", "may"), label("--as-shipped", "--gate", "may")] == [
+        "strength",
+        "strength_as_shipped",
+        "strength_gate",
+        "strength_as_shipped_gate",
+    ]
