@@ -69,10 +69,10 @@ def test_weights_that_are_not_there_are_named():
 
 
 def test_other_questions_have_results_of_their_own():
+    apart = ("as_shipped", "gate")
+
     def label(*words):
-        return Benchmark(
-            "strength", "", argv=words, add_options=strength.add_options, apart=("as_shipped", "gate")
-        ).label
+        return Benchmark("strength", "", argv=words, add_options=strength.add_options, apart=apart).label
 
     assert [label(), label("--as-shipped"), label("--gate", "may"), label("--as-shipped", "--gate", "may")] == [
         "strength",
