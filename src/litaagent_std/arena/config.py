@@ -9,6 +9,7 @@ from pydantic import Field
 from tyro.conf import Positional
 
 from apexrl.configuration import configuration
+from litaagent_std.policy.parameters import LEVELS, Level
 
 __all__ = ["ArenaConfig"]
 
@@ -44,6 +45,10 @@ class ArenaConfig:
 
     levels: Annotated[int, Field(ge=2)] | None = None
     """Production levels. Default: drawn from the official range, 2 to 4."""
+
+    places: Annotated[tuple[Level, ...], Field(min_length=1)] = LEVELS
+    """Places in the chain of the seat that they play. For agents that differ at some places alone: worlds with the seat
+    elsewhere, where both would end alike, are left out."""
 
     block: str = "tuning"
     """Seeds: tuning, gate:NAME (fresh ones for every name), or verdict."""

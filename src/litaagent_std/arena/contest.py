@@ -26,6 +26,7 @@ from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.units import UnitStore
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.market.world.hashing import fixed_for_workers
+from litaagent_std.policy.parameters import LEVELS
 
 __all__ = ["TASKS_PER_WORKER", "Outcome", "plan_of", "progress_of", "run_contest"]
 
@@ -68,6 +69,12 @@ def plan_of(config: ArenaConfig) -> Plan:
             f"a product needs more days than the levels it passes through, and worlds have up to {most}",
             f"use lengths of {most + 1} or more, or fewer --levels",
         )
+    if config.levels == 2 and set(config.places) == {"middle"}:
+        raise ConfigurationError(
+            "--levels 2 --places middle will not do",
+            "worlds of two levels have seats at the first and the last place alone",
+            "use more --levels, or other --places",
+        )
     block = seed_block(config.block, open_verdict=config.open_verdict)
     integer = not config.as_shipped
     focal, *against = contestants([config.agent, *config.against], integer_offers=integer)
@@ -79,7 +86,9 @@ def plan_of(config: ArenaConfig) -> Plan:
         config.inventory,
         config.engine,
     )
-    return Plan(focal, tuple(against), rules, block, config.worlds, config.lead, config.stop_early)
+    return Plan(
+        focal, tuple(against), rules, block, config.worlds, config.lead, config.stop_early, places=config.places
+    )
 
 
 def run_contest(config: ArenaConfig) -> Outcome:
@@ -117,6 +126,8 @@ def _folder_name(plan: Plan) -> str:
     """A name for people, and a digest that tells evaluations apart; more worlds are the same evaluation."""
     who = [(one.name, one.spec.path) for one in (plan.focal, *plan.against)]
     asked = {"who": who, "rules": plan.rules, "block": plan.block.name, "lead": plan.lead, "stop": plan.stop_early}
+    if set(plan.places) != set(LEVELS):
+        asked["places"] = sorted(plan.places)
     name = re.sub(r"[^A-Za-z0-9]+", "-", f"{plan.focal.name}-{plan.rules.mix}-{plan.block.name}").strip("-")
     return f"{name[:60]}-{digest_config(asked)[:8]}"
 

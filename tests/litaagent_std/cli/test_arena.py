@@ -72,8 +72,16 @@ def test_the_same_command_plays_nothing_again(inline, capsys):
         (["--block", "verdict"], "--open-verdict"),
         (["--days", "2"], "Use lengths of 3 or more"),
         (["--against", "Nobody"], "no competitor 'Nobody'"),
+        (["--places", "middle"], "Use more --levels"),
     ],
 )
 def test_bad_options_are_refused(words, told, tmp_path, capsys):
     assert main([*SMALL, *words, "--output-dir", str(tmp_path)]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_worlds_with_the_seat_elsewhere_are_left_out(inline, tmp_path):
+    assert main([*SMALL, "--places", "last", "--executor", "processes", "--output-dir", str(tmp_path)]) == 0
+    [path] = tmp_path.glob("*/report.json")
+    assert report_in(tmp_path)["comparisons"][0]["difference"]["last"]["worlds"] == 3
+    assert not (inline[0] / path.parent.name).exists()
