@@ -24,9 +24,9 @@ from apexrl.execution import make_executor
 from benchmarks.harness import Benchmark, Figure
 from litaagent_std.hrl_xf.online.acting import LAYERS, PolicySet
 from litaagent_std.hrl_xf.online.config import GateConfig, OnlineConfig, PoolConfig
+from litaagent_std.hrl_xf.online.driven import SteeredAgent
 from litaagent_std.hrl_xf.online.learner import LayerLearner
 from litaagent_std.hrl_xf.online.rollout import play_table
-from litaagent_std.hrl_xf.online.seat import SteeredAgent
 from litaagent_std.hrl_xf.online.trainer import Trainer
 from litaagent_std.hrl_xf.online.worlds import OURS, table_of
 from litaagent_std.hrl_xf.rewards import DayWeights

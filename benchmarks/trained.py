@@ -24,7 +24,8 @@ from litaagent_std.arena.report import report_of
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.hrl_xf.online.acting import PolicySet
-from litaagent_std.hrl_xf.online.agent import LitaOnline, weights_file
+from litaagent_std.hrl_xf.online.agent import LitaOnline
+from litaagent_std.hrl_xf.online.weights import weights_file
 from litaagent_std.market.world.setup import AgentSpec
 from litaagent_std.policy.parameters import LEVELS, Level, Parameters
 

@@ -1,6 +1,7 @@
 import contextlib
 
 import pytest
+from negmas.mechanisms import Mechanism
 
 from benchmarks import anac
 
@@ -88,6 +89,8 @@ def test_the_cast_class_is_imported_by_a_plain_name():
 
 
 def test_sparing_scml_its_bookkeeping_changes_no_score(monkeypatch):
+    # negmas draws a random number in every second that a negotiation lasts: slow machines would not play the same twice
+    monkeypatch.setattr(Mechanism, "time", property(lambda mechanism: 0.0))
     game = (["LitaAgentHRL", "PenguinAgent"], 2, 5, True, "code", 8)
     without = anac.play(*game)
     monkeypatch.setattr(anac, "no_bookkeeping", contextlib.nullcontext)

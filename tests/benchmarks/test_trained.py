@@ -4,11 +4,12 @@ from benchmarks.harness import Benchmark
 from benchmarks import trained
 from litaagent_std.arena.seeds import SeedBlock
 from litaagent_std.hrl_xf.online.acting import ActingNet, PolicySet
+from litaagent_std.hrl_xf.online.weights import save
 from litaagent_std.policy.parameters import LEVELS, Parameters
 
 
 def make_plan(tmp_path, *words):
-    PolicySet({"l2": ActingNet.zeros("l2")}).save(tmp_path / "w.npz", seed=1)
+    save(PolicySet({"l2": ActingNet.zeros("l2")}), tmp_path / "w.npz", seed=1)
     argv = ["--weights", str(tmp_path / "w.npz"), *words]
     return trained.plan_of(Benchmark("trained", "", argv=argv, add_options=trained.add_options))
 
@@ -42,7 +43,7 @@ def test_weights_that_are_not_there_are_refused():
 
 def test_a_policy_is_judged_where_it_differs_from_the_heuristic_agent(tmp_path):
     assert make_plan(tmp_path).places == LEVELS
-    PolicySet({"l2": ActingNet.zeros("l2")}, places=("first",)).save(tmp_path / "first.npz")
+    save(PolicySet({"l2": ActingNet.zeros("l2")}, places=("first",)), tmp_path / "first.npz")
     assert trained.trained_agent(str(tmp_path / "first.npz"))[1] == ("first",)
     assert trained.trained_agent(trained.WEIGHTS)[1] == ("middle",)
     tuned, places = trained.trained_agent(trained.WEIGHTS, "shipped")

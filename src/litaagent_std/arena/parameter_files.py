@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from apexrl.runs.errors import ConfigurationError
+from litaagent_std.named_files import named_file
 from litaagent_std.policy.parameters import Parameters
 
 __all__ = ["FORMAT", "SHIPPED", "parameter_file", "read_parameters"]
@@ -29,15 +30,7 @@ def parameter_file(name: str) -> Path:
     Raises:
         ConfigurationError: If there is none.
     """
-    for path in (Path(name), SHIPPED / f"{name}.json"):
-        if path.is_file():
-            return path
-    shipped = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.json"))) or "there are none yet"
-    raise ConfigurationError(
-        f"there is no file of parameters {name!r}",
-        f"parameters come from a file, or by the name of one of the package: {shipped}",
-        "correct the name, or make the file with lita tune",
-    )
+    return named_file(name, SHIPPED, ".json", what="parameters", made_by="lita tune")
 
 
 def read_parameters(name: str) -> dict[str, Any]:

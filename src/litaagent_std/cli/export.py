@@ -9,6 +9,7 @@ from pydantic import Field
 from tyro.conf import Positional
 
 from apexrl.configuration import configuration
+from apexrl.runs.errors import ConfigurationError
 
 __all__ = ["Config", "run"]
 
@@ -42,6 +43,9 @@ class Config:
     weights: Path | None = None
     """Weights of the learned layers: a file or a folder."""
 
+    online: str | None = None
+    """Weights of online training, which steer the heuristic layers: a file, or the name of one of the package."""
+
     verify: bool = True
     """Play a world from the zip without this project."""
 
@@ -56,7 +60,7 @@ def run(config: Config) -> int:
     """Write the zip and play a world from it."""
     from litaagent_std.hrl_xf.export import Submission, verify, write
 
-    submission = Submission(config.name, _settings(config), config.weights)
+    submission = Submission(config.name, _settings(config), _weights(config), online=config.online is not None)
     write(submission, config.path)
     size = config.path.stat().st_size / 1e6
     print(f"{config.path}: {size:.2f} MB, class {submission.class_path}")
@@ -77,3 +81,17 @@ def _settings(config: Config) -> dict[str, Any]:
 
         settings["parameters"] = read_parameters(config.parameters)
     return settings
+
+
+def _weights(config: Config) -> Path | None:
+    if config.online is None:
+        return config.weights
+    if config.weights is not None or (config.l2, config.l3, config.l4) != ("heuristic", "model", "joint"):
+        raise ConfigurationError(
+            "--online was given together with other weights or other versions of the layers",
+            "weights of online training steer the heuristic layers",
+            "leave out --weights, --l2, --l3 and --l4, or --online",
+        )
+    from litaagent_std.hrl_xf.online.weights import weights_file
+
+    return weights_file(config.online)

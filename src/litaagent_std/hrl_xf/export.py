@@ -1,13 +1,14 @@
 """A submission for the league: one zip that needs scml and numpy, and nothing of this project.
 
 It holds a package with the agent's shell, a copy of `litaagent_std.policy` (which imports nothing but numpy and itself,
-by relative imports), the settings as JSON and the weights, beside ``requirements.txt`` and ``README.md``. The same
-inputs give the same bytes.
+by relative imports), the settings as JSON and the weights, beside ``requirements.txt`` and ``README.md``. Weights from
+online training bring the modules along that play by them. The same inputs give the same bytes.
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
 import io
 import json
 import re
@@ -21,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 from apexrl.runs.atomic import write_bytes
@@ -28,12 +30,16 @@ from apexrl.runs.errors import ConfigurationError, UserFacingError
 from litaagent_std import policy
 from litaagent_std.hrl_xf import agent as shell
 from litaagent_std.hrl_xf import export_check
+from litaagent_std.hrl_xf.online import acting, seat, steering, views
 from litaagent_std.hrl_xf.scaffold import class_name, module_name
-from litaagent_std.policy.l1_digest import l1_digest
+from litaagent_std.policy.l1_digest import check_l1_digest, l1_digest
 
 __all__ = ["Submission", "SubmissionError", "contents", "verify", "write"]
 
-_PROJECT: Final = "litaagent_std.policy"
+_MOVED: Final = {"policy": "litaagent_std.policy", "agent": "litaagent_std.hrl_xf.agent"}
+"""Where modules of a submission come from, by their name in its package."""
+_ONLINE: Final = (acting, seat, steering, views)
+"""All that weights from online training need to play."""
 _MOMENT: Final = (1980, 1, 1, 0, 0, 0)
 _MODE: Final = 0o100644 << 16
 _SHELL_CLASS: Final = "LitaAgentHRL"
@@ -51,11 +57,13 @@ class Submission:
         name: Name of the agent's class.
         settings: Arguments of `LitaAgentHRL`: layers and parameters, in plain values.
         weights: File or folder of trained weights.
+        online: Whether the weights are a file of online training, which steers the heuristic layers.
     """
 
     name: str = _SHELL_CLASS
     settings: Mapping[str, Any] = field(default_factory=dict)
     weights: Path | None = None
+    online: bool = False
 
     def __post_init__(self) -> None:
         class_name(self.name)
@@ -84,6 +92,11 @@ def contents(submission: Submission) -> dict[str, bytes]:
     files = {f"{base}/policy/{path.name}": path.read_bytes() for path in sorted(_folder(policy).glob("*.py"))}
     files[f"{base}/policy/l1_digest.py"] = _sealed_digest().encode()
     files[f"{base}/agent.py"] = _relative(_source(shell)).encode()
+    if submission.online:
+        files[f"{base}/online/__init__.py"] = b""
+        files |= {
+            f"{base}/online/{Path(one.__file__ or '').name}": _relative(_source(one), 2).encode() for one in _ONLINE
+        }
     files[f"{base}/settings.json"] = (json.dumps(dict(submission.settings), indent=2, sort_keys=True) + "\n").encode()
     files |= {f"{base}/weights/{name}": data for name, data in weights.items()}
     files[f"{base}/__init__.py"] = _entry(submission, _weights_argument(submission.weights)).encode()
@@ -161,30 +174,40 @@ def _environment(folder: Path) -> Path:
     return python
 
 
-def _folder(package: Any) -> Path:  # noqa: ANN401 - a module
-    return Path(package.__file__).parent
+def _folder(package: ModuleType) -> Path:
+    return Path(inspect.getfile(package)).parent
 
 
-def _source(module: Any) -> str:  # noqa: ANN401 - a module
-    return Path(module.__file__).read_text(encoding="utf-8")
+def _stem(module: ModuleType) -> str:
+    return module.__name__.rpartition(".")[2]
 
 
-def _relative(source: str) -> str:
-    """Returns the shell's source with imports of the policy made relative."""
-    return re.sub(rf"^(\s*)from {re.escape(_PROJECT)}(\.| )", r"\1from .policy\2", source, flags=re.MULTILINE)
+def _source(module: ModuleType) -> str:
+    return Path(inspect.getfile(module)).read_text(encoding="utf-8")
+
+
+def _relative(source: str, depth: int = 1) -> str:
+    """Returns source with imports of this project made relative, as they are so deep in the submission's package."""
+    for name, origin in _MOVED.items():
+        source = re.sub(
+            rf"^(\s*)from {re.escape(origin)}(\.| )", rf"\1from {'.' * depth}{name}\2", source, flags=re.MULTILINE
+        )
+    return re.sub(rf"^from {re.escape(seat.__package__ or '')}\.", "from .", source, flags=re.MULTILINE)
 
 
 def _sealed_digest() -> str:
     """Returns a module that states the digest of L1: computing it from source might differ under another Python."""
     return f'''"""The digest of the L1 in this folder, as it was when the submission was made."""
 
-__all__ = ["l1_digest"]
+__all__ = ["check_l1_digest", "l1_digest"]
 
 
 def l1_digest() -> str:
     """Returns the digest, in hexadecimal digits."""
     return "{l1_digest()}"
-'''
+
+
+{inspect.getsource(check_l1_digest)}'''
 
 
 def _weights(path: Path | None) -> dict[str, bytes]:
@@ -211,10 +234,11 @@ def _weights_argument(path: Path | None) -> str | None:
 def _try_settings(submission: Submission) -> None:
     """Makes the agent once, so that settings that do not go together are refused here and not in the league."""
     settings = dict(submission.settings)
-    if submission.weights is not None:
-        settings["weights"] = submission.weights
     try:
-        shell.LitaAgentHRL(**settings)
+        if submission.online:
+            seat.PilotedAgent(pilot=acting.PolicySet.load(submission.weights or ""), **settings)
+        else:
+            shell.LitaAgentHRL(**settings, weights=submission.weights)
     except (TypeError, ValueError) as error:
         raise ConfigurationError(
             f"the settings make no agent: {error}", "they are the arguments of LitaAgentHRL", "correct them"
@@ -222,27 +246,35 @@ def _try_settings(submission: Submission) -> None:
 
 
 def _entry(submission: Submission, weights: str | None) -> str:
-    base = "_Shell" if submission.name == _SHELL_CLASS else _SHELL_CLASS
-    imported = f"{_SHELL_CLASS} as _Shell" if submission.name == _SHELL_CLASS else _SHELL_CLASS
-    line = "" if weights is None else f'        settings["weights"] = _HERE / "{weights}"\n'
+    shell_class, module = ("PilotedAgent", "online.seat") if submission.online else (_SHELL_CLASS, "agent")
+    imports, given = [f"from .{module} import {shell_class} as _Shell"], ""
+    if submission.online:
+        imports.insert(0, "from .online.acting import PolicySet")
+        given = f"""        policies = PolicySet.load(_HERE / "{weights}")
+        settings |= {{"pilot": policies, "rounds": policies.rounds}}
+"""
+    elif weights is not None:
+        given = f"""        settings["weights"] = _HERE / "{weights}"
+"""
+    lines = "\n".join(imports)
     return f'''"""{submission.name}, an agent for the Standard league of SCML."""
 
 import json
 from pathlib import Path
 
-from .agent import {imported}
+{lines}
 
 __all__ = ["{submission.name}"]
 
 _HERE = Path(__file__).parent
 
 
-class {submission.name}({base}):
+class {submission.name}(_Shell):
     """The agent with the settings that it was submitted with."""
 
     def __init__(self, *args, **kwargs):
         settings = json.loads((_HERE / "settings.json").read_text(encoding="utf-8"))
-{line}        super().__init__(*args, **{{**settings, **kwargs}})
+{given}        super().__init__(*args, **{{**settings, **kwargs}})
 '''
 
 
@@ -253,6 +285,8 @@ def _requirements() -> str:
 def _readme(submission: Submission) -> str:
     learned = sorted(name for name in ("l2", "l3", "l4") if submission.settings.get(name) == "learned")
     layers = f"Learned layers: {', '.join(learned)}." if learned else "All layers are heuristic; no weights are needed."
+    if submission.online:
+        layers = "Weights from online training steer its heuristic layers."
     return f"""# {submission.name}
 
 An agent for the Standard league of SCML: four layers, of which L1 bounds whatever the others decide. {layers}

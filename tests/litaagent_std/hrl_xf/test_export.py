@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,11 @@ from litaagent_std.hrl_xf import export_check
 from litaagent_std.hrl_xf.export import Submission, SubmissionError, _check_imports, contents, verify, write
 from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
 from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
+from litaagent_std.hrl_xf.online.agent import LitaOnline
+from litaagent_std.hrl_xf.online.weights import weights_file
 from litaagent_std.hrl_xf.training.export import export_layer
+from litaagent_std.market.world.interface import run_world
+from litaagent_std.market.world.setup import AgentSpec, official_setup
 from litaagent_std.policy.features import features_digest
 from litaagent_std.policy.l1_digest import l1_digest
 
@@ -116,3 +121,24 @@ def test_settings_that_make_no_agent_are_refused(tmp_path):
 def test_an_import_that_the_league_does_not_have_is_refused():
     with pytest.raises(SubmissionError, match=r"a/b\.py imports apexrl\.runs, torch"):
         _check_imports({"a/b.py": b"import os, torch\nfrom apexrl.runs import atomic\nfrom . import c"})
+
+
+def test_weights_of_online_training_play_in_a_submission_as_they_do_here(tmp_path, monkeypatch):
+    trained = weights_file("middle_progress")
+    submission = Submission("LitaTrained", weights=trained, online=True)
+    write(submission, tmp_path / "trained.zip")
+    assert verify(tmp_path / "trained.zip", submission.class_path, n_days=5)["contracts"] > 0
+    with zipfile.ZipFile(tmp_path / "trained.zip") as opened:
+        opened.extractall(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    setup = replace(official_setup(3, (), n_days=12, n_levels=3), neutral_names=True)
+    seat = next(number for number, factory in enumerate(setup.factories) if factory.level == 1)
+    here = f"{LitaOnline.__module__}.{LitaOnline.__qualname__}"
+    agents = [AgentSpec(submission.class_path), AgentSpec(here, {"weights": str(trained)}), AgentSpec(here)]
+    submitted, ours, heuristic = (run_world(setup.with_agents({seat: one})).scores for one in agents)
+    assert submitted == ours != heuristic
+
+
+def test_weights_of_another_kind_are_refused_as_those_of_online_training(weights):
+    with pytest.raises(ConfigurationError, match="here kind 'online'"):
+        contents(Submission(weights=weights / "l2.npz", online=True))

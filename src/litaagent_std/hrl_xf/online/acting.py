@@ -7,7 +7,7 @@ for one row costs some microseconds here, an order less than a call into torch.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Final, Self
@@ -15,17 +15,14 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from apexrl.runs.atomic import atomic_file
-from apexrl.runs.errors import ConfigurationError
-from litaagent_std.hrl_xf.online.config import Layer
 from litaagent_std.hrl_xf.online.seat import Question
-from litaagent_std.hrl_xf.online.steering import DAY_ACTIONS, THREAD_ACTIONS, WEIGHT_ACTIONS
+from litaagent_std.hrl_xf.online.steering import DAY_ACTIONS, THREAD_ACTIONS, WEIGHT_ACTIONS, Layer
 from litaagent_std.hrl_xf.online.views import DAY_VIEW, STATE_VIEW, THREAD_VIEW
 from litaagent_std.policy.features import check_digest, features_digest
 from litaagent_std.policy.l1_digest import check_l1_digest, l1_digest
 from litaagent_std.policy.parameters import LEVELS, Level
 
-__all__ = ["INPUTS", "LAYERS", "NAMES", "ActingNet", "PolicySet", "SampledAnswer", "check_names", "columns_of"]
+__all__ = ["INPUTS", "LAYERS", "NAMES", "ActingNet", "PolicySet", "SampledAnswer"]
 
 Floats = NDArray[np.float32]
 
@@ -172,8 +169,8 @@ class PolicySet:
                 parts.append(_zeros(layer, *([len(question.partners)] if question.kind == "round" else [])))
         return SampledAnswer(np.concatenate(parts, axis=-1), actions, log_probs)
 
-    def save(self, path: str | PathLike[str], **meta: Any) -> None:  # noqa: ANN401 - plain values for JSON
-        """Writes weights as ``.npz`` without pickled objects, with a JSON text ``meta``; whole or not at all."""
+    def arrays(self, **meta: Any) -> dict[str, NDArray[Any]]:  # noqa: ANN401 - plain values for JSON
+        """What a file of weights holds: arrays by name, and ``meta``, a JSON text."""
         told = {
             "kind": "online",
             "format": FORMAT,
@@ -183,11 +180,10 @@ class PolicySet:
             "version": self.version,
             "places": self.places,
         } | meta
-        arrays: dict[str, Any] = {"meta": np.array(json.dumps(told, sort_keys=True))}
+        found: dict[str, NDArray[Any]] = {"meta": np.array(json.dumps(told, sort_keys=True))}
         for layer, net in self.nets.items():
-            arrays |= net.arrays(layer)
-        with atomic_file(path) as file:
-            np.savez(file, **arrays)
+            found |= net.arrays(layer)
+        return found
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -209,32 +205,6 @@ class PolicySet:
         check_l1_digest(meta["l1_digest"], str(path))
         nets = {layer: ActingNet.from_arrays(layer, arrays) for layer in meta["layers"]}
         return cls(nets, meta["version"], tuple(meta["places"]))
-
-
-def columns_of(layer: Layer, names: Sequence[str]) -> list[int]:
-    """Places of a layer's numbers, by name; all of them when there are no names.
-
-    Raises:
-        ConfigurationError: If the layer has no such number.
-    """
-    known = NAMES[layer]
-    check_names(layer.upper(), "output", names, known)
-    return [known.index(name) for name in names or known]
-
-
-def check_names(owner: str, kind: str, names: Sequence[str], known: Sequence[str]) -> None:
-    """Refuses names that do not exist.
-
-    Raises:
-        ConfigurationError: If there is one.
-    """
-    unknown = sorted(set(names) - set(known))
-    if unknown:
-        raise ConfigurationError(
-            f"{owner} has no {kind} named {', '.join(unknown)}",
-            f"the names of {owner}'s {kind}s are {', '.join(known)}",
-            "correct the name",
-        )
 
 
 def _zeros(layer: Layer, *rows: int) -> Floats:

@@ -3,36 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from apexrl.runs.errors import ConfigurationError
 from litaagent_std.hrl_xf.online.acting import PolicySet
-from litaagent_std.hrl_xf.online.seat import SteeredAgent
+from litaagent_std.hrl_xf.online.seat import PilotedAgent
+from litaagent_std.hrl_xf.online.weights import weights_file
 
-__all__ = ["SHIPPED", "LitaOnline", "weights_file"]
-
-SHIPPED: Final = Path(__file__).parent / "shipped"
-"""Folder of the trained weights that come with the package. A file there never changes: better ones get a new name."""
+__all__ = ["LitaOnline"]
 
 
-def weights_file(name: str | Path) -> Path:
-    """Finds the weights that a name stands for: a file, or one that comes with the package.
-
-    Raises:
-        ConfigurationError: If there is none.
-    """
-    for path in (Path(name), SHIPPED / f"{name}.npz"):
-        if path.is_file():
-            return path
-    names = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.npz"))) or "there are none yet"
-    raise ConfigurationError(
-        f"there is no file of weights {str(name)!r}",
-        f"weights come from a file, or by the name of one of the package: {names}",
-        "correct the name, or train some with lita train-online",
-    )
-
-
-class LitaOnline(SteeredAgent):
+class LitaOnline(PilotedAgent):
     """Plays by weights that ``lita train-online`` wrote, without exploration; numpy is all it needs to decide.
 
     Args:

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from apexrl.storage.advantages import gae
 from apexrl.storage.rollout import MixedVersionsError
-from litaagent_std.hrl_xf.online.config import Layer
 from litaagent_std.hrl_xf.online.rollout import RoundRows, SeatRollout, WorldRollout
+from litaagent_std.hrl_xf.online.steering import Layer
 from litaagent_std.hrl_xf.rewards import (
     DAY_TERMS,
     DayWeights,

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from apexrl.configuration import configuration
+from litaagent_std.hrl_xf.online.steering import Layer
 from litaagent_std.hrl_xf.rewards import DayWeights, ThreadWeights
 from litaagent_std.policy.parameters import LEVELS, Level
 
@@ -15,7 +16,6 @@ __all__ = [
     "FREE_FIELDS",
     "EvolutionConfig",
     "GateConfig",
-    "Layer",
     "LayerConfig",
     "MonitorConfig",
     "OnlineConfig",
@@ -23,7 +23,6 @@ __all__ = [
     "SurfaceConfig",
 ]
 
-Layer = Literal["l2", "l3", "l4"]
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]

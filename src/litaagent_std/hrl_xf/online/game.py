@@ -9,7 +9,8 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from litaagent_std.hrl_xf.online.seat import Diary, Question, SteeredAgent
+from litaagent_std.hrl_xf.online.driven import SteeredAgent
+from litaagent_std.hrl_xf.online.seat import Diary, Question
 from litaagent_std.hrl_xf.online.steering import DAY_ACTIONS, THREAD_ACTIONS, WEIGHT_ACTIONS
 from litaagent_std.hrl_xf.online.worlds import OURS, Table
 from litaagent_std.market.world.engine import FastWorld

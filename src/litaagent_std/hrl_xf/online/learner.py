@@ -26,9 +26,11 @@ from apexrl.algorithms.replay_audit import audit_replay
 from apexrl.models.base import Actor
 from apexrl.storage.minibatches import Samples
 from apexrl.storage.rollout import MixedVersionsError
-from litaagent_std.hrl_xf.online.acting import INPUTS, NAMES, ActingNet, columns_of
+from litaagent_std.hrl_xf.online.acting import INPUTS, NAMES, ActingNet
 from litaagent_std.hrl_xf.online.batches import LayerBatch, trajectory_gae
-from litaagent_std.hrl_xf.online.config import Layer, LayerConfig
+from litaagent_std.hrl_xf.online.config import LayerConfig
+from litaagent_std.hrl_xf.online.names import columns_of
+from litaagent_std.hrl_xf.online.steering import Layer
 from litaagent_std.hrl_xf.online.views import STATE_VIEW, THREAD_VIEW
 
 __all__ = ["LayerLearner"]

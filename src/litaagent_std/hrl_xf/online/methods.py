@@ -10,10 +10,11 @@ from typing import Any, Protocol
 
 from litaagent_std.hrl_xf.online.acting import ActingNet, PolicySet
 from litaagent_std.hrl_xf.online.batches import References, RoundRewards, day_batch, round_batch, seat_rewards
-from litaagent_std.hrl_xf.online.config import Layer, OnlineConfig
+from litaagent_std.hrl_xf.online.config import OnlineConfig
 from litaagent_std.hrl_xf.online.jobs import Job
 from litaagent_std.hrl_xf.online.learner import LayerLearner
 from litaagent_std.hrl_xf.online.rollout import WorldRollout, reference_of
+from litaagent_std.hrl_xf.online.steering import Layer
 from litaagent_std.hrl_xf.online.worlds import WorldPlan
 from litaagent_std.hrl_xf.rewards import ReturnScales
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litaagent_std.hrl_xf.online.acting import PolicySet, SampledAnswer
-from litaagent_std.hrl_xf.online.config import Layer
 from litaagent_std.hrl_xf.online.game import Game, Health
 from litaagent_std.hrl_xf.online.seat import Diary, Question
+from litaagent_std.hrl_xf.online.steering import Layer
 from litaagent_std.hrl_xf.online.worlds import Table, WorldPlan, lay
 from litaagent_std.hrl_xf.rewards import DAY_TERMS, THREAD_TERMS, DayWeights, day_reward, day_terms, thread_terms
 from litaagent_std.policy.features_table import Floats

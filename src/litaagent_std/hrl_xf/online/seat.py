@@ -1,9 +1,11 @@
 """A seat of ours in a world: the heuristic agent under a policy's steering, and a diary of what came of it.
 
 A seat asks at two time scales. The first time that it has to decide on a day it asks for the day's numbers (L2); every
-time it has to decide it asks for numbers for each thread (L3, L4). Without a pilot the world stops at these questions
-and waits for an answer (`litaagent_std.market.world.external`); with a pilot, such as trained weights, it asks the
-pilot and goes on.
+time it has to decide it asks for numbers for each thread (L3, L4). `PilotedAgent` asks a pilot, such as trained
+weights; in training the world stops at each question and waits for an answer (`litaagent_std.hrl_xf.online.driven`).
+
+This module, `acting`, `steering` and `views` are all that trained weights need to play. They import numpy, the policy
+and the agent's shell alone, because `lita export` copies them into a submission.
 """
 
 from __future__ import annotations
@@ -23,13 +25,14 @@ from litaagent_std.hrl_xf.online.steering import (
     Steering,
 )
 from litaagent_std.hrl_xf.online.views import day_view, round_views
-from litaagent_std.market.world.external import Decision, DecisionNeeded
 from litaagent_std.policy.observation import Calendar, Observation, Offer, ThreadObservation, observe_calendar
 from litaagent_std.policy.parameters import Level, Parameters, level_name
 
-__all__ = ["DayEntry", "Diary", "Pilot", "Question", "RoundEntry", "SteeredAgent", "take_answer"]
+__all__ = ["Call", "DayEntry", "Diary", "Pilot", "PilotedAgent", "Question", "RoundEntry", "SteeredSeat", "take_answer"]
 
 Floats = NDArray[np.float32]
+Call = Literal["first_proposals", "counter_all"]
+"""What the world wants of an agent when it has to decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +106,12 @@ class Diary:
     threads: dict[tuple[int, str], RoundEntry] = field(default_factory=dict)
 
 
-class SteeredAgent(LitaAgentHRL):
-    """The heuristic agent under steering.
+class SteeredSeat(LitaAgentHRL):
+    """The heuristic agent under steering; who answers its questions is up to its subclasses.
 
     Args:
         *args: Passed to scml.
-        seat: Number of the seat, for questions.
         rounds: Whether rounds are steered too; else days alone.
-        pilot: Who answers; None stops the world at every question.
         parameters: The heuristic's numbers.
         **kwargs: Passed on.
     """
@@ -118,9 +119,7 @@ class SteeredAgent(LitaAgentHRL):
     def __init__(
         self,
         *args: Any,  # noqa: ANN401 - scml's
-        seat: int = -1,
         rounds: bool = True,
-        pilot: Pilot | None = None,
         parameters: Parameters | Mapping[str, Any] | None = None,
         **kwargs: Any,  # noqa: ANN401 - scml's
     ) -> None:
@@ -136,9 +135,7 @@ class SteeredAgent(LitaAgentHRL):
             }
         super().__init__(*args, parameters=parameters, **kwargs)
         self.diary = Diary()
-        self.question: Question | None = None
-        self._pilot, self._seat, self._rounds = pilot, seat, rounds
-        self._asked_for: object = None
+        self._rounds = rounds
         self._day_view: Floats | None = None
 
     def before_step(self) -> None:
@@ -169,35 +166,29 @@ class SteeredAgent(LitaAgentHRL):
             self._steer("counter_all", known, states)
         return super().counter_all(offers, states)
 
-    def give(self, reply: Any) -> None:  # noqa: ANN401 - the world passes on what it was sent
-        """Takes the answer to the question that stopped the world."""
-        self._apply(np.asarray(reply, np.float32))
-
-    def _steer(
-        self,
-        kind: Literal["first_proposals", "counter_all"],
-        offers: Mapping[str, Any],
-        states: Mapping[str, Any],
-    ) -> None:
+    def _steer(self, call: Call, offers: Mapping[str, Any], states: Mapping[str, Any]) -> None:
         """Asks what is not answered yet for this moment."""
         if self._day_view is None:
             assert self._today is not None
             self._day_view = day_view(self._today)
             self.diary.days[-1].asked = True
             place = level_name(self._today.level, self._today.n_levels)
-            self._ask(Question("day", self._today.day, place, self._day_view, self._day_view), kind)
-        if not self._rounds:
-            return
-        if self._asked_for == kind:  # the answer has come: the world repeats the call that it had stopped
-            self._asked_for = None
-            return
+            self._ask(Question("day", self._today.day, place, self._day_view, self._day_view), call)
+        if self._rounds:
+            self._steer_round(call, offers, states)
+
+    def _steer_round(self, call: Call, offers: Mapping[str, Any], states: Mapping[str, Any]) -> None:
+        assert self._day_view is not None
         threads = self._threads(offers, states)
         obs = self.diary.days[-1].obs
         views, state = round_views(threads, obs, self._day_view)
         partners = tuple(thread.partner for thread in threads)
-        self._asked_for = kind if self._pilot is None else None
         place = level_name(obs.level, obs.n_levels)
-        self._ask(Question("round", obs.day, place, views, state, partners), kind)
+        self._ask(Question("round", obs.day, place, views, state, partners), call)
+
+    def _ask(self, question: Question, call: Call) -> None:
+        """Sees to it that `take_answer` gets an answer, at once or later."""
+        raise NotImplementedError
 
     def _threads(self, offers: Mapping[str, Any], states: Mapping[str, Any]) -> list[ThreadObservation]:
         now = observe_calendar(self.awi)
@@ -205,17 +196,6 @@ class SteeredAgent(LitaAgentHRL):
             self._thread(name, states[name] if states else self.negotiators[name][0].nmi.state, offer, now)
             for name, offer in offers.items()
         ]
-
-    def _ask(self, question: Question, kind: Literal["first_proposals", "counter_all"]) -> None:
-        self.question = question
-        if self._pilot is not None:
-            self._apply(self._pilot.answer(question))
-            return
-        raise DecisionNeeded(self, Decision(self._seat, self.id, kind, question.partners, {}, {}, self.awi))
-
-    def _apply(self, answer: Floats) -> None:
-        assert self.question is not None
-        take_answer(self.steering, self.question, answer)
 
     def on_negotiation_success(self, contract: Any, mechanism: Any) -> None:  # noqa: ANN401 - negmas's
         """Writes an agreement down."""
@@ -248,3 +228,20 @@ class SteeredAgent(LitaAgentHRL):
         quantities, prices = (goals.q_buy, goals.p_buy) if buying else (goals.q_sell, goals.p_sell)
         lead = max(range(len(quantities)), key=quantities.__getitem__) if deal is None else deal.time - obs.day
         return float(quantities[lead]), float(prices[lead])
+
+
+class PilotedAgent(SteeredSeat):
+    """The heuristic agent under a pilot that answers at once.
+
+    Args:
+        *args: Passed to scml.
+        pilot: Who answers.
+        **kwargs: Passed on.
+    """
+
+    def __init__(self, *args: Any, pilot: Pilot, **kwargs: Any) -> None:  # noqa: ANN401 - scml's
+        super().__init__(*args, **kwargs)
+        self._pilot = pilot
+
+    def _ask(self, question: Question, call: Call) -> None:
+        take_answer(self.steering, question, self._pilot.answer(question))

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import exp
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ __all__ = [
     "LIMIT",
     "THREAD_ACTIONS",
     "WEIGHT_ACTIONS",
+    "Layer",
     "SteeredCoordination",
     "SteeredDecisions",
     "SteeredGoals",
@@ -41,6 +42,8 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float32]
+Layer = Literal["l2", "l3", "l4"]
+"""A layer that can be steered."""
 
 LIMIT: Final = 3.0
 """Numbers beyond it count as it."""

@@ -25,9 +25,10 @@ import torch
 from numpy.typing import NDArray
 
 from apexrl.runs.errors import ConfigurationError
-from litaagent_std.hrl_xf.online.acting import ActingNet, PolicySet, check_names, columns_of
+from litaagent_std.hrl_xf.online.acting import ActingNet, PolicySet
 from litaagent_std.hrl_xf.online.config import SurfaceConfig
 from litaagent_std.hrl_xf.online.jobs import Job
+from litaagent_std.hrl_xf.online.names import check_names, columns_of
 from litaagent_std.hrl_xf.online.rollout import WorldRollout
 from litaagent_std.hrl_xf.online.views import DAY_VIEW
 from litaagent_std.hrl_xf.online.worlds import WorldPlan

@@ -35,6 +35,7 @@ from litaagent_std.hrl_xf.online.monitor import Monitor, Sight, sight_of
 from litaagent_std.hrl_xf.online.opponents import OpponentPool
 from litaagent_std.hrl_xf.online.rollout import WorldRollout
 from litaagent_std.hrl_xf.online.surface import SurfaceMethod
+from litaagent_std.hrl_xf.online.weights import save
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, lay, training_seed
 from litaagent_std.hrl_xf.rewards import DAY_TERMS, THREAD_TERMS, day_reward, thread_reward
 from litaagent_std.market.world.setup import AgentSpec
@@ -177,7 +178,7 @@ class Trainer:
         """Writes the present policies and returns where."""
         policies = self.method.policies()
         path = ensure_folder(self.folder / "weights") / f"v{policies.version:05d}.npz"
-        policies.save(path, updates=self.update, worlds=self.worlds, seed=self.cfg.seed, made_by="lita train-online")
+        save(policies, path, updates=self.update, worlds=self.worlds, seed=self.cfg.seed, made_by="lita train-online")
         return path
 
     def after(self) -> dict[str, float]:

@@ -12,7 +12,7 @@ from litaagent_std.policy.parameters import Level, level_name
 
 __all__ = ["OURS", "TRAINING_SEEDS", "Table", "WorldPlan", "class_name", "lay", "table_of", "training_seed"]
 
-OURS: Final = "litaagent_std.hrl_xf.online.seat.SteeredAgent"
+OURS: Final = "litaagent_std.hrl_xf.online.driven.SteeredAgent"
 """Class path of a seat of ours."""
 TRAINING_SEEDS: Final = 1 << 61
 """Training seeds start here; the arena's blocks (tuning, gates, verdict) have no seed with this bit alone."""

@@ -3,9 +3,9 @@ import pytest
 from negmas import ResponseType
 
 from litaagent_std.hrl_xf.online.acting import PolicySet
+from litaagent_std.hrl_xf.online.driven import SteeredAgent
 from litaagent_std.hrl_xf.online.game import Game
 from litaagent_std.hrl_xf.online.rollout import play_world
-from litaagent_std.hrl_xf.online.seat import SteeredAgent
 from litaagent_std.hrl_xf.online.steering import DAY_ACTIONS, Steering, bounded, shifted
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, lay, training_seed
 from litaagent_std.hrl_xf.rewards import DayWeights

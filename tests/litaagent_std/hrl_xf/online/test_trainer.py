@@ -24,6 +24,7 @@ from litaagent_std.hrl_xf.online.monitor import Monitor, Sight
 from litaagent_std.hrl_xf.online.opponents import OpponentPool
 from litaagent_std.hrl_xf.online.seat import Question
 from litaagent_std.hrl_xf.online.trainer import Trainer
+from litaagent_std.hrl_xf.online.weights import save
 from litaagent_std.hrl_xf.online.worlds import lay
 
 SMALL = LayerConfig(hidden=(8,), critic_hidden=(8,))
@@ -213,7 +214,7 @@ def test_weights_are_written_and_read_without_loss(tmp_path):
     luck = np.random.default_rng(0)
     zeros = ActingNet.zeros("l2")
     net = ActingNet((luck.normal(size=zeros.weights[0].shape).astype(np.float32),), zeros.biases, zeros.log_std)
-    PolicySet({"l2": net}, 4).save(tmp_path / "w.npz", seed=1)
+    save(PolicySet({"l2": net}, 4), tmp_path / "w.npz", seed=1)
     found = PolicySet.load(tmp_path / "w.npz")
     assert found.version == 4
     assert not found.rounds
@@ -225,13 +226,13 @@ def test_weights_are_written_and_read_without_loss(tmp_path):
 
 @pytest.mark.parametrize(("digest", "message"), [("features_digest", "features abc"), ("l1_digest", "L1 abc")])
 def test_weights_of_other_features_or_another_l1_are_refused(tmp_path, digest, message):
-    PolicySet({"l2": ActingNet.zeros("l2")}).save(tmp_path / "w.npz", **{digest: "abc"})
+    save(PolicySet({"l2": ActingNet.zeros("l2")}), tmp_path / "w.npz", **{digest: "abc"})
     with pytest.raises(ValueError, match=message):
         PolicySet.load(tmp_path / "w.npz")
 
 
 def test_weights_appear_whole_or_not_at_all(tmp_path, monkeypatch):
-    PolicySet({"l2": ActingNet.zeros("l2")}, 1).save(tmp_path / "w.npz")
+    save(PolicySet({"l2": ActingNet.zeros("l2")}, 1), tmp_path / "w.npz")
 
     def half(file, **arrays):
         file.write(b"PK")
@@ -239,7 +240,7 @@ def test_weights_appear_whole_or_not_at_all(tmp_path, monkeypatch):
 
     monkeypatch.setattr(np, "savez", half)
     with pytest.raises(KeyboardInterrupt):
-        PolicySet({"l2": ActingNet.zeros("l2")}, 2).save(tmp_path / "w.npz")
+        save(PolicySet({"l2": ActingNet.zeros("l2")}, 2), tmp_path / "w.npz")
     assert PolicySet.load(tmp_path / "w.npz").version == 1
     assert [path.name for path in tmp_path.iterdir()] == ["w.npz"]
 

@@ -14,6 +14,7 @@ from litaagent_std.arena.stopwatch import start, stop, timed_path
 from litaagent_std.hrl_xf.online.acting import PolicySet
 from litaagent_std.hrl_xf.online.distillation.shadow import Agreement, ShadowedAgent
 from litaagent_std.hrl_xf.online.seat import Question
+from litaagent_std.hrl_xf.online.weights import save
 from litaagent_std.hrl_xf.online.worlds import Table, WorldPlan, lay
 from litaagent_std.market.world.engine import FastWorld
 from litaagent_std.market.world.setup import AgentSpec
@@ -41,7 +42,7 @@ def check_world(plan: WorldPlan, teacher: PolicySet, others: Mapping[str, Policy
     with TemporaryDirectory() as folder:
         files = {name: str(Path(folder, f"{name}.npz")) for name in ("teacher", *others)}
         for name, policies in {"teacher": teacher, **others}.items():
-            policies.save(files[name])
+            save(policies, files[name])
         shadowed = _shadowed(table, files["teacher"], {name: files[name] for name in others})
         scores, decisions = {}, {}
         for name in ("teacher", "student") if plan.seed % 2 else ("student", "teacher"):  # no side is always the first

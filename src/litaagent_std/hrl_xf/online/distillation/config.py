@@ -9,7 +9,8 @@ from pydantic import Field
 from tyro.conf import Positional
 
 from apexrl.configuration import configuration
-from litaagent_std.hrl_xf.online.config import Count, Layer, PoolConfig, Positive
+from litaagent_std.hrl_xf.online.config import Count, PoolConfig, Positive
+from litaagent_std.hrl_xf.online.steering import Layer
 
 __all__ = ["FREE_FIELDS", "DistillConfig"]
 

@@ -32,7 +32,6 @@ from apexrl.runs.errors import ConfigMismatchError, ConfigurationError
 from apexrl.runs.run_dir import RunDir
 from apexrl.runs.signals import StopRequest, stop_on_signals
 from litaagent_std.hrl_xf.online.acting import LAYERS, NAMES, ActingNet, PolicySet
-from litaagent_std.hrl_xf.online.config import Layer
 from litaagent_std.hrl_xf.online.distillation.check import check_world, summarize_checks
 from litaagent_std.hrl_xf.online.distillation.config import FREE_FIELDS, DistillConfig
 from litaagent_std.hrl_xf.online.distillation.fitting import (
@@ -51,6 +50,8 @@ from litaagent_std.hrl_xf.online.distillation.samples import (
     write_inputs,
 )
 from litaagent_std.hrl_xf.online.jobs import Job
+from litaagent_std.hrl_xf.online.steering import Layer
+from litaagent_std.hrl_xf.online.weights import save
 from litaagent_std.market.world.hashing import fixed_for_workers
 
 __all__ = ["Distilled", "run_distillation", "teacher_file"]
@@ -199,7 +200,7 @@ class _Work:
             nets[layer], fits[layer] = fit(self.cfg, teacher, train, validation)
             logger.info("%s: fitted to %d samples, %s", layer, len(train), fits[layer])
         student = PolicySet(nets, self.teacher.version, self.teacher.places)
-        student.save(path, made_by="lita distill", teacher=self._digest, seed=self.cfg.seed)
+        save(student, path, made_by="lita distill", teacher=self._digest, seed=self.cfg.seed)
         write_json(told, fits)
         return student, fits
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from apexrl.runs.atomic import atomic_file
 from litaagent_std.hrl_xf.online.acting import INPUTS, PolicySet
-from litaagent_std.hrl_xf.online.config import Layer
 from litaagent_std.hrl_xf.online.distillation.config import DistillConfig
 from litaagent_std.hrl_xf.online.jobs import Job
 from litaagent_std.hrl_xf.online.opponents import OpponentPool
 from litaagent_std.hrl_xf.online.rollout import SeatRollout, play_world
+from litaagent_std.hrl_xf.online.steering import Layer
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
 from litaagent_std.hrl_xf.rewards import DayWeights
 

@@ -11,6 +11,7 @@ from litaagent_std.hrl_xf.online.distillation import run as distillation
 from litaagent_std.hrl_xf.online.distillation.config import DistillConfig
 from litaagent_std.hrl_xf.online.distillation.run import run_distillation, teacher_file
 from litaagent_std.hrl_xf.online.distillation.samples import collect, jobs_of, part_of
+from litaagent_std.hrl_xf.online.weights import save
 
 SMALL = {
     "worlds": 3,
@@ -26,7 +27,7 @@ SMALL = {
 @pytest.fixture(scope="module")
 def weights(teacher, tmp_path_factory):
     path = tmp_path_factory.mktemp("teacher") / "best.npz"
-    teacher.save(path)
+    save(teacher, path)
     return path
 
 
@@ -126,7 +127,7 @@ def test_a_student_must_be_smaller(weights, tmp_path, changes, message):
 
 def test_a_teacher_must_be_there_and_stay(weights, tmp_path, random_net):
     days = PolicySet({"l2": random_net("l2", (4,))})
-    days.save(tmp_path / "days.npz")
+    save(days, tmp_path / "days.npz")
     with pytest.raises(ConfigurationError, match="no l3"):
         run_distillation(
             DistillConfig(teacher=tmp_path / "days.npz", layers=("l3",), output_dir=tmp_path / "x", **SMALL)
@@ -136,7 +137,7 @@ def test_a_teacher_must_be_there_and_stay(weights, tmp_path, random_net):
     run = tmp_path / "run"
     (run / "weights").mkdir(parents=True)
     for name in ("v00002", "v00010"):
-        days.save(run / "weights" / f"{name}.npz")
+        save(days, run / "weights" / f"{name}.npz")
     assert teacher_file(run).name == "v00010.npz"
     (run / "best.npz").write_bytes(weights.read_bytes())
     assert teacher_file(run) == run / "best.npz"
