@@ -29,7 +29,7 @@ from apexrl.runs.atomic import write_bytes
 from apexrl.runs.errors import ConfigurationError, UserFacingError
 from litaagent_std import policy
 from litaagent_std.hrl_xf import agent as shell
-from litaagent_std.hrl_xf import export_check
+from litaagent_std.hrl_xf import export_check, online
 from litaagent_std.hrl_xf.online import acting, seat, steering, views
 from litaagent_std.hrl_xf.scaffold import class_name, module_name
 from litaagent_std.policy.l1_digest import check_l1_digest, l1_digest
@@ -94,9 +94,7 @@ def contents(submission: Submission) -> dict[str, bytes]:
     files[f"{base}/agent.py"] = _relative(_source(shell)).encode()
     if submission.online:
         files[f"{base}/online/__init__.py"] = b""
-        files |= {
-            f"{base}/online/{Path(one.__file__ or '').name}": _relative(_source(one), 2).encode() for one in _ONLINE
-        }
+        files |= {f"{base}/online/{_stem(one)}.py": _relative(_source(one), depth=2).encode() for one in _ONLINE}
     files[f"{base}/settings.json"] = (json.dumps(dict(submission.settings), indent=2, sort_keys=True) + "\n").encode()
     files |= {f"{base}/weights/{name}": data for name, data in weights.items()}
     files[f"{base}/__init__.py"] = _entry(submission, _weights_argument(submission.weights)).encode()
@@ -189,10 +187,9 @@ def _source(module: ModuleType) -> str:
 def _relative(source: str, depth: int = 1) -> str:
     """Returns source with imports of this project made relative, as they are so deep in the submission's package."""
     for name, origin in _MOVED.items():
-        source = re.sub(
-            rf"^(\s*)from {re.escape(origin)}(\.| )", rf"\1from {'.' * depth}{name}\2", source, flags=re.MULTILINE
-        )
-    return re.sub(rf"^from {re.escape(seat.__package__ or '')}\.", "from .", source, flags=re.MULTILINE)
+        before, after = rf"^(\s*)from {re.escape(origin)}(\.| )", rf"\1from {'.' * depth}{name}\2"
+        source = re.sub(before, after, source, flags=re.MULTILINE)
+    return source.replace(f"from {online.__name__}.", "from .")
 
 
 def _sealed_digest() -> str:
