@@ -14,7 +14,7 @@ import yaml
 from apexrl.configuration import configuration, from_mapping
 from apexrl.runs.atomic import ensure_folder
 from apexrl.runs.checkpoint import CheckpointStore, load_checkpoint
-from apexrl.runs.errors import ConfigurationError
+from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMismatchError
 from apexrl.runs.jsonl import JsonlSink
 from apexrl.runs.lock import exclusive
 from apexrl.runs.logs import log_to_file
@@ -25,6 +25,7 @@ from hmasd.config import HMASDConfig
 from hmasd.config_file import ALIASES, load_config
 from hmasd.evaluation import evaluate
 from hmasd.presets import preset
+from hmasd.run_folder import EVENTS, LOGS, METRICS, MODELS, newest_checkpoint, set_aside
 from hmasd.trainer import PATTERN, SCHEMA, Trainer
 
 logger = logging.getLogger(__name__)
@@ -34,8 +35,9 @@ logger = logging.getLogger(__name__)
 class TrainCommand:
     """Train HMASD or a baseline; checkpoints go to models/, TensorBoard events to tf-logs/, logs to logs/.
 
-    Settings come from --preset or --settings, then from --set. With --model-path a run goes on exactly where the
-    checkpoint was made; with --eval-only it is evaluated instead.
+    Settings come from --preset or --settings, then from --set. The same command again goes on with an unfinished run of
+    the same settings; a run of other settings is moved to earlier/ first. With --model-path a run goes on exactly where
+    that checkpoint was made; with --eval-only it is evaluated instead.
     """
 
     preset: str | None = None
@@ -48,6 +50,8 @@ class TrainCommand:
     """Go on from this checkpoint; its configuration is taken over unless settings are given too."""
     eval_only: bool = False
     """Evaluate the checkpoint of --model-path and leave."""
+    fresh: bool = False
+    """Train from the start even if the folder holds a run of the same settings, which is moved to earlier/."""
     folder: Path = Path(".")
     """Where models/, tf-logs/ and logs/ are."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
@@ -61,7 +65,11 @@ def run(command: TrainCommand) -> int:
     torch.set_num_threads(command.threads)
     if command.eval_only:
         return _evaluate(command)
-    logs = command.folder / "logs"
+    if command.fresh and command.model_path is not None:
+        raise ConfigurationError(
+            f"--fresh begins a new run and --model-path {command.model_path} goes on with one; give one of them"
+        )
+    logs = command.folder / LOGS
     ensure_folder(logs)
     level = logging.getLevelNamesMapping()[command.log_level]
     with _log_to_console(level), log_to_file(logs / "train.log", level), exclusive(logs):
@@ -69,12 +77,14 @@ def run(command: TrainCommand) -> int:
 
 
 def _train(command: TrainCommand) -> int:
-    models = command.folder / "models"
-    trainer = _trainer(command, models)
+    trainer = _trainer(command)
+    if trainer.env_steps >= trainer.config.total_steps:
+        logger.info("训练已完成: %d 步; --fresh 重新训练", trainer.env_steps)
+        return _show_evaluation(trainer)
     after = trainer.env_steps or None
     sinks: list[MetricSink] = [
-        JsonlSink(command.folder / "logs" / "metrics.jsonl", after),
-        TensorBoardSink(command.folder / "tf-logs", after),
+        JsonlSink(command.folder / METRICS, after),
+        TensorBoardSink(command.folder / EVENTS, after),
     ]
     with MetricLogger(sinks, after) as metrics, stop_on_signals() as stop:
         trainer.run(metrics, stop)
@@ -83,24 +93,46 @@ def _train(command: TrainCommand) -> int:
     return stop.exit_code
 
 
-def _trainer(command: TrainCommand, models: Path) -> Trainer:
+def _trainer(command: TrainCommand) -> Trainer:
+    """The run that the command means: that of ``--model-path``, the one in the folder, or a new one."""
     config = settings_of(command)
-    store = CheckpointStore(models, SCHEMA, pattern=PATTERN)
-    if command.model_path is None:
-        store.rewind(None)  # an earlier run's checkpoints are kept aside, never mixed with this one's
-        return Trainer(config or HMASDConfig(), models)
-    trainer = Trainer.resume(command.model_path, config, models)
-    store.rewind(load_checkpoint(command.model_path, SCHEMA).step)
-    logger.info(
-        "从检查点继续: %s, 步数: %d, 策略版本: %d", command.model_path, trainer.env_steps, trainer.learner.version
-    )
+    if command.model_path is not None:
+        return _go_on(command.model_path, config, command.folder)
+    config = config or HMASDConfig()
+    try:
+        found = None if command.fresh else newest_checkpoint(command.folder / MODELS)
+        if found is not None:
+            return _go_on(found, config, command.folder)
+    except (ConfigMismatchError, SchemaMismatchError) as error:
+        logger.warning("a new run begins: %s", error)
+    trainer = Trainer(config, command.folder / MODELS)  # before anything moves: it refuses settings that cannot run
+    _make_room(command.folder)
     return trainer
+
+
+def _go_on(path: Path, config: HMASDConfig | None, folder: Path) -> Trainer:
+    models = folder / MODELS
+    trainer = Trainer.resume(path, config, models)
+    if path.resolve().parent == models.resolve():
+        CheckpointStore(models, SCHEMA, pattern=PATTERN).rewind(trainer.env_steps)
+    else:  # a checkpoint from elsewhere: what is here belongs to another run
+        _make_room(folder)
+    logger.info("从检查点继续: %s, 步数: %d, 策略版本: %d", path, trainer.env_steps, trainer.learner.version)
+    return trainer
+
+
+def _make_room(folder: Path) -> None:
+    if (earlier := set_aside(folder)) is not None:
+        logger.warning("the run that was in %s is now in %s", folder, earlier)
 
 
 def _evaluate(command: TrainCommand) -> int:
     if command.model_path is None:
         raise ConfigurationError("--eval-only needs a checkpoint to evaluate; name it by --model-path")
-    trainer = Trainer.resume(command.model_path, settings_of(command))
+    return _show_evaluation(Trainer.resume(command.model_path, settings_of(command)))
+
+
+def _show_evaluation(trainer: Trainer) -> int:
     result = evaluate(trainer.learner, trainer.config, trainer.env_steps)
     print(json.dumps(result.metrics(trainer.config.task)))
     return 0

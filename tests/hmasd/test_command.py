@@ -86,9 +86,76 @@ def test_a_killed_run_goes_on_to_the_same_end(tmp_path, capsys):
     process.kill()
     process.communicate()
     assert not (killed / "models" / "hmasd_sync_enhanced_final.pth").exists(), "killed before the end"
-    newest = max(killed.glob("models/*_[0-9]*.pth"), key=lambda path: int(path.stem.rsplit("_", 1)[1]))
-    assert run(TrainCommand(model_path=newest, folder=killed, log_level="ERROR")) == 0
+    assert run(TrainCommand(set=words, folder=killed, log_level="ERROR")) == 0, "the same settings: it goes on"
     assert (killed / "logs" / "metrics.jsonl").read_bytes() == (whole / "logs" / "metrics.jsonl").read_bytes()
+    assert not (killed / "earlier").exists()
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path, capsys):
+    command = TrainCommand(set=SMALL, folder=tmp_path, log_level="INFO")
+    run(command)
+    trained = json.loads(capsys.readouterr().out.splitlines()[-1])
+    before = _content(tmp_path)
+    assert run(command) == 0
+    out = capsys.readouterr().out
+    assert json.loads(out.splitlines()[-1]) == trained
+    assert "同步更新" not in out
+    assert _content(tmp_path) == before
+
+
+def test_a_finished_run_goes_on_where_more_steps_are_asked_for(tmp_path):
+    at_once, in_two = tmp_path / "at_once", tmp_path / "in_two"
+    for steps, folder in ((200, at_once), (120, in_two), (200, in_two)):
+        words = tuple(word if not word.startswith("total_steps") else f"total_steps={steps}" for word in SMALL)
+        assert run(TrainCommand(set=words, folder=folder, log_level="ERROR")) == 0
+    updates = [
+        [row for row in read_jsonl(folder / "logs" / "metrics.jsonl") if "Sync/PolicyVersion" in row]
+        for folder in (at_once, in_two)
+    ]
+    assert updates[0] == updates[1]
+    assert [row["Sync/PolicyVersion"] for row in updates[0]] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("changed", [{"set": (*SMALL, "lr=0.01")}, {"fresh": True}])
+def test_another_run_in_the_same_folder_leaves_the_earlier_one_whole(tmp_path, changed):
+    first = {"set": SMALL, "folder": tmp_path, "log_level": "ERROR"}
+    run(TrainCommand(**first))
+    before = _content(tmp_path)
+    assert run(TrainCommand(**first | changed)) == 0
+    assert run(TrainCommand(**first | changed | {"fresh": True})) == 0
+    assert (tmp_path / "models" / "hmasd_sync_enhanced_final.pth").exists()
+    assert sorted(path.name for path in (tmp_path / "earlier").iterdir()) == ["1", "2"]
+    assert _content(tmp_path / "earlier" / "1") == before
+
+
+def test_a_checkpoint_from_elsewhere_does_not_mix_with_the_run_in_the_folder(tmp_path):
+    here, there = tmp_path / "here", tmp_path / "there"
+    run(TrainCommand(set=(*SMALL, "seed=1"), folder=there, log_level="ERROR"))
+    run(TrainCommand(set=SMALL, folder=here, log_level="ERROR"))
+    before = _content(here)
+    foreign = there / "models" / "hmasd_sync_enhanced_80.pth"
+    assert run(TrainCommand(model_path=foreign, folder=here, log_level="ERROR")) == 0
+    assert _content(here / "earlier" / "1") == before
+    assert [row["step"] for row in read_jsonl(here / "logs" / "metrics.jsonl")] == [120, 120]
+
+
+def test_settings_that_cannot_run_touch_nothing(tmp_path):
+    run(TrainCommand(set=SMALL, folder=tmp_path, log_level="ERROR"))
+    before = _content(tmp_path)
+    with pytest.raises(ConfigurationError, match="there is no task 'nope'"):
+        run(TrainCommand(set=(*SMALL, "task=nope"), folder=tmp_path, log_level="ERROR"))
+    assert _content(tmp_path) == before
+
+
+def test_fresh_and_a_checkpoint_exclude_each_other(tmp_path):
+    with pytest.raises(ConfigurationError, match="give one of them"):
+        run(TrainCommand(model_path=tmp_path / "any.pth", fresh=True, folder=tmp_path))
+
+
+def _content(folder):
+    """What a run leaves that is not a log for reading."""
+    names = [path for path in folder.rglob("*") if path.is_file() and path.suffix not in {".log", ".lock"}]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in names}
 
 
 def _as_preset(words):

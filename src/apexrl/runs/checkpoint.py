@@ -7,6 +7,7 @@ described in ``docs/apexrl/checkpoints.md``.
 from __future__ import annotations
 
 import io
+import itertools
 import logging
 import math
 import os
@@ -311,7 +312,7 @@ class CheckpointStore:
     def rewind(self, step: int | None) -> list[Path]:
         """Set aside what lies after ``step``, so that a run that goes on from there is the newest.
 
-        The files keep their content and get the suffix ``.set-aside``.
+        The files keep their content and get the suffix ``.set-aside``, with a number where that name is taken.
 
         Args:
             step: The step to go on from; None sets all aside.
@@ -319,13 +320,7 @@ class CheckpointStore:
         Returns:
             The new paths.
         """
-        moved = []
-        for later in self.steps():
-            if step is None or later > step:
-                path = self.path(later)
-                aside = path.with_name(f"{path.name}.set-aside")
-                path.replace(aside)
-                moved.append(aside)
+        moved = [_set_aside(self.path(later)) for later in self.steps() if step is None or later > step]
         if moved:
             sync_folder(self.folder)
             logger.warning("set aside, because the run goes on from step %s: %s", step, _names(moved))
@@ -347,6 +342,12 @@ class CheckpointStore:
             remove_leftovers(self.folder)
             self._metrics = {step: found.metrics for step, found in self._sound()}
         return self._metrics
+
+
+def _set_aside(path: Path) -> Path:
+    names = itertools.chain([f"{path.name}.set-aside"], (f"{path.name}.set-aside-{n}" for n in itertools.count(2)))
+    aside = next(place for name in names if not (place := path.with_name(name)).exists())
+    return path.rename(aside)
 
 
 def _config_mapping(config: Any) -> dict[str, Plain]:  # noqa: ANN401 - any configuration object

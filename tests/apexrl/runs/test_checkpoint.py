@@ -265,7 +265,8 @@ def test_rewinding_makes_an_earlier_checkpoint_the_newest_and_destroys_nothing(s
     assert latest is not None
     assert (latest.step, latest.state) == (2, {"first": False})
     assert load_checkpoint(store.folder / "checkpoint_3.pt.set-aside").step == 3
-    assert len(store.rewind(None)) == 2
+    assert [path.name for path in store.rewind(None)] == ["checkpoint_1.pt.set-aside", "checkpoint_2.pt.set-aside-2"]
+    assert load_checkpoint(store.folder / "checkpoint_2.pt.set-aside").state == {"first": True}
     assert store.latest() is None
 
 
