@@ -7,10 +7,14 @@
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+refuse() { echo "start_sync_training.sh: $1" >&2; exit 2; }
+
 if [[ -z "${PYTHON:-}" ]]; then
   PYTHON="$root/.venv/bin/python"
   [[ -x "$PYTHON" ]] || PYTHON="$(command -v python3)"
 fi
+"$PYTHON" -c 'import importlib.util as u, sys; sys.exit(not (u.find_spec("apexrl") and u.find_spec("tensorboard")))' ||
+  refuse "$PYTHON has not the packages of this project; run \`make setup\` in $root first"
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 
 port=""
@@ -19,15 +23,27 @@ board=yes
 arguments=()
 while (($#)); do
   case "$1" in
-    --port) port="${2:?--port needs a number}"; shift 2 ;;
+    --port) port="${2-}"; [[ $# -ge 2 ]] || refuse "--port needs a number"; shift 2 ;;
     --port=*) port="${1#--port=}"; shift ;;
     --no-tensorboard) board=no; shift ;;
-    --eval-only | -h | --help) board=no; arguments+=("$1"); shift ;;
-    --folder) folder="${2:?--folder needs a path}"; arguments+=("$1" "$2"); shift 2 ;;
+    --eval-only) board=no; arguments+=("$1"); shift ;;
+    -h | --help)
+      board=no
+      echo "usage: start_sync_training.sh [--port N] [--no-tensorboard] [options of train_sync_enhanced.py]"
+      echo
+      echo "Trains with the settings in config_1.py and shows TensorBoard on port 6006 or the next free one."
+      echo "  --port N           exactly this port for TensorBoard"
+      echo "  --no-tensorboard   no TensorBoard"
+      echo
+      arguments+=("$1"); shift ;;
+    --folder) [[ $# -ge 2 ]] || refuse "--folder needs a path"; folder="$2"; arguments+=("$1" "$2"); shift 2 ;;
     --folder=*) folder="${1#--folder=}"; arguments+=("$1"); shift ;;
     *) arguments+=("$1"); shift ;;
   esac
 done
+if [[ -n "$port" ]] && ! { [[ "$port" =~ ^[0-9]{1,5}$ ]] && ((10#$port >= 1 && 10#$port <= 65535)); }; then
+  refuse "--port $port: a port is a number from 1 to 65535"
+fi
 
 free_port() { # the first free port from $1 on, up to $2
   "$PYTHON" - "$1" "$2" <<'PY'
@@ -60,17 +76,17 @@ trap stop_board EXIT
 if [[ "$board" == yes ]]; then
   if [[ -n "$port" ]]; then last="$port"; else port=6006; last=6106; fi
   port="$(free_port "$port" "$last")"
-  mkdir -p "$folder/tf-logs" "$folder/logs"
+  mkdir -p "$folder/tf-logs" "$folder/logs" 2>/dev/null || refuse "--folder $folder: folders cannot be made there; choose another"
   "$PYTHON" -m tensorboard.main --logdir "$folder/tf-logs" --port "$port" >"$folder/logs/tensorboard.log" 2>&1 &
   board_pid=$!
   echo "TensorBoard: http://localhost:$port"
 fi
 
-# Training runs in the background of this shell, so that Ctrl-C and SIGTERM reach it as a request to save and leave.
+# Training runs in the background of this shell, so that SIGTERM reaches it as a request to save and leave.
 "$PYTHON" "$root/train_sync_enhanced.py" ${arguments[@]+"${arguments[@]}"} &
 training_pid=$!
 trap 'kill -TERM "$training_pid" 2>/dev/null || true' TERM
-trap : INT # a terminal sends Ctrl-C to training by itself
+trap : INT HUP # a terminal sends these to training by itself
 status=0
 wait "$training_pid" || status=$?
 while kill -0 "$training_pid" 2>/dev/null; do # interrupted by a signal: wait until the checkpoint is written

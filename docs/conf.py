@@ -11,7 +11,14 @@ author = "The LitaAgent developers"
 copyright = "2026, the LitaAgent developers"
 release = importlib.metadata.version("litaagent")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "benchmark_figures", "model_cards"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "benchmark_figures",
+    "hmasd_settings",
+    "model_cards",
+]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "_generated"]
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]

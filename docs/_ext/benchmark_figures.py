@@ -97,7 +97,11 @@ def _read(path: Path) -> dict[str, Any]:
 
 def write(target: Path = GENERATED, folder: Path = ROOT / "benchmarks") -> None:
     """Write the page's part, unless it is there already as it should be."""
-    text = markdown(folder)
+    write_if_new(target, markdown(folder))
+
+
+def write_if_new(target: Path, text: str) -> None:
+    """Write a text, unless it stands there already: Sphinx reads again what has changed."""
     if not target.is_file() or target.read_text(encoding="utf-8") != text:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")

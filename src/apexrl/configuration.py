@@ -13,6 +13,8 @@ The docstring under a field becomes its help text; an unknown key or a value tha
 message that names the value, the rule and the way out.
 """
 
+import dataclasses
+import difflib
 import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,8 +28,6 @@ from apexrl.runs.errors import ConfigurationError
 
 T = TypeVar("T")
 
-_WAY_OUT = "See the known names with --help, and correct the entry or remove it"
-
 _STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
 
@@ -37,16 +37,28 @@ def configuration(cls: type[T]) -> type[T]:
     return cast("type[T]", pydantic_dataclass(frozen=True, kw_only=True, config=_STRICT)(cls))
 
 
-def _refusal(error: ValidationError, source: str) -> ConfigurationError:
-    """Turn a validation error into one that names each key, its value and the rule it breaks."""
+def _refusal(error: ValidationError, source: str, cls: type) -> ConfigurationError:
+    """Turn a validation error into one that names each key, its value, the rule it breaks and the way out."""
     problems = []
     for item in error.errors():
-        key = ".".join(str(part) for part in item["loc"]) or "(whole)"
+        key = ".".join(str(part) for part in item["loc"])
         if item["type"] in {"unexpected_keyword_argument", "extra_forbidden"}:
-            problems.append(f"{key}: unknown key")
-        else:
+            problems.append(f"{key}: unknown key{_suggestion(cls, item['loc'])}")
+        elif item["loc"]:
             problems.append(f"{key}: got {item['input']!r}; {item['msg']}")
-    return ConfigurationError(f"{source} is not acceptable", f"It breaks a rule at {'; '.join(problems)}", _WAY_OUT)
+        else:  # a rule over several fields tells their values by itself
+            problems.append(item["msg"].removeprefix("Value error, "))
+    rule = f"It breaks a rule: {'; '.join(problems)}"
+    return ConfigurationError(f"{source} is not acceptable", rule, "Correct the entry or remove it")
+
+
+def _suggestion(cls: type, location: tuple[int | str, ...]) -> str:
+    """What may have been meant by an unknown key: the nearest name, or all of them."""
+    if len(location) != 1 or not dataclasses.is_dataclass(cls):
+        return ""
+    names = [field.name for field in dataclasses.fields(cls)]
+    near = difflib.get_close_matches(str(location[0]), names, n=1)
+    return f", perhaps {near[0]} was meant" if near else f"; known are {', '.join(names)}"
 
 
 def from_mapping(cls: type[T], values: Mapping[str, Any], source: str = "the configuration") -> T:
@@ -63,7 +75,7 @@ def from_mapping(cls: type[T], values: Mapping[str, Any], source: str = "the con
     try:
         return TypeAdapter(cls).validate_python(dict(values))
     except ValidationError as error:
-        raise _refusal(error, source) from error
+        raise _refusal(error, source, cls) from error
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -91,7 +103,8 @@ def from_command_line(cls: type[T], arguments: Sequence[str], program: str) -> T
     """Build ``cls`` from defaults, then the file after ``--config``, then flags.
 
     Args:
-        cls: A class declared with :func:`configuration`; its docstring heads the help page.
+        cls: A class declared with :func:`configuration`; its docstring heads the help page. If it has a field
+            ``config``, ``--config`` means that field.
         arguments: The command line without the program's name.
         program: How the help page calls the command.
 
@@ -100,15 +113,18 @@ def from_command_line(cls: type[T], arguments: Sequence[str], program: str) -> T
     """
     import tyro  # only commands need it, and it is slow to import
 
-    path, flags = _split_config_flag(arguments)
+    description = inspect.cleandoc(cls.__doc__ or "")
+    if "config" in inspect.signature(cls).parameters:
+        path, flags = None, list(arguments)
+    else:
+        path, flags = _split_config_flag(arguments)
+        description += "\n\nOptions come from defaults, then --config FILE.yaml, then flags."
     default = from_mapping(cls, read_yaml(path), f"configuration file {str(path)!r}") if path else None
-    about = inspect.cleandoc(cls.__doc__ or "")
-    description = f"{about}\n\nOptions come from defaults, then --config FILE.yaml, then flags."
     keywords: dict[str, Any] = {} if default is None else {"default": default}
     try:
         result: T = tyro.cli(cls, args=flags, prog=program, description=description, **keywords)
     except ValidationError as error:
-        raise _refusal(error, "the command line") from error
+        raise _refusal(error, "the command line", cls) from error
     return result
 
 

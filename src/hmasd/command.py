@@ -6,12 +6,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TextIO
 
 import torch
 import yaml
+from pydantic import Field
 
-from apexrl.configuration import configuration, from_mapping
+from apexrl.configuration import configuration, from_mapping, to_mapping
 from apexrl.runs.atomic import ensure_folder
 from apexrl.runs.checkpoint import CheckpointStore, load_checkpoint
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMismatchError
@@ -35,14 +36,14 @@ logger = logging.getLogger(__name__)
 class TrainCommand:
     """Train HMASD or a baseline; checkpoints go to models/, TensorBoard events to tf-logs/, logs to logs/.
 
-    Settings come from --preset or --settings, then from --set. The same command again goes on with an unfinished run of
-    the same settings; a run of other settings is moved to earlier/ first. With --model-path a run goes on exactly where
-    that checkpoint was made; with --eval-only it is evaluated instead.
+    Settings (`lita hmasd settings` lists them) come from --preset or --config, then from --set. The same command again
+    goes on with an unfinished run of the same settings; a run of other settings is moved to earlier/ first. With
+    --model-path a run goes on exactly where that checkpoint was made; with --eval-only it is evaluated instead.
     """
 
     preset: str | None = None
     """Start from a preset: paper (Alice_and_Bob), uav_coverage or uav_relay."""
-    settings: Path | None = None
+    config: Path | None = None
     """Start from a file instead: YAML, or Python assignments such as config_1.py, which are read and not executed."""
     set: tuple[str, ...] = ()
     """Change single settings, for instance `--set seed=3 total_steps=100000`."""
@@ -56,7 +57,7 @@ class TrainCommand:
     """Where models/, tf-logs/ and logs/ are."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     """How much is logged, to the console and to logs/train.log."""
-    threads: int = 1
+    threads: Annotated[int, Field(ge=1)] = 1
     """Threads of torch; the networks are small, so more than one seldom helps."""
 
 
@@ -79,8 +80,9 @@ def run(command: TrainCommand) -> int:
 def _train(command: TrainCommand) -> int:
     trainer = _trainer(command)
     if trainer.env_steps >= trainer.config.total_steps:
-        logger.info("训练已完成: %d 步; --fresh 重新训练", trainer.env_steps)
+        logger.info("训练已完成: %d 步; 增大 total_steps 继续, 或用 --fresh 重新训练", trainer.env_steps)
         return _show_evaluation(trainer)
+    logger.info("配置: %s", json.dumps(to_mapping(trainer.config)))
     after = trainer.env_steps or None
     sinks: list[MetricSink] = [
         JsonlSink(command.folder / METRICS, after),
@@ -88,6 +90,8 @@ def _train(command: TrainCommand) -> int:
     ]
     with MetricLogger(sinks, after) as metrics, stop_on_signals() as stop:
         trainer.run(metrics, stop)
+    if stop.requested:
+        logger.info("已保存: 步数 %d; 再次运行同一命令即可继续", trainer.env_steps)
     if trainer.last_evaluation is not None:
         print(json.dumps(trainer.last_evaluation.metrics(trainer.config.task)))
     return stop.exit_code
@@ -147,14 +151,14 @@ def settings_of(command: TrainCommand) -> HMASDConfig | None:
         ConfigurationError: Both a preset and a file are given, or a change is not of the form name=value.
     """
     changes = dict(_change(word) for word in command.set)
-    if command.preset is not None and command.settings is not None:
+    if command.preset is not None and command.config is not None:
         raise ConfigurationError(
-            f"--preset {command.preset} and --settings {command.settings} both name a start; give one of them"
+            f"--preset {command.preset} and --config {command.config} both name a start; give one of them"
         )
     if command.preset is not None:
         return preset(command.preset, **changes)
-    if command.settings is not None:
-        return load_config(command.settings, changes)
+    if command.config is not None:
+        return load_config(command.config, changes)
     if not changes:
         return None
     if command.model_path is not None:
@@ -167,13 +171,29 @@ def _change(word: str) -> tuple[str, Any]:
     name, found, value = word.partition("=")
     if not found:
         raise ConfigurationError(f"--set {word}: changes are of the form name=value, for instance --set seed=3")
-    return ALIASES.get(name, name), yaml.safe_load(value)
+    try:
+        return ALIASES.get(name, name), yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise ConfigurationError(
+            f"--set {word}: {value!r} is not a plain value; write a number, a word, true, false or null"
+        ) from error
+
+
+class _Console(logging.StreamHandler[TextIO]):
+    """Log lines on standard output, as long as somebody reads them."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """Fall silent when the reader has gone (``… | head``); the log file has everything."""
+        if isinstance(sys.exception(), BrokenPipeError):
+            logging.getLogger().removeHandler(self)
+        else:
+            super().handleError(record)
 
 
 @contextmanager
 def _log_to_console(level: int) -> Iterator[None]:
     """Show log lines on standard output while the block runs."""
-    handler = logging.StreamHandler(sys.stdout)
+    handler = _Console(sys.stdout)
     handler.setLevel(level)
     handler.setFormatter(logging.Formatter("%(message)s"))
     root = logging.getLogger()

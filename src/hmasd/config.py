@@ -30,11 +30,11 @@ class HMASDConfig:
     ablation: Ablation = "none"
     """Leave a part of HMASD out: the team skill, individual skills, the learned coordinator, the low level's team
     reward, or its discriminator rewards."""
-    seed: int = 0
+    seed: int = Field(default=0, ge=0, lt=2**32)
     """Seed of networks, environments and sampling."""
     total_steps: int = Field(default=4_000_000, ge=1)
     """Environment steps of the whole run (agents are not counted apart)."""
-    n_agents: int | None = None
+    n_agents: int | None = Field(default=None, ge=1)
     """Number of UAVs in the UAV tasks; the task's own number if not given."""
     max_episode_steps: int = Field(default=100, ge=1)
     """Time limit of an episode; reaching it is not the end of the world, so values bootstrap there."""
@@ -125,8 +125,8 @@ class HMASDConfig:
     """Evaluate the most probable skills and actions instead of drawing them."""
     checkpoint_interval: int = Field(default=320_000, ge=1)
     """Environment steps between checkpoints."""
-    keep_checkpoints: int | None = 5
-    """How many of the newest checkpoints stay; none are removed without a number."""
+    keep_checkpoints: int | None = Field(default=5, ge=1)
+    """How many of the newest checkpoints stay beside the final one; null keeps all."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -35,9 +35,9 @@ def read_settings(path: Path) -> dict[str, Any]:
     Raises:
         ConfigurationError: The file cannot be read, holds code, or names a field twice.
     """
-    values = _read_literals(path) if path.suffix == ".py" else read_yaml(path)
+    values = _read_literals(path) if path.suffix == ".py" else list(read_yaml(path).items())
     settings: dict[str, Any] = {}
-    for name, value in values.items():
+    for name, value in values:
         field = ALIASES.get(name, name)
         if field in settings:
             raise ConfigurationError(f"{str(path)!r} gives {field} twice, once as {name!r}; keep one of them")
@@ -48,11 +48,12 @@ def read_settings(path: Path) -> dict[str, Any]:
 def load_config(path: Path | None, changes: dict[str, Any] | None = None) -> HMASDConfig:
     """The configuration of a file, with some fields changed; defaults for what neither names."""
     values = read_settings(path) if path else {}
-    source = f"configuration file {str(path)!r}" if path else "the configuration"
-    return from_mapping(HMASDConfig, values | (changes or {}), source)
+    sources = [f"configuration file {str(path)!r}"] if path else []
+    sources += ["--set"] if changes else []
+    return from_mapping(HMASDConfig, values | (changes or {}), " with ".join(sources) or "the configuration")
 
 
-def _read_literals(path: Path) -> dict[str, Any]:
+def _read_literals(path: Path) -> list[tuple[str, Any]]:
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
     except OSError as error:
@@ -64,7 +65,7 @@ def _read_literals(path: Path) -> dict[str, Any]:
     body = [node for node in tree.body if not _is_docstring(node)]
     if len(body) == 1 and isinstance(body[0], ast.ClassDef):
         body = [node for node in body[0].body if not _is_docstring(node)]
-    return dict(_assignment(node, path) for node in body)
+    return [_assignment(node, path) for node in body]
 
 
 def _is_docstring(node: ast.stmt) -> bool:
@@ -82,7 +83,7 @@ def _assignment(node: ast.stmt, path: Path) -> tuple[str, Any]:
         )
     try:
         return target.id, ast.literal_eval(node.value)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise ConfigurationError(
             f"line {node.lineno} of {str(path)!r}: the value of {target.id} is an expression; the file is read, not "
             "executed: write a number, a string, True, False or None"

@@ -52,7 +52,8 @@ def test_flags_come_over_yaml_over_defaults(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "named"),
     [
-        ({"rat": 1.0}, "rat: unknown key"),
+        ({"rat": 1.0}, "rat: unknown key, perhaps rate was meant"),
+        ({"xyz": 1.0}, "xyz: unknown key; known are rate"),
         ({"inner": {"dept": 1}}, "inner.dept: unknown key"),
         ({"rate": -1}, "got -1"),
         ({"mode": "medium"}, "'medium'"),
@@ -79,3 +80,14 @@ def test_config_without_a_value_is_refused() -> None:
 def test_plain_values_round_trip(rate: float, mode: Literal["slow", "fast"], depth: int) -> None:
     config = Outer(rate=rate, mode=mode, inner=Inner(depth=depth))
     assert from_mapping(Outer, to_mapping(config)) == config
+
+
+def test_a_field_named_config_takes_the_flag() -> None:
+    @configuration
+    class Command:
+        """Do something."""
+
+        config: Path | None = None
+        """A file of the command's own."""
+
+    assert from_command_line(Command, ["--config", "own.yaml"], "command").config == Path("own.yaml")

@@ -32,12 +32,18 @@ SMALL = (
 )
 
 
-def start(tmp_path, *words, program=("train_sync_enhanced.py",)):
+def start(tmp_path, *words, program=("train_sync_enhanced.py",), start_new_session=False):
     """Start an entry point of document 004 in ``tmp_path``."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHON": sys.executable}
     first = [sys.executable, str(ROOT / program[0])] if program[0].endswith(".py") else [str(ROOT / program[0])]
     return subprocess.Popen(
-        [*first, *words], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*first, *words],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=start_new_session,
     )
 
 
@@ -167,11 +173,13 @@ def _as_preset(words):
 def test_settings_are_put_together(tmp_path):
     assert settings_of(TrainCommand()) is None
     assert settings_of(TrainCommand(preset="paper", set=("seed=7",))).seed == 7
-    assert settings_of(TrainCommand(settings=ROOT / "config_1.py", set=("n_Z=9",))).n_team_skills == 9
+    assert settings_of(TrainCommand(config=ROOT / "config_1.py", set=("n_Z=9",))).n_team_skills == 9
     with pytest.raises(ConfigurationError, match="give one of them"):
-        settings_of(TrainCommand(preset="paper", settings=ROOT / "config_1.py"))
+        settings_of(TrainCommand(preset="paper", config=ROOT / "config_1.py"))
     with pytest.raises(ConfigurationError, match="of the form name=value"):
         settings_of(TrainCommand(set=("seed",)))
+    with pytest.raises(ConfigurationError, match="is not a plain value"):
+        settings_of(TrainCommand(set=("lr=[1",)))
     with pytest.raises(ConfigurationError, match="needs a checkpoint"):
         run(TrainCommand(eval_only=True))
 
@@ -211,6 +219,50 @@ def test_the_script_stops_training_and_tensorboard_when_it_is_told_to(tmp_path):
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind(("127.0.0.1", port))  # TensorBoard has let go of it
+
+
+def test_ctrl_c_ends_the_script_wherever_it_is(tmp_path):
+    """The shell starts training with Ctrl-C ignored; evaluation has no handler of its own."""
+    run(TrainCommand(set=SMALL, folder=tmp_path, log_level="ERROR"))
+    words = ["--eval-only", "--model-path", "models/hmasd_sync_enhanced_final.pth"]
+    words += ["--set", "eval_episodes=200000", "max_episode_steps=9"]
+    process = start(tmp_path, *words, program=("start_sync_training.sh",), start_new_session=True)
+    time.sleep(1.0)
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:  # a terminal sends Ctrl-C to the whole group
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.5)
+    status, _, err = finish(process)
+    assert status == 130
+    assert "interrupted; run the same command again" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("port", ["0", "70000", "-5", "abc"])
+def test_the_script_refuses_what_is_no_port(tmp_path, port):
+    status, out, err = finish(start(tmp_path, "--port", port, program=("start_sync_training.sh",)))
+    assert (status, out) == (2, "")
+    assert f"--port {port}: a port is a number from 1 to 65535" in err
+
+
+def test_training_goes_on_in_silence_when_nobody_reads_its_output(tmp_path):
+    process = start(tmp_path, "--preset", "paper", "--set", *_as_preset(SMALL))
+    process.stdout.close()
+    err = process.stderr.read()
+    assert process.wait(240) in {0, 141}
+    assert "Logging error" not in err
+    assert "Traceback" not in err
+    assert "更新次数: 3" in (tmp_path / "logs" / "train.log").read_text()
+    assert (tmp_path / "models" / "hmasd_sync_enhanced_final.pth").exists()
+
+
+def test_a_run_that_diverges_says_so(tmp_path):
+    process = start(tmp_path, "--preset", "paper", "--set", *_as_preset(SMALL), "lr=1e30")
+    status, _, err = finish(process)
+    assert status == 2
+    assert "NaN or infinite" in err
+    assert "Lower the learning rate" in err
+    assert "Traceback" not in err
 
 
 def test_the_script_refuses_a_port_that_is_taken(tmp_path):

@@ -62,6 +62,12 @@ def test_unknown_and_doubled_names_are_refused(tmp_path):
         load_config(write(tmp_path, "gama = 0.9"))
     with pytest.raises(ConfigurationError, match="gives skill_steps twice"):
         load_config(write(tmp_path, "k = 5\nskill_steps = 6"))
+    with pytest.raises(ConfigurationError, match="gives batch_size twice"):
+        load_config(write(tmp_path, "batch_size = 512\nseed = 1\nbatch_size = 1024"))
+    with pytest.raises(ConfigurationError, match="is an expression"):
+        load_config(write(tmp_path, "seed = {[]: 1}"))
+    with pytest.raises(ConfigurationError, match=r"with --set is not acceptable.*total_steps: got 0"):
+        load_config(write(tmp_path, "seed = 1"), {"total_steps": 0})
     with pytest.raises(ConfigurationError, match="cannot be read"):
         load_config(tmp_path / "missing.py")
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from apexrl.runs.errors import DivergedError
+
 
 class RunningMoments(nn.Module):
     """Count, mean and sum of squared deviations of a stream, merged batch by batch (Chan, Golub & LeVeque).
@@ -43,7 +45,8 @@ class RunningMoments(nn.Module):
         """Merge samples ``[*batch, *shape]``; `mask` (bool ``[*batch]``) selects the ones that count.
 
         Raises:
-            ValueError: If the shape does not fit or a sample is not finite.
+            ValueError: If the shape does not fit.
+            DivergedError: If a sample is not finite.
         """
         leading = batch.dim() - len(self.shape)
         if leading < 1 or tuple(batch.shape[leading:]) != self.shape:
@@ -55,7 +58,7 @@ class RunningMoments(nn.Module):
         mean = samples.mean(0)
         m2 = (samples - mean).square().sum(0)
         if not bool(torch.isfinite(m2).all()):
-            raise ValueError("A sample is NaN or infinite: it would spoil the running statistics for good.")
+            raise _diverged("a sample")
         self.merge(len(samples), mean, m2)
 
     @torch.no_grad()
@@ -177,7 +180,7 @@ class ValueNormalizer(nn.Module):
     def _forgetting_update(self, samples: Tensor) -> tuple[Tensor, Tensor]:
         assert self.decay is not None  # the caller distinguishes
         if not bool(torch.isfinite(samples).all()):
-            raise ValueError("A return is NaN or infinite: it would spoil the running statistics for good.")
+            raise _diverged("a return")
         self.mean_average.lerp_(samples.mean(0), 1.0 - self.decay)
         self.square_average.lerp_(samples.square().mean(0), 1.0 - self.decay)
         self.updates += 1
@@ -192,3 +195,11 @@ class ValueNormalizer(nn.Module):
     def denormalize(self, values: Tensor) -> Tensor:
         """The critic's outputs in units of reward."""
         return values * self.std + self.mean
+
+
+def _diverged(what: str) -> DivergedError:
+    return DivergedError(
+        f"{what} is NaN or infinite",
+        "running statistics take finite numbers, or they would be spoiled for good",
+        "lower the learning rate or bound the rewards; checkpoints before this step are sound",
+    )

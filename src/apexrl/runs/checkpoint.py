@@ -115,7 +115,7 @@ def load_checkpoint(path: StrPath, schema: Schema | None = None) -> Checkpoint:
     except FileNotFoundError as error:
         raise CheckpointMissingError(
             f"there is no checkpoint {name!r}",
-            "the path must name a file written by save_checkpoint or a CheckpointStore",
+            "the path must name an existing checkpoint file",
             "correct the path, or train one first",
         ) from error
     except OSError as error:
@@ -148,9 +148,9 @@ def _unpack(data: bytes, name: str) -> dict[str, Any]:
         content = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError) as error:
         raise CheckpointDamagedError(
-            f"checkpoint {name!r} cannot be unpacked: {error}",
-            "its content must load with weights_only=True",
-            "use another checkpoint, or write this one again",
+            f"checkpoint {name!r} holds more than tensors and plain values: loading it could run code that is inside",
+            "a checkpoint must load without running anything",
+            "do not use this file; train again, or ask its author for one that save_checkpoint wrote",
         ) from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise CheckpointDamagedError(

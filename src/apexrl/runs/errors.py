@@ -66,6 +66,10 @@ class ConfigMismatchError(UserFacingError):
     """A run is asked to go on under another configuration than it was started with."""
 
 
+class DivergedError(UserFacingError, ValueError):
+    """Training has run away: a number that it learns from is NaN or infinite."""
+
+
 class RunLockedError(UserFacingError):
     """Another process is writing this run."""
 

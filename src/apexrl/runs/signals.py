@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a polite request to stop.
+"""Ctrl-C, SIGTERM and a closed terminal (SIGHUP) as a polite request to stop.
 
 A loop asks ``stop.requested`` between two units of work, saves, and leaves::
 
@@ -16,10 +16,10 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequest:
@@ -52,7 +52,7 @@ class StopRequest:
 
         Raises:
             KeyboardInterrupt: On a second Ctrl-C.
-            SystemExit: On a second SIGTERM.
+            SystemExit: On a second SIGTERM or SIGHUP.
         """
         if self.signal is not None:
             if number == signal.SIGINT:
@@ -61,12 +61,15 @@ class StopRequest:
         self.signal = signal.Signals(number)
         self._asked = True
         # Not by logging: a handler may interrupt a write to the very same stream.
-        os.write(2, f"{self.signal.name}: saving, then leaving; once more to leave at once\n".encode())
+        with suppress(OSError):  # the terminal may be gone
+            os.write(2, f"{self.signal.name}: saving, then leaving; once more to leave at once\n".encode())
 
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Turn SIGINT and SIGTERM into a request while the block runs, then restore the old handlers.
+    """Turn SIGINT, SIGTERM and SIGHUP into a request while the block runs, then restore the old handlers.
+
+    SIGHUP stays ignored where it is, as under ``nohup``.
 
     Outside the main thread, where Python allows no handlers, the request can only come from
     :meth:`StopRequest.request`.
@@ -75,7 +78,8 @@ def stop_on_signals() -> Iterator[StopRequest]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = {number: signal.signal(number, stop.handle) for number in _SIGNALS}
+    ignored = {signal.SIGHUP} if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else set()
+    before = {number: signal.signal(number, stop.handle) for number in _SIGNALS if number not in ignored}
     try:
         yield stop
     finally:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
+from pydantic import Field
 from tyro.conf import Positional
 
 from apexrl.configuration import configuration
@@ -14,10 +15,10 @@ class Config:
 
     model_path: Annotated[Path, Positional]
     """The checkpoint, for instance models/hmasd_sync_enhanced_final.pth."""
-    episodes: int | None = None
+    episodes: Annotated[int, Field(ge=1)] | None = None
     """Number of episodes; as many as in training if not given, which then gives the same result as training did."""
-    deterministic: bool = False
-    """Take the most probable skills and actions instead of drawing them."""
+    deterministic: bool | None = None
+    """Take the most probable skills and actions (True) or draw them (False); as training did if not given."""
 
 
 def run(config: Config) -> int:
@@ -25,6 +26,6 @@ def run(config: Config) -> int:
     from hmasd import command
 
     changes = [] if config.episodes is None else [f"eval_episodes={config.episodes}"]
-    if config.deterministic:
-        changes.append("eval_deterministic=true")
+    if config.deterministic is not None:
+        changes.append(f"eval_deterministic={str(config.deterministic).lower()}")
     return command.run(command.TrainCommand(model_path=config.model_path, eval_only=True, set=tuple(changes)))

@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Annotated
 
+from pydantic import Field
 from tyro.conf import Positional
 
 from apexrl.configuration import configuration
+from apexrl.runs.errors import ConfigurationError
 
 
 @configuration
@@ -18,7 +20,7 @@ class Config:
     """Folder of the pictures."""
     metrics: Path | None = None
     """Metrics of the run, for instance logs/metrics.jsonl, for the evaluation curve."""
-    seed: int = 0
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """Seed of the episodes that are drawn."""
 
 
@@ -26,6 +28,10 @@ def run(config: Config) -> int:
     """Write the pictures and name them."""
     from hmasd.pictures.album import render_checkpoint, render_metrics
 
+    if config.metrics is not None and not config.metrics.is_file():
+        raise ConfigurationError(
+            f"--metrics {config.metrics}: there is no such file; `lita hmasd train` writes logs/metrics.jsonl"
+        )
     written = render_checkpoint(config.model_path, config.out, config.seed)
     if config.metrics is not None:
         written += render_metrics(config.metrics, config.out, config.model_path.stem)

@@ -33,6 +33,7 @@ COMMANDS: dict[str, str] = {
     "hmasd train": "train hierarchical skill discovery or a baseline",
     "hmasd eval": "evaluate a checkpoint of `lita hmasd train`",
     "hmasd render": "draw an episode and the skills of a checkpoint",
+    "hmasd settings": "list the settings of `lita hmasd train` with their meaning",
 }
 """Name of each sub-command and the line that ``lita --help`` shows.
 
@@ -69,7 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name = " ".join(words[:length])
         if name in COMMANDS:
             return _run(name, words[length:])
-    print(f"lita: there is no command {words[0]!r}; choose one of: {', '.join(COMMANDS)}", file=sys.stderr)
+    group = [name for name in COMMANDS if name.startswith(f"{words[0]} ")]
+    print(f"lita: there is no command {words[0]!r}; choose one of: {', '.join(group or COMMANDS)}", file=sys.stderr)
     return 2
 
 
@@ -77,8 +79,8 @@ def _run(name: str, options: list[str]) -> int:
     from apexrl.configuration import from_command_line
     from apexrl.runs.errors import UserFacingError
 
-    module = importlib.import_module(f"litaagent_std.cli.{name.replace('-', '_').replace(' ', '_')}")
     try:
+        module = importlib.import_module(f"litaagent_std.cli.{name.replace('-', '_').replace(' ', '_')}")
         return int(module.run(from_command_line(module.Config, options, program=f"lita {name}")))
     except UserFacingError as error:
         print(f"lita {name}: {error}", file=sys.stderr)

@@ -143,7 +143,7 @@ def test_pickled_code_is_refused_even_under_a_seal(tmp_path):
     torch.save({"format": FORMAT, "state": os.system}, buffer)
     (tmp_path / "x.pt").write_bytes(seal(buffer.getvalue()))
 
-    with pytest.raises(CheckpointDamagedError, match="weights_only"):
+    with pytest.raises(CheckpointDamagedError, match="could run code"):
         load_checkpoint(tmp_path / "x.pt")
 
 

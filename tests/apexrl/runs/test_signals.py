@@ -7,7 +7,7 @@ import pytest
 from apexrl.runs.signals import stop_on_signals
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_the_first_signal_is_a_request(number, code, capfd):
     before = signal.getsignal(number)
     with stop_on_signals() as stop:
@@ -35,6 +35,17 @@ def test_the_second_signal_interrupts_at_once(number, kind):
         signalled_twice()
 
     assert signal.getsignal(number) is before
+
+
+def test_nohup_holds():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stop_on_signals() as stop:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not stop.requested
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_callback_may_ask_too():
