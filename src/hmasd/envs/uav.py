@@ -9,7 +9,7 @@ from torch import Tensor
 from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv, StateDict
 from hmasd.envs.random_state import generator_from_state, generator_state
 from hmasd.envs.uav_views import look, view_sizes
-from hmasd.envs.uav_world import Links, UAVConfig, UAVWorlds
+from hmasd.envs.uav_world import UAVConfig, UAVWorlds
 
 
 class UAVEnv(MultiAgentVecEnv):
@@ -73,10 +73,6 @@ class UAVEnv(MultiAgentVecEnv):
             observation, state = look(self.worlds, self.worlds.links(), self._steps)
             extras["state"] = torch.from_numpy(state)
         return torch.from_numpy(observation), self._for_all_agents(reward), cut, extras
-
-    def links(self) -> Links:
-        """Who serves whom at this moment."""
-        return self.worlds.links()
 
     @property
     def supports_state(self) -> bool:

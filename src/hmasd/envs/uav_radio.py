@@ -20,8 +20,6 @@ class RadioConfig:
 
     frequency_hz: float = 2.4e9
     """Carrier frequency."""
-    bandwidth_hz: float = 20e6
-    """Bandwidth that the users of one UAV share."""
     transmit_dbm: float = 20.0
     """Transmit power of each UAV and of the ground station."""
     noise_dbm: float = -104.0

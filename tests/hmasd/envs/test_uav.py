@@ -1,4 +1,5 @@
 import math
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -79,6 +80,18 @@ def test_users_of_an_unconnected_uav_are_not_served_in_the_relay_scenario():
     assert not alone.served.any()
     worlds.config = UAVConfig(scenario="coverage", n_uavs=2, n_users=4)
     assert worlds.links().served.any(), "the same place serves when no backhaul is asked for"
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(RadioConfig)])
+def test_every_constant_of_the_radio_has_an_effect(name):
+    def links(radio):
+        worlds = UAVWorlds.empty(64, UAVConfig(scenario="relay"))
+        worlds.restart(np.arange(64), np.random.default_rng(0))
+        worlds.radio = radio
+        return np.concatenate([part.ravel() for part in worlds.links()])
+
+    changed = replace(RADIO, **{name: 1.5 * getattr(RADIO, name) + 1.0})
+    assert not np.array_equal(links(changed), links(RADIO))
 
 
 def test_rewards_follow_the_formulas():
