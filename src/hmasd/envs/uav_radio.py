@@ -83,7 +83,8 @@ def sinr(gain: Array, radio: RadioConfig) -> Array:
 def associate(ratio: Array, min_ratio: float, capacity: int) -> NDArray[np.bool_]:
     """Which UAV serves which user.
 
-    A user asks the UAV it hears best, if that is good enough; a UAV serves the best ``capacity`` of those that ask.
+    A user asks the UAV it hears best, if that is good enough; a UAV serves the best ``capacity`` of those that ask, and
+    of equally good ones those that come first along the axis.
 
     Args:
         ratio: SINR ``(..., U, K)``.
@@ -98,10 +99,11 @@ def associate(ratio: Array, min_ratio: float, capacity: int) -> NDArray[np.bool_
     asks: NDArray[np.bool_] = (best[..., None, :] == np.arange(n_uavs)[:, None]) & (ratio >= min_ratio)
     if capacity >= n_users:
         return asks
-    wanted = np.where(asks, ratio, 0.0)
-    threshold = np.partition(wanted, n_users - capacity, axis=-1)[..., n_users - capacity]  # the capacity-th largest
-    served: NDArray[np.bool_] = asks & (wanted >= threshold[..., None])
-    return served
+    # A rank, not a threshold: users in one place, as the borders make them, hear a UAV equally well.
+    ranking = np.argsort(np.where(asks, -ratio, np.inf), axis=-1, kind="stable")
+    served = np.zeros_like(asks)
+    np.put_along_axis(served, ranking[..., :capacity], True, axis=-1)
+    return asks & served
 
 
 def hop_matrix(nodes: Array, radio: RadioConfig) -> NDArray[np.bool_]:

@@ -50,20 +50,28 @@ def test_interference_adds_up_in_the_denominator():
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 12), st.integers(1, 12))
-def test_association_serves_each_user_once_and_no_uav_beyond_its_capacity(seed, n_uavs, n_users, capacity):
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 12), st.integers(1, 12), st.booleans())
+def test_association_serves_each_user_once_and_no_uav_beyond_its_capacity(seed, n_uavs, n_users, capacity, ties):
     ratio = np.random.default_rng(seed).exponential(1.0, (3, n_uavs, n_users))
+    if ties:
+        ratio = np.ceil(ratio * 2) / 2  # so coarse that several users hear a UAV equally well
     served = associate(ratio, 0.5, capacity)
     assert (served.sum(axis=1) <= 1).all()
     assert (served.sum(axis=2) <= capacity).all()
     assert (ratio[served] >= 0.5).all()
     # whoever is left out although it hears its best UAV well enough was beaten by `capacity` better users
-    asking = (ratio == ratio.max(axis=1, keepdims=True)) & (ratio >= 0.5)
+    asking = (ratio.argmax(axis=1)[:, None] == np.arange(n_uavs)[:, None]) & (ratio >= 0.5)
     for world, uav in np.ndindex(3, n_uavs):
         left = asking[world, uav] & ~served[world, uav]
         if left.any():
             assert served[world, uav].sum() == capacity
             assert ratio[world, uav][left].max() <= ratio[world, uav][served[world, uav]].min()
+
+
+def test_users_in_one_corner_do_not_overload_their_uav():
+    worlds = UAVWorlds.empty(1, UAVConfig(n_uavs=1, n_users=12, capacity=10))
+    worlds.uavs[:] = [100.0, 100.0, 100.0]
+    assert worlds.links().served.sum() == 10, "all twelve stand at the origin and hear it equally well"
 
 
 def test_a_far_uav_reaches_the_station_only_over_a_relay():
