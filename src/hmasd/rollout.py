@@ -35,14 +35,14 @@ class Rollout:
     ) -> None:
         self.n_steps, self.num_envs, self.n_agents = n_steps, num_envs, n_agents
         shape = (n_steps, num_envs)
-        discrete = not action_shape
+        dtype = torch.get_default_dtype() if action_shape else torch.int64
         self.observations = torch.zeros(*shape, n_agents, n_observation)
         self.states = torch.zeros(*shape, n_state)
         self.next_observations = torch.zeros(*shape, n_agents, n_observation)
         """What truly came after, also where the environment was reset."""
         self.next_states = torch.zeros(*shape, n_state)
         self.present = torch.zeros(*shape, n_agents, dtype=torch.bool)
-        self.actions = torch.zeros(*shape, n_agents, *action_shape, dtype=torch.int64 if discrete else torch.float32)
+        self.actions = torch.zeros(*shape, n_agents, *action_shape, dtype=dtype)
         self.log_probs = torch.zeros(*shape, n_agents)
         self.memories = torch.zeros(*shape, n_agents, width)
         """The actor's memory before the step."""
@@ -77,15 +77,16 @@ class Rollout:
     def put_after(
         self, observations: Tensor, rewards: Tensor, dones: Tensor, extras: MultiAgentExtras, version: int
     ) -> None:
-        """Store what the step led to; the true final observations where an episode ended."""
+        """Store what the step led to; the true final views where an episode ended or an agent left it."""
         step = self.filled
         self.next_observations[step] = observations
         self.next_states[step] = extras["state"]
-        if bool(dones.any()):
+        if "final_observation" in extras:
             over = dones.view(-1, 1)
-            final = extras["final_observation"], extras["final_state"]
-            self.next_observations[step] = torch.where(over.unsqueeze(-1), final[0], observations)
-            self.next_states[step] = torch.where(over, final[1], extras["state"])
+            left = extras["agent_terminated"] | extras["agent_truncated"]  # [E, n]
+            seen_last = (over | left).unsqueeze(-1)
+            self.next_observations[step] = torch.where(seen_last, extras["final_observation"], observations)
+            self.next_states[step] = torch.where(over, extras["final_state"], extras["state"])
         self.rewards[step] = rewards
         self.terminated[step] = extras["terminated"]
         self.truncated[step] = extras["truncated"] & ~extras["terminated"]

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from apexrl.storage.rollout import IncompleteRolloutError, MixedVersionsError
-from hmasd.rollout import team_reward
+from hmasd.rollout import Rollout, team_reward
 
 
 def test_a_foreign_transition_is_refused_by_name(hmasd_agent):
@@ -50,3 +50,28 @@ def test_the_team_reward_is_the_mean_over_present_agents():
     rewards = torch.tensor([[1.0, 3.0], [5.0, 9.0], [2.0, 2.0]])
     present = torch.tensor([[True, True], [True, False], [False, False]])
     assert team_reward(rewards, present).tolist() == [2.0, 5.0, 0.0]
+
+
+def test_an_agent_that_leaves_a_running_episode_keeps_its_true_last_observation():
+    rollout = Rollout(n_steps=1, num_envs=2, n_agents=2, n_observation=1, n_state=1, action_shape=(), width=1)
+    nobody = torch.zeros(2, 2, dtype=torch.bool)
+    leaving = torch.tensor([[False, True], [False, False]])
+    extras = {
+        "state": torch.tensor([[5.0], [6.0]]),
+        "agent_mask": ~leaving,
+        "terminated": nobody[:, 0],
+        "truncated": nobody[:, 0],
+        "agent_terminated": leaving,
+        "agent_truncated": nobody,
+        "final_observation": torch.tensor([[[-1.0], [9.0]], [[-1.0], [-1.0]]]),
+        "final_state": torch.full((2, 1), -1.0),
+    }
+    rollout.put_after(torch.tensor([[[1.0], [0.0]], [[3.0], [4.0]]]), torch.zeros(2), nobody[:, 0], extras, 0)
+    assert rollout.next_observations[0].squeeze(-1).tolist() == [[1.0, 9.0], [3.0, 4.0]]
+    assert rollout.next_states[0].squeeze(-1).tolist() == [5.0, 6.0], "the episode itself goes on"
+
+
+@pytest.mark.parametrize("algorithm", ["hmasd", "mappo", "mat"])
+def test_the_replay_audit_holds_to_1e_10_for_continuous_actions_in_float64(float64, collected, algorithm):
+    learner = collected(task="uav_coverage", algorithm=algorithm, num_envs=2, batch_size=24, n_agents=3)
+    assert learner.update(24)["Sync/ReplayLogProbError"] <= 1e-10
