@@ -8,6 +8,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from apexrl.envs.vec_env import Opaque
+from apexrl.runs.errors import UserFacingError
+
+
+class UnsupportedSpacesError(UserFacingError, TypeError):
+    """Agents have spaces that cannot be put on one axis."""
+
+
+class ObservationMismatchError(UserFacingError, ValueError):
+    """An environment gives an observation that its declared space does not allow."""
 
 
 class ParallelEnv(Protocol):
@@ -50,37 +59,77 @@ def _inner(space: spaces.Space[Any]) -> spaces.Space[Any]:
     return space["observation"] if isinstance(space, spaces.Dict) and "observation" in space.spaces else space
 
 
+def _misfit(space: spaces.Space[Any], observation: Opaque) -> str:
+    """Why an observation cannot be of a space; empty if it can. Bounds of numbers are not looked at."""
+    if isinstance(space, spaces.Dict):
+        if not isinstance(observation, dict) or not set(space.spaces) <= set(observation):
+            return f"not a dict with the keys {sorted(space.spaces)}"
+        parts = (_misfit(part, observation[key]) for key, part in space.spaces.items())
+        return next(filter(None, parts), "")
+    if isinstance(space, spaces.Tuple):
+        if not isinstance(observation, tuple | list) or len(observation) != len(space.spaces):
+            return f"not a tuple of {len(space.spaces)}"
+        return next(filter(None, map(_misfit, space.spaces, observation)), "")
+    if isinstance(space, spaces.Box | spaces.MultiBinary | spaces.MultiDiscrete):
+        shape = np.shape(observation)
+        return "" if shape == space.shape else f"of shape {shape} instead of {space.shape}"
+    return "" if space.contains(observation) else f"{observation!r}"
+
+
 class AgentObservations:
     """Agents' observations in one padded shape.
 
-    Agents with equal Box shapes keep them; otherwise, and with `agent_ids`, observations are flattened to
-    vectors and padded with zeros to the longest.
+    Agents with equal Box shapes keep them, unless `flat` is set; otherwise, and with `agent_ids`, observations are
+    flattened to vectors and padded with zeros to the longest.
 
     Args:
         env: A parallel environment.
         names: Agents along the agent axis.
         agent_ids: Append a one-hot agent number.
+        flat: Make a vector of every observation.
+
+    Raises:
+        UnsupportedSpacesError: An agent's observations have no fixed number of entries.
     """
 
-    def __init__(self, env: ParallelEnv, names: list[str], *, agent_ids: bool) -> None:
+    def __init__(self, env: ParallelEnv, names: list[str], *, agent_ids: bool, flat: bool = False) -> None:
         self._spaces = {name: _inner(env.observation_space(name)) for name in names}
+        for name, space in self._spaces.items():
+            if not space.is_np_flattenable:
+                raise UnsupportedSpacesError(
+                    f"agent {name!r} observes {space}",
+                    "observations need a fixed number of entries",
+                    "wrap the environment so that it gives a Box",
+                )
         self._ids = {name: i for i, name in enumerate(names)} if agent_ids else {}
         shapes = {space.shape if isinstance(space, spaces.Box) else None for space in self._spaces.values()}
         self._keeps_shape = len(shapes) == 1 and None not in shapes and not agent_ids
         if self._keeps_shape:
-            self._shape = next(shape for shape in shapes if shape is not None)
+            shape = next(shape for shape in shapes if shape is not None)
+            self._shape: tuple[int, ...] = (int(np.prod(shape)),) if flat else shape
         else:
             self._width = max(spaces.flatdim(space) for space in self._spaces.values())
             self._shape = (self._width + len(self._ids),)
         self.space = spaces.Box(-np.inf, np.inf, self._shape, np.float32)
 
     def single(self, name: str, observation: Opaque) -> NDArray[np.float32]:
-        """One agent's observation in the common shape."""
+        """One agent's observation in the common shape.
+
+        Raises:
+            ObservationMismatchError: It is not of the space that the environment declares.
+        """
+        space = self._spaces[name]
         if isinstance(observation, dict) and "observation" in observation:
             observation = observation["observation"]
+        if misfit := _misfit(space, observation):
+            raise ObservationMismatchError(
+                f"agent {name!r} is given an observation {misfit}, but observation_space({name!r}) declares {space}",
+                "an environment must give what it declares",
+                "mend the environment's observation_space or its observations",
+            )
         if self._keeps_shape:
-            return np.asarray(observation, np.float32)
-        flat = np.asarray(spaces.flatten(self._spaces[name], observation), np.float32)
+            return np.asarray(observation, np.float32).reshape(self._shape)
+        flat = np.asarray(spaces.flatten(space, observation), np.float32)
         row = np.zeros(self._shape, np.float32)
         row[: flat.size] = flat
         if self._ids:
@@ -94,6 +143,9 @@ class AgentActions:
     Attributes:
         space: The common space.
         needs_mask: Whether some agent has fewer actions than the common space.
+
+    Raises:
+        UnsupportedSpacesError: If the action spaces are not all Discrete or all one-dimensional Boxes.
     """
 
     space: spaces.Space[Any]
@@ -115,8 +167,8 @@ class AgentActions:
             self._by_agent = np.ones((len(names), 0), np.bool_)
             self._row_shape = (self._width,)
         else:
-            raise TypeError(
-                f"Agents need Discrete action spaces, or one-dimensional Boxes, all of one kind; got {self._spaces}."
+            raise UnsupportedSpacesError(
+                f"Agents need Discrete action spaces, or one-dimensional Boxes, all of one kind; got {self._spaces}"
             )
 
     def _common_box(self, every: list[spaces.Space[Any]]) -> spaces.Box:

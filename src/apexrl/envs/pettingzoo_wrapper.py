@@ -13,6 +13,7 @@ from apexrl.envs.agent_spaces import AgentActions, AgentObservations, ParallelEn
 from apexrl.envs.multi_agent import MultiAgentExtras, MultiAgentVecEnv
 from apexrl.envs.snapshot import capture, restore
 from apexrl.envs.vec_env import Opaque, StateDict, StateNotSupportedError
+from apexrl.runs.errors import SchemaMismatchError
 
 StateFn = Callable[[Any], NDArray[Any]]
 
@@ -32,9 +33,15 @@ class PettingZooVecEnv(MultiAgentVecEnv):
             apart.
         state_fn: Global state of an environment as an array. None takes the environment's own ``state()`` if
             it has one, otherwise all agents' observations one after the other.
+        flat: Make a vector of every observation and of the state, whatever their shapes.
+        max_steps: Cut an episode off after this many steps, whatever limit the environment itself has: all agents
+            still present are truncated, with their true last observations. None leaves it to the environment.
 
     Raises:
-        TypeError: If the action spaces are not all Discrete or all one-dimensional Boxes.
+        UnsupportedSpacesError: If the action spaces are not all Discrete or all one-dimensional Boxes, or an
+            observation has no fixed number of entries.
+        ObservationMismatchError: If an observation is not of the space that the environment declares; also by
+            :meth:`reset` and :meth:`step`.
     """
 
     def __init__(
@@ -44,9 +51,13 @@ class PettingZooVecEnv(MultiAgentVecEnv):
         *,
         agent_ids: bool = False,
         state_fn: StateFn | None = None,
+        flat: bool = False,
+        max_steps: int | None = None,
     ) -> None:
         if len(env_fns) == 0:
             raise ValueError("env_fns is empty: give at least one function that makes an environment.")
+        if max_steps is not None and max_steps < 1:
+            raise ValueError(f"max_steps={max_steps} must be at least 1, or None for no limit.")
         self.envs = [env_fn() for env_fn in env_fns]
         first = self.envs[0]
         self.device = torch.device(device)
@@ -54,12 +65,15 @@ class PettingZooVecEnv(MultiAgentVecEnv):
         self.agent_names = list(first.possible_agents)
         self.num_agents = len(self.agent_names)
         self._index = {name: i for i, name in enumerate(self.agent_names)}
-        self._observations = AgentObservations(first, self.agent_names, agent_ids=agent_ids)
+        self._observations = AgentObservations(first, self.agent_names, agent_ids=agent_ids, flat=flat)
         self._actions = AgentActions(first, self.agent_names)
         self.observation_space = self._observations.space
         self.action_space = self._actions.space
         self._state_fn = state_fn or (_own_state if _has_own_state(first) else None)
         self._has_mask = self._actions.needs_mask
+        self._flat = flat
+        self._max_steps = max_steps
+        self._steps = np.zeros(self.num_envs, np.int64)
         self._state_shape: tuple[int, ...] | None = None
         self.state_space = self._find_state_space()
 
@@ -76,11 +90,13 @@ class PettingZooVecEnv(MultiAgentVecEnv):
     def _state_of(self, env: ParallelEnv, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         if self._state_fn is None:
             return rows.reshape(-1).copy()
-        return np.array(self._state_fn(env), np.float32)
+        state = np.array(self._state_fn(env), np.float32)
+        return state.reshape(-1) if self._flat else state
 
     def reset(self, seed: int | None = None) -> tuple[Tensor, MultiAgentExtras]:
         """Start a new episode everywhere; environment i is seeded with ``seed + i``."""
         batch = _Batch(self)
+        self._steps[:] = 0
         for i, env in enumerate(self.envs):
             observations, infos = env.reset(seed=None if seed is None else seed + i)
             self._write_current(batch, i, observations, infos)
@@ -117,13 +133,20 @@ class PettingZooVecEnv(MultiAgentVecEnv):
             batch.rewards[i, k] = rewards.get(name, 0.0)
             batch.agent_terminated[i, k] = terminations.get(name, False)
             batch.agent_truncated[i, k] = truncations.get(name, False) and not terminations.get(name, False)
+        self._steps[i] += 1
+        is_late = self._max_steps is not None and bool(self._steps[i] >= self._max_steps)
+        is_cut_off = is_late and bool(env.agents)
+        if is_cut_off:
+            present = [self._index[name] for name in acting if name in env.agents]
+            batch.agent_truncated[i, present] = ~batch.agent_terminated[i, present]
         ended = batch.agent_terminated[i] | batch.agent_truncated[i]
-        if ended.any():
+        if ended.any() or is_cut_off:
             self._write_final(batch, i, observations, ended)
-        if not env.agents:
-            batch.truncated[i] = batch.agent_truncated[i].any()
+        if is_cut_off or not env.agents:
+            batch.truncated[i] = is_cut_off or batch.agent_truncated[i].any()
             batch.terminated[i] = not batch.truncated[i]
             batch.final_state[i] = self._state_of(env, batch.final_obs[i])
+            self._steps[i] = 0
             observations, infos = env.reset()
         self._write_current(batch, i, observations, infos)
         batch.state[i] = self._state_of(env, batch.obs[i])
@@ -176,14 +199,26 @@ class PettingZooVecEnv(MultiAgentVecEnv):
         return True
 
     def state_dict(self) -> StateDict:
-        """Snapshots of all environments; see `apexrl.envs.snapshot`."""
-        return {"snapshots": [capture(env) for env in self.envs]}
+        """Snapshots of all environments (see `apexrl.envs.snapshot`) and the steps of the episodes under way."""
+        return {"snapshots": [capture(env) for env in self.envs], "steps": torch.from_numpy(self._steps.copy())}
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Continue from snapshots of environments that were built in the same way."""
+        """Continue from snapshots of environments that were built in the same way.
+
+        Raises:
+            SchemaMismatchError: A time limit is to be kept, but the state does not say how far its episodes are.
+        """
         snapshots = state["snapshots"]
         if len(snapshots) != self.num_envs:
             raise ValueError(f"The state holds {len(snapshots)} environments, this batch has {self.num_envs}.")
+        if "steps" in state:
+            self._steps = state["steps"].numpy(force=True).copy()
+        elif self._max_steps is not None:
+            raise SchemaMismatchError(
+                "the captured environments do not say how many steps their episodes have made",
+                f"the time limit of {self._max_steps} steps needs them to go on exactly",
+                "train from the start, or go on with the version that wrote the checkpoint",
+            )
         for env, snapshot in zip(self.envs, snapshots, strict=True):
             env.reset()
             restore(env, snapshot)

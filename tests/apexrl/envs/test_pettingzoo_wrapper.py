@@ -8,6 +8,9 @@ from mpe2 import simple_speaker_listener_v4, simple_spread_v3, simple_tag_v3
 from pettingzoo import ParallelEnv
 
 from apexrl.envs import PettingZooVecEnv
+from apexrl.envs.agent_spaces import ObservationMismatchError, UnsupportedSpacesError
+from apexrl.envs.checker import check_env
+from apexrl.runs.errors import SchemaMismatchError
 
 
 class Leaving(ParallelEnv):
@@ -216,3 +219,122 @@ def test_agent_ids_tell_roles_apart():
     env = PettingZooVecEnv([simple_tag_v3.parallel_env], agent_ids=True)
     obs, _ = env.reset(seed=0)
     assert torch.equal(obs[0, :, -4:], torch.eye(4))
+
+
+def test_a_time_limit_cuts_off_who_is_still_there_with_the_true_last_observation():
+    env = PettingZooVecEnv([partial(Leaving, lives={"a": 2, "b": 9, "c": 9})], max_steps=3)
+    env.reset(seed=0)
+    for episode in range(2):  # the count begins again after a limit
+        for step in range(1, 4):
+            obs, _, dones, extras = env.step(torch.zeros(1, 3, dtype=torch.long))
+            assert dones.tolist() == [step == 3], episode
+            assert extras["agent_terminated"].tolist() == [[step == 2, False, False]]
+            assert extras["agent_truncated"].tolist() == [[False, step == 3, step == 3]]
+        assert extras["truncated"].tolist() == extras["time_outs"].tolist() == [True]
+        assert extras["terminated"].tolist() == [False]
+        assert extras["final_observation"][0, :, 0].tolist() == [0, 4, 4]
+        assert extras["final_state"][0].tolist() == [0] * 3 + [4] * 6
+        assert extras["final_agent_mask"].tolist() == [[False, True, True]]
+        assert obs[0, :, 0].tolist() == [1, 1, 1], "the next episode has begun"
+
+
+def test_an_episode_that_ends_by_itself_at_the_time_limit_keeps_its_own_end():
+    env = PettingZooVecEnv([partial(Leaving, lives={"a": 2, "b": 2, "c": 1})], max_steps=2)
+    env.reset(seed=0)
+    env.step(torch.zeros(1, 3, dtype=torch.long))
+    *_, extras = env.step(torch.zeros(1, 3, dtype=torch.long))
+    assert extras["terminated"].tolist() == [True]
+    assert extras["truncated"].tolist() == [False]
+
+
+def test_reset_begins_the_time_limit_again():
+    env = PettingZooVecEnv([partial(Leaving, lives={"a": 9, "b": 9, "c": 9})], max_steps=3)
+    env.reset(seed=0)
+    env.step(torch.zeros(1, 3, dtype=torch.long))
+    env.reset(seed=0)
+    ends = [env.step(torch.zeros(1, 3, dtype=torch.long))[2].item() for _ in range(3)]
+    assert ends == [False, False, True]
+    with pytest.raises(ValueError, match="max_steps=0 must be at least 1"):
+        PettingZooVecEnv([Leaving], max_steps=0)
+
+
+def test_a_time_limit_keeps_the_contract_and_is_part_of_the_state():
+    # 7 divides no number of steps that the checker makes, so counters that are not restored would show
+    env = PettingZooVecEnv([partial(simple_spread_v3.parallel_env, max_cycles=1000)] * 2, max_steps=7)
+    assert check_env(env, num_steps=40).problems == ()
+    state = env.state_dict()
+    del state["steps"]
+    with pytest.raises(SchemaMismatchError, match="time limit of 7 steps"):
+        env.load_state_dict(state)
+    PettingZooVecEnv([partial(simple_spread_v3.parallel_env, max_cycles=1000)] * 2).load_state_dict(state)
+
+
+class Images(Leaving):
+    """Pictures as observations and as the state."""
+
+    state_space = spaces.Box(0, 255, (2, 5))
+
+    def observation_space(self, agent):
+        return spaces.Box(0, 255, (7, 7, 3), np.uint8)
+
+    def _observations(self, names):
+        return {n: np.arange(147, dtype=np.uint8).reshape(7, 7, 3) for n in names}
+
+    def state(self):
+        return np.arange(10.0).reshape(2, 5)
+
+
+def test_pictures_are_flattened_on_demand():
+    shaped, flat = PettingZooVecEnv([Images]), PettingZooVecEnv([Images], flat=True)
+    obs, extras = shaped.reset(seed=0)
+    assert obs.shape == (1, 3, 7, 7, 3)
+    assert extras["state"].shape == (1, 2, 5)
+    vectors, central = flat.reset(seed=0)
+    assert torch.equal(vectors, obs.flatten(2))
+    assert torch.equal(central["state"], extras["state"].flatten(1))
+    assert flat.observation_space.shape == (147,)
+    assert flat.state_space.shape == (10,)
+
+
+class Liar(Leaving):
+    """Declares more than it gives."""
+
+    def __init__(self, declared, given):
+        super().__init__()
+        self.declared, self.given = declared, given
+
+    def observation_space(self, agent):
+        return self.declared.get(agent, spaces.Box(-1, 99, (1,), np.float32))
+
+    def _observations(self, names):
+        return {n: self.given.get(n, np.ones(1, np.float32)) for n in names}
+
+
+@pytest.mark.parametrize(
+    ("space", "given", "message"),
+    [
+        (spaces.Box(-1, 1, (4,)), np.ones(3), r"shape \(3,\) instead of \(4,\)"),
+        (spaces.Box(-1, 1, (2, 2)), np.ones(4), r"shape \(4,\) instead of \(2, 2\)"),
+        (spaces.Discrete(3), 3, "observation 3,"),
+        (spaces.MultiBinary(3), np.ones(2), r"shape \(2,\)"),
+        (spaces.Tuple([spaces.Discrete(2), spaces.Box(-1, 1, (2,))]), (1, np.ones(3)), r"shape \(3,\)"),
+        (spaces.Tuple([spaces.Discrete(2)]), (1, 1), "not a tuple of 1"),
+        (spaces.Dict(x=spaces.Discrete(2), y=spaces.Discrete(2)), {"x": 1}, "keys \\['x', 'y'\\]"),
+    ],
+    ids=["short", "flat", "outside", "bits", "part", "long", "keys"],
+)
+def test_observations_against_the_declared_space_are_refused(space, given, message):
+    with pytest.raises(ObservationMismatchError, match=message) as caught:
+        PettingZooVecEnv([partial(Liar, {"b": space}, {"b": given})])
+    assert "'b'" in str(caught.value)
+
+
+def test_a_single_number_is_not_spread_over_a_longer_observation():
+    every = dict.fromkeys("abc", spaces.Box(-1, 1, (4,)))
+    with pytest.raises(ObservationMismatchError, match=r"shape \(1,\) instead of \(4,\)"):
+        PettingZooVecEnv([partial(Liar, every, {})])
+
+
+def test_observations_of_no_fixed_length_are_refused():
+    with pytest.raises(UnsupportedSpacesError, match="fixed number of entries"):
+        PettingZooVecEnv([partial(Liar, {"b": spaces.Sequence(spaces.Discrete(2))}, {"b": (1,)})])
