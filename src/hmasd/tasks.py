@@ -1,6 +1,5 @@
 """From a task's name to environments and from an algorithm's name to a learner."""
 
-import importlib
 from typing import Final
 
 import torch
@@ -12,6 +11,7 @@ from hmasd.baselines.mappo import MAPPOAgent
 from hmasd.baselines.mat import MATAgent
 from hmasd.config import HMASDConfig
 from hmasd.envs.alice_and_bob import AliceAndBobEnv
+from hmasd.envs.pettingzoo_modules import PREFIX, pettingzoo_env
 from hmasd.envs.uav import UAVEnv
 from hmasd.envs.uav_world import UAVConfig
 from hmasd.learner import Learner
@@ -19,7 +19,6 @@ from hmasd.learner import Learner
 SUCCESS_BY_TERMINATION: Final = frozenset({"alice_and_bob"})
 """Tasks whose episodes end by themselves exactly when the team has succeeded."""
 
-_PETTINGZOO = "pettingzoo:"
 _LEARNERS: Final[dict[str, type[HMASDAgent] | type[MAPPOAgent] | type[MATAgent]]] = {
     "hmasd": HMASDAgent,
     "mappo": MAPPOAgent,
@@ -31,7 +30,7 @@ def make_env(config: HMASDConfig, num_envs: int, seed: int) -> MultiAgentVecEnv:
     """A batch of the configured task's environments, not yet reset.
 
     Raises:
-        ConfigurationError: There is no such task, or it has no such number of agents.
+        ConfigurationError: There is no such task, it cannot be used, or it has no such number of agents.
     """
     task = config.task
     if task == "alice_and_bob":
@@ -43,26 +42,12 @@ def make_env(config: HMASDConfig, num_envs: int, seed: int) -> MultiAgentVecEnv:
         n_uavs = UAVConfig().n_uavs if config.n_agents is None else config.n_agents
         rules = UAVConfig(scenario=scenario, n_uavs=n_uavs, max_steps=config.max_episode_steps)  # type: ignore[arg-type]  # one of the two literals
         return UAVEnv(num_envs, config=rules, seed=seed)
-    if task.startswith(_PETTINGZOO):
-        return _pettingzoo(task.removeprefix(_PETTINGZOO), config, num_envs)
+    if task.startswith(PREFIX):
+        return pettingzoo_env(task, num_envs=num_envs, max_steps=config.max_episode_steps, n_agents=config.n_agents)
     raise ConfigurationError(
         f"there is no task {task!r}; use alice_and_bob, uav_coverage, uav_relay or pettingzoo:MODULE, "
         "for instance pettingzoo:mpe2.simple_spread_v3"
     )
-
-
-def _pettingzoo(name: str, config: HMASDConfig, num_envs: int) -> MultiAgentVecEnv:
-    from apexrl.envs.pettingzoo_wrapper import PettingZooVecEnv
-
-    try:
-        module = importlib.import_module(name)
-    except ImportError as error:
-        raise ConfigurationError(
-            f"task pettingzoo:{name}: the module cannot be imported ({error}); install the package that brings it"
-        ) from error
-    if not hasattr(module, "parallel_env"):
-        raise ConfigurationError(f"task pettingzoo:{name}: the module has no parallel_env(); name one that has")
-    return PettingZooVecEnv([lambda: module.parallel_env(max_cycles=config.max_episode_steps) for _ in range(num_envs)])
 
 
 def make_learner(config: HMASDConfig, env: MultiAgentVecEnv) -> Learner:
