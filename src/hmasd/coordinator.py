@@ -61,7 +61,6 @@ class SkillCoordinator(nn.Module):
     ) -> None:
         super().__init__()
         self.n_agents = n_agents
-        self.n_team_skills = n_team_skills
         self.embed_state = token_embedding(n_state, width)
         self.embed_observation = token_embedding(n_observation, width)
         # Agents share all parameters; the place in the order of choices is what tells their tokens apart.

@@ -34,7 +34,6 @@ class Discriminators(nn.Module):
     ) -> None:
         super().__init__()
         self.n_team_skills = n_team_skills
-        self.n_agent_skills = n_agent_skills
         self.team = make_mlp(n_state, (width, width), n_team_skills, activation="relu", output_gain=0.1)
         self.agent = make_mlp(
             n_observation + n_team_skills, (width, width), n_agent_skills, activation="relu", output_gain=0.1

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from apexrl.algorithms.losses import approximate_kl, ppo_surrogate, standardize, value_loss
+from apexrl.algorithms.replay_audit import audit_log_probs
 from apexrl.models.normalizers import ValueNormalizer
-from hmasd.audit import audit_replay
 from hmasd.config import HMASDConfig
 from hmasd.coordinator import SkillChoice, SkillCoordinator
 from hmasd.networks import VALUE_DECAY, VALUE_VARIANCE_FLOOR
@@ -95,7 +95,7 @@ class HighLevel:
             scores = self.coordinator.evaluate(
                 batch.states, batch.observations, batch.skills, floor=self._config.skill_floor
             )
-            return audit_replay("coordinator", batch.log_probs, scores.log_probs)
+            return audit_log_probs("coordinator", batch.log_probs, scores.log_probs)
 
     @torch.no_grad()
     def _prepare(self, rollout: Rollout, intervals: Intervals) -> _Batch:

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from apexrl.algorithms.losses import approximate_kl, ppo_surrogate, standardize, value_loss
+from apexrl.algorithms.losses import approximate_kl, masked_mean, ppo_surrogate, standardize, value_loss
+from apexrl.algorithms.replay_audit import audit_log_probs
 from apexrl.models.normalizers import ValueNormalizer
 from apexrl.storage.advantages import gae
-from hmasd.audit import audit_replay
 from hmasd.config import HMASDConfig
 from hmasd.discoverer import SkillDiscoverer, joined
 from hmasd.networks import VALUE_DECAY, VALUE_VARIANCE_FLOOR
@@ -112,7 +112,7 @@ class LowLevel:
         distribution, _ = self.networks.policy(batch.actor_inputs, batch.actor_memory)
         log_probs = distribution.log_prob(batch.actions)
         surrogate = ppo_surrogate(log_probs, batch.log_probs, batch.advantages, config.clip_range, batch.mask)
-        entropy = (distribution.entropy() * batch.mask).sum() / batch.mask.sum()
+        entropy = masked_mean(distribution.entropy(), batch.mask)
         self._step(self.actor_optimizer, self.networks.actor_parameters(), surrogate - config.entropy_low * entropy)
         values, _ = self.networks.values(batch.critic_inputs, batch.critic_memory)
         error = value_loss(
@@ -142,7 +142,7 @@ class LowLevel:
     def _audit(self, batch: _Batch) -> float:
         with torch.no_grad():
             distribution, _ = self.networks.policy(batch.actor_inputs, batch.actor_memory)
-            return audit_replay("discoverer", batch.log_probs, distribution.log_prob(batch.actions), batch.mask)
+            return audit_log_probs("discoverer", batch.log_probs, distribution.log_prob(batch.actions), batch.mask)
 
     @torch.no_grad()
     def _prepare(self, rollout: Rollout, task: LowLevelTask) -> _Batch:

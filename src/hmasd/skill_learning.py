@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own convention
 
+from apexrl.algorithms.losses import masked_mean
 from hmasd.config import HMASDConfig
 from hmasd.discriminators import Discriminators
 from hmasd.rollout import Rollout
@@ -83,7 +84,7 @@ class SkillLearner:
                 self._measure(team_logits, agent_logits, skills)
             team = F.cross_entropy(team_logits, skills[:, 0])
             each = F.cross_entropy(agent_logits.flatten(0, 1), skills[:, 1:].flatten(), reduction="none")
-            agent = (each * mask.flatten()).sum() / mask.sum()
+            agent = masked_mean(each, mask.flatten())
             for name, loss in (("team", team), ("agent", agent)):
                 losses[name] += loss.item() / self._config.discriminator_epochs
             self._step(team + agent)

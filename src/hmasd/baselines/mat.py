@@ -5,12 +5,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from apexrl.algorithms.losses import approximate_kl, ppo_surrogate, standardize, value_loss
+from apexrl.algorithms.losses import approximate_kl, masked_mean, ppo_surrogate, standardize, value_loss
+from apexrl.algorithms.replay_audit import audit_log_probs
 from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv
 from apexrl.models.base import flat_dim
 from apexrl.models.normalizers import ValueNormalizer
 from apexrl.storage.advantages import gae
-from hmasd.audit import audit_replay
 from hmasd.baselines.joint_transformer import JointTransformer
 from hmasd.config import HMASDConfig
 from hmasd.networks import VALUE_DECAY, VALUE_VARIANCE_FLOOR
@@ -75,7 +75,7 @@ class MATAgent:
         inputs = with_state(rollout.observations, rollout.states).flatten(0, 1)
         actions, old = rollout.actions.flatten(0, 1), rollout.log_probs.flatten(0, 1)
         with torch.no_grad():
-            audit = audit_replay("joint transformer", old, self.networks.evaluate(inputs, actions).log_probs, mask)
+            audit = audit_log_probs("joint transformer", old, self.networks.evaluate(inputs, actions).log_probs, mask)
         scaled = standardize(advantages, rollout.present.to(returns.dtype)).flatten(0, 1)
         targets = self.value_norm.normalize(returns).flatten(0, 1)
         values = self._values.flatten(0, 1)
@@ -101,7 +101,7 @@ class MATAgent:
         config = self.config
         scores = self.networks.evaluate(inputs, actions)
         surrogate = ppo_surrogate(scores.log_probs, old, advantages, config.clip_range, mask)
-        entropy = (scores.entropies * mask).sum() / mask.sum()
+        entropy = masked_mean(scores.entropies, mask)
         error = value_loss(scores.values, targets, values, config.clip_range, mask, config.huber_delta)
         loss = surrogate - config.entropy_low * entropy + config.value_coef * error
         self.optimizer.zero_grad(set_to_none=True)

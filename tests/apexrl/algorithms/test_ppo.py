@@ -62,7 +62,7 @@ def test_audit_refuses_a_rollout_that_the_policy_did_not_make(make_env):
     runner = runner_for(make_env())
     runner.collect_rollout()
     runner.storage.steps["observations"].copy_(runner.storage.steps["observations"].roll(1, 0))
-    with pytest.raises(ReplayMismatchError, match=r"replay_tolerance=0\.0001"):
+    with pytest.raises(ReplayMismatchError, match=r"actor: .*tolerance of 0\.0001"):
         runner.agent.update(runner.storage)
 
 
