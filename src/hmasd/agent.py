@@ -98,7 +98,7 @@ class HMASDAgent:
             ends=rollout.interval_ends(),
         )
         low = self.low.update(rollout, task, self.generator)
-        high = {} if self._uniform else self.high.update(rollout, intervals, self.generator)
+        high = {} if self._uniform else self.high.update(rollout, intervals)
         found = self.learner.update(rollout)
         metrics = self._metrics(intervals, parts, extrinsic, low, high, found)
         self.clock.barrier()

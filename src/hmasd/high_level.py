@@ -57,15 +57,17 @@ class HighLevel:
         floor = 1.0 if uniform else self._config.skill_floor
         return self.coordinator.act(state, observations, generator, deterministic=deterministic, floor=floor)
 
-    def update(self, rollout: Rollout, intervals: Intervals, generator: torch.Generator) -> dict[str, float]:
-        """Audit the samples, then make the PPO passes; returns losses and diagnostics by name."""
+    def update(self, rollout: Rollout, intervals: Intervals) -> dict[str, float]:
+        """Audit the samples, then make the PPO passes; returns losses and diagnostics by name.
+
+        A pass takes all intervals at once, whatever ``num_minibatches`` is: a batch holds few of them.
+        """
         batch = self._prepare(rollout, intervals)
         audit = self._audit(batch)
         totals: dict[str, float] = {}
         for _ in range(self._config.ppo_epochs):
             for name, value in self._pass(batch).items():
                 totals[name] = totals.get(name, 0.0) + value / self._config.ppo_epochs
-        totals["total"] = totals["policy"] + totals["value"]
         return totals | {"replay_error": audit}
 
     def _pass(self, batch: _Batch) -> dict[str, float]:
@@ -84,6 +86,7 @@ class HighLevel:
         with torch.no_grad():
             divergence = approximate_kl(scores.log_probs, batch.log_probs)
         return {
+            "total": loss.item(),
             "policy": surrogate.item(),
             "value": error.item(),
             "entropy": entropy.item(),

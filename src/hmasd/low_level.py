@@ -103,9 +103,7 @@ class LowLevel:
                 for name, value in self._pass(_take(batch, rows, rollout.n_agents)).items():
                     totals[name] = totals.get(name, 0.0) + value
                 rounds += 1
-        means = {name: value / rounds for name, value in totals.items()}
-        means["total"] = means["policy"] + means["value"]
-        return means | {"replay_error": audit}
+        return {name: value / rounds for name, value in totals.items()} | {"replay_error": audit}
 
     def _pass(self, batch: _Batch) -> dict[str, float]:
         config = self._config
@@ -113,7 +111,8 @@ class LowLevel:
         log_probs = distribution.log_prob(batch.actions)
         surrogate = ppo_surrogate(log_probs, batch.log_probs, batch.advantages, config.clip_range, batch.mask)
         entropy = masked_mean(distribution.entropy(), batch.mask)
-        self._step(self.actor_optimizer, self.networks.actor_parameters(), surrogate - config.entropy_low * entropy)
+        actor_loss = surrogate - config.entropy_low * entropy
+        self._step(self.actor_optimizer, self.networks.actor_parameters(), actor_loss)
         values, _ = self.networks.values(batch.critic_inputs, batch.critic_memory)
         error = value_loss(
             values.expand_as(batch.targets),
@@ -123,10 +122,12 @@ class LowLevel:
             batch.critic_mask,
             config.huber_delta,
         )
-        self._step(self.critic_optimizer, self.networks.critic_parameters(), config.value_coef * error)
+        critic_loss = config.value_coef * error
+        self._step(self.critic_optimizer, self.networks.critic_parameters(), critic_loss)
         with torch.no_grad():
             divergence = approximate_kl(log_probs, batch.log_probs, batch.mask)
         return {
+            "total": actor_loss.item() + critic_loss.item(),
             "policy": surrogate.item(),
             "value": error.item(),
             "entropy": entropy.item(),

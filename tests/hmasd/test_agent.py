@@ -138,6 +138,18 @@ def test_a_critic_that_sees_all_skills_has_a_value_per_agent(collected):
     assert agent.update(92)["Sync/ReplayLogProbError"] <= 1e-5
 
 
+@pytest.mark.parametrize("num_minibatches", [1, 3])
+def test_totals_are_the_losses_that_are_minimised(collected, num_minibatches):
+    agent = collected(entropy_high=0.3, entropy_low=0.2, value_coef=0.7, num_minibatches=num_minibatches)
+    agent.rollout.rewards += torch.rand(agent.rollout.rewards.shape)
+    metrics = agent.update(92)
+    for part, entropy_coef in (("Coordinator", 0.3), ("Discoverer", 0.2)):
+        policy, value = metrics[f"Losses/{part}/Policy"], metrics[f"Losses/{part}/Value"]
+        entropy = metrics[f"Policy/{part}/Entropy"]
+        assert metrics[f"Losses/{part}/Total"] == pytest.approx(policy - entropy_coef * entropy + 0.7 * value, abs=1e-5)
+        assert abs(entropy_coef * entropy + 0.3 * value) > 1e-2, "policy + value alone is another number"
+
+
 def test_skill_usage_adds_up_to_one(hmasd_agent):
     metrics = hmasd_agent.update(92)
     assert sum(metrics[f"Skills/Usage/Team_{i}"] for i in range(3)) == pytest.approx(1.0)
