@@ -99,7 +99,7 @@ class LowLevel:
         totals: dict[str, float] = {}
         rounds = 0
         for _ in range(self._config.ppo_epochs):
-            for rows in _minibatches(batch.critic_memory.shape[0], self._config.num_minibatches, generator):
+            for rows in minibatches(batch.critic_memory.shape[0], self._config.num_minibatches, generator):
                 for name, value in self._pass(_take(batch, rows, rollout.n_agents)).items():
                     totals[name] = totals.get(name, 0.0) + value
                 rounds += 1
@@ -247,7 +247,7 @@ class LowLevel:
         self.critic_memory = state["critic_memory"].clone()
 
 
-def _minibatches(n_rows: int, parts: int, generator: torch.Generator) -> list[Tensor | None]:
+def minibatches(n_rows: int, parts: int, generator: torch.Generator) -> list[Tensor | None]:
     """Random parts of the rows; None stands for all of them."""
     if parts == 1:
         return [None]

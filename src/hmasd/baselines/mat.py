@@ -13,6 +13,7 @@ from apexrl.models.normalizers import ValueNormalizer
 from apexrl.storage.advantages import gae
 from hmasd.baselines.joint_transformer import JointTransformer
 from hmasd.config import HMASDConfig
+from hmasd.low_level import minibatches
 from hmasd.networks import VALUE_DECAY, VALUE_VARIANCE_FLOOR
 from hmasd.rollout import Rollout
 
@@ -79,11 +80,14 @@ class MATAgent:
         scaled = standardize(advantages, rollout.present.to(returns.dtype)).flatten(0, 1)
         targets = self.value_norm.normalize(returns).flatten(0, 1)
         values = self._values.flatten(0, 1)
+        samples = (inputs, actions, old, scaled, values, targets, mask)  # a row is an env step with all its agents
         totals: dict[str, float] = {}
         for _ in range(self.config.ppo_epochs):
-            found = self._pass(inputs, actions, old, scaled, values, targets, mask)
-            for name, value in found.items():
-                totals[name] = totals.get(name, 0.0) + value / self.config.ppo_epochs
+            parts = minibatches(inputs.shape[0], self.config.num_minibatches, self.generator)
+            for rows in parts:
+                found = self._pass(*(samples if rows is None else (part[rows] for part in samples)))
+                for name, value in found.items():
+                    totals[name] = totals.get(name, 0.0) + value / (self.config.ppo_epochs * len(parts))
         rollout.begin()
         self.version += 1
         return totals | {"Sync/ReplayLogProbError": audit}

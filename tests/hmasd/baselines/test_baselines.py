@@ -23,6 +23,23 @@ def test_the_audit_holds_for_baselines(float64, collected, algorithm):
     assert collected(algorithm=algorithm).update(92)["Sync/ReplayLogProbError"] <= 1e-10
 
 
+def test_mat_splits_a_pass_into_minibatches_of_whole_env_steps(collected, monkeypatch):
+    given = {}
+    for parts in (1, 3):
+        learner = collected(algorithm="mat", num_minibatches=parts, ppo_epochs=2)
+        stream = learner.generator.clone_state()
+        calls = given[parts] = []
+        monkeypatch.setattr(learner, "_pass", lambda *samples, calls=calls: calls.append(samples) or {})
+        learner.update(92)
+    (whole, again), split = given[1], given[3]
+    assert all(torch.equal(a, b) for a, b in zip(whole, again, strict=True))
+    expected = [rows for _ in range(2) for rows in torch.randperm(92, generator=stream).chunk(3)]
+    assert len(split) == len(expected) == 6
+    for samples, rows in zip(split, expected, strict=True):
+        for part, everything in zip(samples, whole, strict=True):
+            assert torch.equal(part, everything[rows])
+
+
 @pytest.mark.parametrize("algorithm", ["mappo", "mat"])
 def test_baselines_learn_a_bandit(collected, algorithm):
     """Whoever plays action 2 is paid at once: after some updates on fresh batches it is played most of the time."""
