@@ -23,6 +23,11 @@ def test_the_audit_holds_for_baselines(float64, collected, algorithm):
     assert collected(algorithm=algorithm).update(92)["Sync/ReplayLogProbError"] <= 1e-10
 
 
+def test_mat_learns_continuous_actions_in_float64(float64, collected):
+    learner = collected(algorithm="mat", task="uav_coverage", n_agents=3)
+    assert learner.update(92)["Sync/ReplayLogProbError"] <= 1e-6  # what storing actions in float32 costs
+
+
 def test_mat_splits_a_pass_into_minibatches_of_whole_env_steps(collected, monkeypatch):
     given = {}
     for parts in (1, 3):
