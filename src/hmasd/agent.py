@@ -5,13 +5,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from apexrl.algorithms.losses import masked_mean, needed_mask
 from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv
 from apexrl.models.base import flat_dim
 from hmasd.config import HMASDConfig
 from hmasd.coordinator import SkillCoordinator
 from hmasd.discoverer import SkillDiscoverer, joined
 from hmasd.discriminators import Discriminators
-from hmasd.high_level import HighLevel, intervals_of
+from hmasd.high_level import HighLevel, intervals_of, tokens_that_count
 from hmasd.low_level import LowLevel, LowLevelTask
 from hmasd.networks import one_hot
 from hmasd.rollout import Rollout, as_bools
@@ -123,6 +124,7 @@ class HMASDAgent:
         high: dict[str, float],
         found: dict[str, float],
     ) -> dict[str, float]:
+        present = needed_mask(self.rollout.present)
         metrics = {
             "Losses/Discoverer/Total": low["total"],
             "Losses/Discoverer/Policy": low["policy"],
@@ -134,7 +136,7 @@ class HMASDAgent:
             "Rewards/HighLevel/K_Step_Accumulated_Mean": float(intervals.reward.mean()),
             "Rewards/LowLevel/Extrinsic_Mean": extrinsic.mean().item(),
             "Rewards/LowLevel/TeamDiscriminator_Mean": parts.team.mean().item(),
-            "Rewards/LowLevel/IndividualDiscriminator_Mean": parts.agents.mean().item(),
+            "Rewards/LowLevel/IndividualDiscriminator_Mean": masked_mean(parts.agents, present).item(),
             "Skills/TeamDiscriminatorAccuracy": found["team_accuracy"],
             "Skills/IndividualDiscriminatorAccuracy": found["agent_accuracy"],
             "Sync/HighLevelSamples": float(intervals.env.size),
@@ -151,10 +153,12 @@ class HMASDAgent:
         return metrics | self._usage(intervals)
 
     def _usage(self, intervals: Intervals) -> dict[str, float]:
-        """Share of intervals in which each skill was chosen."""
+        """Share of intervals in which each skill was chosen for the team, and for agents that were there."""
         chosen = self.rollout.skills[torch.from_numpy(intervals.start), torch.from_numpy(intervals.env)]
         team = one_hot(chosen[:, 0], self.config.team_skills).mean(dim=0)
-        agents = one_hot(chosen[:, 1:], self.config.agent_skills).mean(dim=(0, 1))
+        counts = tokens_that_count(self.rollout, intervals)
+        codes = one_hot(chosen[:, 1:], self.config.agent_skills)
+        agents = codes.mean(dim=(0, 1)) if counts is None else codes[counts[:, 1:]].mean(dim=0)
         usage = {f"Skills/Usage/Team_{index}": share for index, share in enumerate(team.tolist())}
         return usage | {f"Skills/Usage/Individual_{index}": share for index, share in enumerate(agents.tolist())}
 

@@ -7,19 +7,26 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from apexrl.algorithms.losses import approximate_kl, ppo_surrogate, standardize, value_loss
+from apexrl.algorithms.losses import (
+    approximate_kl,
+    masked_mean,
+    needed_mask,
+    ppo_surrogate,
+    standardize,
+    value_loss,
+)
 from apexrl.algorithms.replay_audit import audit_log_probs
 from apexrl.models.normalizers import ValueNormalizer
 from hmasd.config import HMASDConfig
 from hmasd.coordinator import SkillChoice, SkillCoordinator
 from hmasd.networks import VALUE_DECAY, VALUE_VARIANCE_FLOOR
 from hmasd.rollout import Rollout, as_bools
-from hmasd.skill_clock import Floats, Intervals, cut_intervals, interval_advantages
+from hmasd.skill_clock import Floats, Intervals, cut_intervals, ever_within, interval_advantages
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Batch:
-    """M intervals with n + 1 tokens."""
+    """M intervals with n + 1 tokens; ``mask`` is None where all of them count."""
 
     states: Tensor
     observations: Tensor
@@ -28,6 +35,7 @@ class _Batch:
     values: Tensor
     advantages: Tensor
     targets: Tensor
+    mask: Tensor | None
 
 
 class HighLevel:
@@ -73,18 +81,19 @@ class HighLevel:
     def _pass(self, batch: _Batch) -> dict[str, float]:
         config = self._config
         scores = self.coordinator.evaluate(batch.states, batch.observations, batch.skills, floor=config.skill_floor)
-        tokens = batch.skills.shape[1]
+        mask = batch.mask
         # The paper sums over Z, z_1 … z_n; the functions average, so the sum is the mean times the number of tokens.
-        surrogate = tokens * ppo_surrogate(scores.log_probs, batch.log_probs, batch.advantages, config.clip_range)
-        entropy = tokens * scores.entropies.mean()
-        error = value_loss(scores.values, batch.targets, batch.values, config.clip_range, None, config.huber_delta)
+        tokens = batch.skills.shape[1] if mask is None else mask.sum().item() / mask.shape[0]
+        surrogate = tokens * ppo_surrogate(scores.log_probs, batch.log_probs, batch.advantages, config.clip_range, mask)
+        entropy = tokens * masked_mean(scores.entropies, mask)
+        error = value_loss(scores.values, batch.targets, batch.values, config.clip_range, mask, config.huber_delta)
         loss = surrogate - config.entropy_high * entropy + config.value_coef * error
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
         nn.utils.clip_grad_norm_(self.coordinator.parameters(), config.max_grad_norm)
         self.optimizer.step()
         with torch.no_grad():
-            divergence = approximate_kl(scores.log_probs, batch.log_probs)
+            divergence = approximate_kl(scores.log_probs, batch.log_probs, mask)
         return {
             "total": loss.item(),
             "policy": surrogate.item(),
@@ -98,7 +107,7 @@ class HighLevel:
             scores = self.coordinator.evaluate(
                 batch.states, batch.observations, batch.skills, floor=self._config.skill_floor
             )
-            return audit_log_probs("coordinator", batch.log_probs, scores.log_probs)
+            return audit_log_probs("coordinator", batch.log_probs, scores.log_probs, batch.mask)
 
     @torch.no_grad()
     def _prepare(self, rollout: Rollout, intervals: Intervals) -> _Batch:
@@ -109,15 +118,19 @@ class HighLevel:
         discount: Floats = np.power(self._config.gamma_per_step, intervals.length.astype(np.float64))
         advantages = interval_advantages(intervals, values, following, discount, self._config.gae_lambda)
         returns = torch.from_numpy(advantages + values).to(stored.dtype)
-        self.value_norm.update(returns)
+        counts = tokens_that_count(rollout, intervals)
+        self.value_norm.update(returns, counts)
+        mask = None if counts is None else counts.to(stored.dtype)
+        scaled = standardize(torch.from_numpy(advantages).to(stored.dtype), mask, epsilon=self._config.advantage_floor)
         return _Batch(
             states=rollout.states[start, env],
             observations=rollout.observations[start, env],
             skills=rollout.skills[start, env],
             log_probs=rollout.skill_log_probs[start, env],
             values=stored,
-            advantages=standardize(torch.from_numpy(advantages).to(stored.dtype), epsilon=self._config.advantage_floor),
+            advantages=scaled,
             targets=self.value_norm.normalize(returns),
+            mask=mask,
         )
 
     def _following(self, rollout: Rollout, intervals: Intervals) -> Floats:
@@ -154,6 +167,12 @@ class HighLevel:
         self.coordinator.load_state_dict(state["coordinator"])
         self.value_norm.load_state_dict(state["value_norm"])
         self.optimizer.load_state_dict(state["optimizer"])
+
+
+def tokens_that_count(rollout: Rollout, intervals: Intervals) -> Tensor | None:
+    """Z always, z_i where agent i was there in some step of the interval ``[M, n + 1]``; None if all count."""
+    present = torch.from_numpy(ever_within(as_bools(rollout.present), intervals))
+    return needed_mask(torch.cat([torch.ones_like(present[:, :1]), present], dim=1))
 
 
 def intervals_of(rollout: Rollout, gamma_per_step: float) -> Intervals:

@@ -10,7 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from apexrl.algorithms.losses import approximate_kl, masked_mean, ppo_surrogate, standardize, value_loss
+from apexrl.algorithms.losses import (
+    approximate_kl,
+    masked_mean,
+    needed_mask,
+    ppo_surrogate,
+    standardize,
+    value_loss,
+)
 from apexrl.algorithms.replay_audit import audit_log_probs
 from apexrl.models.normalizers import ValueNormalizer
 from apexrl.storage.advantages import gae
@@ -161,7 +168,7 @@ class LowLevel:
             self._config.gae_lambda,
         )
         returns = advantages + plain
-        self.value_norm.update(returns)
+        self.value_norm.update(returns, needed_mask(rollout.present))
         chunks = cut_chunks(as_bools(rollout.episode_starts), self._config.sequence_length)
         return self._gather(rollout, task, chunks, critic_inputs, values, before, returns, advantages)
 

@@ -107,6 +107,14 @@ def cut_intervals(assigned: Bools, rewards: Floats, terminated: Bools, truncated
     )
 
 
+def ever_within(flags: Bools, intervals: Intervals) -> Bools:
+    """Whether a flag was true in any step of each interval, ``(M, n)`` from ``(T, E, n)``."""
+    n_steps, _, n_flags = flags.shape
+    rows = flags.transpose(1, 0, 2).reshape(-1, n_flags)
+    found: Bools = np.logical_or.reduceat(rows, intervals.env * n_steps + intervals.start, axis=0)
+    return found
+
+
 def _steps_since(starts: Bools) -> Ints:
     """Steps since the last true row, ``(T, E)``; the first row counts as one."""
     rows = np.arange(starts.shape[0])[:, None]

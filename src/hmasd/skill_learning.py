@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own convention
 
-from apexrl.algorithms.losses import masked_mean
+from apexrl.algorithms.losses import masked_mean, needed_mask
 from hmasd.config import HMASDConfig
 from hmasd.discriminators import Discriminators
 from hmasd.rollout import Rollout
@@ -81,7 +81,7 @@ class SkillLearner:
         for epoch in range(self._config.discriminator_epochs):
             team_logits, agent_logits = self.discriminators.logits(states, observations, skills[:, 0])
             if epoch == 0:
-                self._measure(team_logits, agent_logits, skills)
+                self._measure(team_logits, agent_logits, skills, needed_mask(mask))
             team = F.cross_entropy(team_logits, skills[:, 0])
             each = F.cross_entropy(agent_logits.flatten(0, 1), skills[:, 1:].flatten(), reduction="none")
             agent = masked_mean(each, mask.flatten())
@@ -95,11 +95,12 @@ class SkillLearner:
             "agent_accuracy": self.accuracy["agent"],
         }
 
-    def _measure(self, team_logits: Tensor, agent_logits: Tensor, skills: Tensor) -> None:
+    def _measure(self, team_logits: Tensor, agent_logits: Tensor, skills: Tensor, mask: Tensor | None) -> None:
         """Accuracy on the new rollout before learning from it, which is held-out accuracy."""
         with torch.no_grad():
             self.accuracy["team"] = (team_logits.argmax(-1) == skills[:, 0]).double().mean().item()
-            self.accuracy["agent"] = (agent_logits.argmax(-1) == skills[:, 1:]).double().mean().item()
+            right = (agent_logits.argmax(-1) == skills[:, 1:]).double()
+            self.accuracy["agent"] = masked_mean(right, mask).item()
 
     def _step(self, loss: Tensor) -> None:
         for optimizer in self.optimizers.values():

@@ -111,6 +111,7 @@ class Trainer:
         config, version = self.config, self.learner.version
         contributed = self.learner.rollout.counts_per_env()
         samples = int(contributed.sum())
+        agent_samples = float(self.learner.rollout.present.sum())
         logger.info("同步更新开始 - 收集了 %d 个样本，策略版本: %d", samples, version)
         logger.debug("环境贡献: 最少 %d, 最多 %d, 平均 %.1f", contributed.min(), contributed.max(), contributed.mean())
         found = self.learner.update(self.env_steps)
@@ -126,7 +127,7 @@ class Trainer:
         )
         return found | {
             "Buffer/SamplesCollected": float(samples),
-            "Buffer/AgentSamplesCollected": float(samples * self.learner.rollout.n_agents),
+            "Buffer/AgentSamplesCollected": agent_samples,
             "Sync/EnvContribution_Min": float(contributed.min()),
             "Sync/EnvContribution_Max": float(contributed.max()),
             "Sync/EnvContribution_Mean": float(contributed.mean()),

@@ -156,6 +156,30 @@ def test_skill_usage_adds_up_to_one(hmasd_agent):
     assert sum(metrics[f"Skills/Usage/Individual_{i}"] for i in range(3)) == pytest.approx(1.0)
 
 
+def test_absent_agents_count_neither_for_accuracy_nor_for_usage_and_rewards(collected):
+    agent = collected()
+    rollout, networks = agent.rollout, agent.learner.discriminators
+    rollout.present[:, 0, 1] = False
+    rollout.skills[..., 2] = 1
+    rollout.skills[:, 0, 2] = 0  # of the absent agent
+    agent.high.update = lambda *_: {}  # the audits would find the changed skills
+    agent.low._audit = lambda _: 0.0
+    _, logits = networks.logits(rollout.next_states, rollout.next_observations, rollout.skills[..., 0])
+    right = (logits.argmax(-1) == rollout.skills[..., 1:]).double()
+    expected = right[rollout.present].mean().item()
+    paid = agent.learner.rewards(rollout).agents
+    intervals = intervals_of(rollout, 0.9)
+    chosen = rollout.skills[intervals.start, intervals.env]
+    first = chosen[:, 1].tolist()
+    second = [1] * int((intervals.env != 0).sum())
+    metrics = agent.update(92)
+    assert metrics["Skills/IndividualDiscriminatorAccuracy"] == pytest.approx(expected)
+    assert expected != pytest.approx(right.mean().item()), "with the absent agent it would be another number"
+    mean = metrics["Rewards/LowLevel/IndividualDiscriminator_Mean"]
+    assert mean == pytest.approx(paid[rollout.present].mean().item())
+    assert metrics["Skills/Usage/Individual_0"] == pytest.approx((first + second).count(0) / len(first + second))
+
+
 def test_state_is_only_given_at_the_barrier(hmasd_agent):
     with pytest.raises(RuntimeError, match="23 of 23 steps"):
         hmasd_agent.state_dict()

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hmasd.skill_clock import SkillClock, cut_chunks, cut_intervals, interval_advantages
+from hmasd.skill_clock import SkillClock, cut_chunks, cut_intervals, ever_within, interval_advantages
 
 
 def drive(n_steps, episode_ends, k):
@@ -74,6 +74,16 @@ def test_rewards_are_discounted_from_the_start_of_their_interval():
     rewards = np.array([[1.0], [2.0], [4.0], [8.0]])
     intervals = cut_intervals(assigned, rewards, dones, np.zeros_like(dones), 0.5)
     assert intervals.reward.tolist() == [2.0, 8.0]
+
+
+def test_flags_are_gathered_over_the_steps_of_an_interval():
+    assigned = np.array([[True, True], [False, False], [True, False], [False, True]])
+    none = np.zeros((4, 2), dtype=bool)
+    intervals = cut_intervals(assigned, np.zeros((4, 2)), none, none, 0.9)
+    assert list(zip(intervals.env, intervals.start, strict=True)) == [(0, 0), (0, 2), (1, 0), (1, 3)]
+    flags = np.zeros((4, 2, 2), dtype=bool)
+    flags[1, 0, 0] = flags[2, 1, 1] = True  # inside the first interval of each environment
+    assert ever_within(flags, intervals).tolist() == [[True, False], [False, False], [False, True], [False, False]]
 
 
 def test_skills_from_before_a_reset_are_refused():

@@ -19,6 +19,14 @@ def masked_mean(values: Tensor, mask: Tensor | None = None) -> Tensor:
     return (values * weights).sum() / weights.sum().clamp(min=1.0)  # Σ m·x / Σ m
 
 
+def needed_mask(mask: Tensor) -> Tensor | None:
+    """The mask, or None if it leaves nothing out.
+
+    Whoever always counts then gets the plain mean to the last bit; Σ m·x / Σ m rounds in another order.
+    """
+    return None if bool(mask.all()) else mask
+
+
 def ppo_surrogate(
     log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, clip_range: float, mask: Tensor | None = None
 ) -> Tensor:

@@ -5,7 +5,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from apexrl.algorithms.losses import approximate_kl, masked_mean, ppo_surrogate, standardize, value_loss
+from apexrl.algorithms.losses import (
+    approximate_kl,
+    masked_mean,
+    needed_mask,
+    ppo_surrogate,
+    standardize,
+    value_loss,
+)
 from apexrl.algorithms.replay_audit import audit_log_probs
 from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv
 from apexrl.models.base import flat_dim
@@ -71,7 +78,7 @@ class MATAgent:
         rollout = self.rollout
         rollout.check(self.version)
         advantages, returns = self._advantages()
-        self.value_norm.update(returns)
+        self.value_norm.update(returns, needed_mask(rollout.present))
         mask = rollout.present.flatten(0, 1).to(returns.dtype)
         inputs = with_state(rollout.observations, rollout.states).flatten(0, 1)
         actions, old = rollout.actions.flatten(0, 1), rollout.log_probs.flatten(0, 1)

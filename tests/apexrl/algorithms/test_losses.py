@@ -106,3 +106,9 @@ def test_awr_weights_follow_the_advantage_and_stay_finite():
     torch.testing.assert_close(weights, tensor(math.exp(-2), 1.0, math.exp(2), 20.0))
     with pytest.raises(ValueError, match="temperature=0"):
         losses.awr_weights(tensor(0.0), 0.0, 20.0)
+
+
+def test_a_mask_that_leaves_nothing_out_is_not_needed():
+    assert losses.needed_mask(torch.ones(3, 2)) is None
+    mask = torch.tensor([[True, True], [False, True]])
+    assert losses.needed_mask(mask) is mask

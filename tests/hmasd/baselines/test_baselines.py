@@ -23,6 +23,18 @@ def test_the_audit_holds_for_baselines(float64, collected, algorithm):
     assert collected(algorithm=algorithm).update(92)["Sync/ReplayLogProbError"] <= 1e-10
 
 
+def test_absent_agents_leave_mats_values_and_networks_alone(collected):
+    learned = []
+    for valued in (0.0, 1000.0):
+        learner = collected(algorithm="mat")
+        learner.rollout.present[:, 0, 1] = False
+        learner.rollout.rewards += torch.linspace(-1.0, 1.0, 23 * 4).view(23, 4)
+        learner._values[:, 0, 1] += valued
+        learner.update(92)
+        learned.append([*learner.value_norm.state_dict().values(), *learner.networks.parameters()])
+    assert all(torch.equal(a, b) for a, b in zip(*learned, strict=True))
+
+
 def test_mat_learns_continuous_actions_in_float64(float64, collected):
     learner = collected(algorithm="mat", task="uav_coverage", n_agents=3)
     assert learner.update(92)["Sync/ReplayLogProbError"] <= 1e-6  # what storing actions in float32 costs
