@@ -43,7 +43,7 @@ class Learner(Protocol):
         """Learn from the complete batch; returns metrics by their full names.
 
         Args:
-            env_steps: Environment steps made so far, this batch included.
+            env_steps: Environment steps made since these networks began, this batch included.
         """
 
     def policy(self, num_envs: int, generator: torch.Generator, *, deterministic: bool) -> EpisodePolicy:

@@ -34,6 +34,7 @@ FREE_FIELDS: Final = frozenset(
 """What may differ between a checkpoint and the run that goes on from it."""
 _SEEDS_APART: Final = 1_000_003
 """Between the seeds of two starts of one run, so that seeds of neighbouring runs stay their own."""
+_STATE_KEYS: Final = frozenset({"sizes", "env_steps", "search", "learner", "collector"})
 
 
 @dataclass
@@ -43,10 +44,12 @@ class Search:
     Attributes:
         fruitless_since: Environment steps at the present start, or after its latest episode of positive return.
         restarts: Starts before the present one.
+        started: Environment steps at the present start.
     """
 
     fruitless_since: int = 0
     restarts: int = 0
+    started: int = 0
 
 
 class Trainer:
@@ -99,7 +102,9 @@ class Trainer:
             search.fruitless_since = self.env_steps
         if not config.restart_steps or self.env_steps - search.fruitless_since < config.restart_steps:
             return
-        self.search = Search(fruitless_since=self.env_steps, restarts=search.restarts + 1)
+        if self.env_steps >= config.total_steps:  # networks that nothing will train are worth less than these
+            return
+        self.search = Search(fruitless_since=self.env_steps, restarts=search.restarts + 1, started=self.env_steps)
         seed = config.seed + self.search.restarts * _SEEDS_APART
         version = self.learner.version
         self.learner = make_learner(replace(config, seed=seed), self.collector.env)
@@ -114,7 +119,7 @@ class Trainer:
         agent_samples = float(self.learner.rollout.present.sum())
         logger.info("同步更新开始 - 收集了 %d 个样本，策略版本: %d", samples, version)
         logger.debug("环境贡献: 最少 %d, 最多 %d, 平均 %.1f", contributed.min(), contributed.max(), contributed.mean())
-        found = self.learner.update(self.env_steps)
+        found = self.learner.update(self.env_steps - self.search.started)
         logger.info("同步更新完成 - 策略版本更新到: %d, 已重置样本计数", self.learner.version)
         share = 100.0 * self.env_steps / config.total_steps
         logger.info(
@@ -173,8 +178,14 @@ class Trainer:
         """Go on from what :meth:`state_dict` gave.
 
         Raises:
-            SchemaMismatchError: It is of a task with other sizes.
+            SchemaMismatchError: Something is missing in it, or it is of a task with other sizes.
         """
+        if missing := sorted(_STATE_KEYS - state.keys()):
+            raise SchemaMismatchError(
+                f"the checkpoint lacks {', '.join(missing)}; it holds {', '.join(sorted(state)) or 'nothing'}",
+                f"a run goes on from {', '.join(sorted(_STATE_KEYS))}",
+                "train again, or use the release that wrote the checkpoint",
+            )
         if state["sizes"] != self._sizes():
             raise SchemaMismatchError(
                 f"the checkpoint is of task {self.config.task} with the sizes {state['sizes']}",

@@ -13,7 +13,7 @@ from apexrl.runs.signals import StopRequest
 from hmasd.collection import BatchReport
 from hmasd.config import HMASDConfig
 from hmasd.evaluation import evaluate
-from hmasd.trainer import FINAL_NAME, Trainer, train
+from hmasd.trainer import FINAL_NAME, Search, Trainer, train
 
 PROMISED = {
     "Sync/PolicyVersion",
@@ -124,12 +124,37 @@ def test_a_run_that_finds_no_reward_begins_again_with_new_networks(small):
 
 
 def test_a_reward_grants_as_many_steps_again(small):
-    trainer = Trainer(small(restart_steps=150))
+    trainer = Trainer(small(restart_steps=150, total_steps=1000))
     seen = []
     for trainer.env_steps, reward in ((92, 0.0), (184, 1.0), (276, 0.0), (368, 0.0)):
         trainer._begin_again_if_nothing_was_found(BatchReport(returns=[0.0, reward]))
         seen.append((trainer.search.restarts, trainer.search.fruitless_since))
     assert seen == [(0, 0), (0, 184), (0, 184), (1, 368)]
+
+
+def test_networks_that_nothing_would_train_do_not_replace_those_at_the_end(small, tmp_path):
+    trainer = train(small(restart_steps=184), models=tmp_path)  # due after 184 steps, and after 368, which is the end
+    assert trainer.search.restarts == 1
+    assert trainer.learner.state_dict()["low"]["actor_optimizer"]["state"], "the networks have learned"
+    untrained = Trainer(small(seed=2 * 1_000_003))
+    assert not torch.equal(first_weight(trainer), first_weight(untrained))
+    assert Trainer.resume(tmp_path / FINAL_NAME).search == trainer.search
+
+
+def test_every_start_has_its_whole_warm_up(small, tmp_path):
+    config = small(restart_steps=276, warmup_steps=150, total_steps=92 * 6)
+    trainer = train(config, sinks=(JsonlSink(tmp_path / "metrics.jsonl"),))
+    rows = [row for row in read_jsonl(tmp_path / "metrics.jsonl") if "Sync/PolicyVersion" in row]
+    assert ["Losses/Coordinator/Total" in row for row in rows] == [False, False, True, False, False, True]
+    assert trainer.search.started == 276
+
+
+def test_checkpoints_without_the_step_of_the_present_start_load(small):
+    state = Trainer(small()).state_dict()
+    del state["search"]["started"]
+    trainer = Trainer(small())
+    trainer.load_state_dict(state)
+    assert trainer.search == Search()
 
 
 def _stop_after(trainer, updates):
@@ -180,6 +205,14 @@ def test_a_checkpoint_of_other_sizes_is_refused(small):
     state = Trainer(small()).state_dict()
     state["sizes"]["observation"] = 12
     with pytest.raises(SchemaMismatchError, match=r"'observation': 12.*'observation': 11"):
+        Trainer(small()).load_state_dict(state)
+
+
+@pytest.mark.parametrize("name", ["sizes", "search", "learner"])
+def test_a_checkpoint_that_lacks_something_is_refused(small, name):
+    state = Trainer(small()).state_dict()
+    del state[name]
+    with pytest.raises(SchemaMismatchError, match=f"the checkpoint lacks {name}; it holds collector, env_steps"):
         Trainer(small()).load_state_dict(state)
 
 
