@@ -5,17 +5,23 @@ steps, an equal share from each environment; an *agent sample* is one agent's pa
 """
 
 import logging
+import random
 import resource
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
+
+import numpy as np
+import torch
 
 from apexrl.configuration import from_mapping, to_mapping
 from apexrl.runs.checkpoint import Checkpoint, CheckpointStore, Retention, Schema, load_checkpoint, save_checkpoint
 from apexrl.runs.errors import ConfigMismatchError, SchemaMismatchError
 from apexrl.runs.metrics import MetricLogger, MetricSink
-from apexrl.runs.rng import capture_rng
+from apexrl.runs.rng import State, capture_rng, restore_rng
 from apexrl.runs.signals import StopRequest
 from hmasd.collection import BatchReport, Collector
 from hmasd.config import HMASDConfig
@@ -55,6 +61,9 @@ class Search:
 class Trainer:
     """A run under way.
 
+    The global random streams, which tasks from elsewhere may draw from, are the run's own while it works, from its seed
+    on; whoever calls it finds theirs as they were.
+
     Args:
         config: Everything that decides what is learned.
         models: Folder of checkpoints; None keeps nothing.
@@ -62,9 +71,11 @@ class Trainer:
 
     def __init__(self, config: HMASDConfig, models: Path | None = None) -> None:
         self.config = config
-        env = make_env(config, config.num_envs, config.seed)
-        self.learner: Learner = make_learner(config, env)
-        self.collector = Collector(env, config.seed)
+        with _global_streams(_streams_from(config.seed)):
+            env = make_env(config, config.num_envs, config.seed)
+            self.learner: Learner = make_learner(config, env)
+            self.collector = Collector(env, config.seed)
+            self._streams = capture_rng()
         self.env_steps = 0
         self.search = Search()
         self.last_evaluation: EvaluationResult | None = None
@@ -78,6 +89,13 @@ class Trainer:
 
     def run(self, metrics: MetricLogger, stop: StopRequest | None = None) -> None:
         """Train until ``total_steps`` env steps are made or a stop is requested, then save."""
+        with _global_streams(self._streams):
+            try:
+                self._run(metrics, stop)
+            finally:
+                self._streams = capture_rng()
+
+    def _run(self, metrics: MetricLogger, stop: StopRequest | None) -> None:
         config = self.config
         while self.env_steps < config.total_steps and not (stop and stop.requested):
             before = self.env_steps
@@ -88,7 +106,8 @@ class Trainer:
             metrics.log(self.env_steps, found | report.metrics() | self._sync_metrics(started))
             self._begin_again_if_nothing_was_found(report)
             if _crossed(before, self.env_steps, config.eval_interval) or self.env_steps >= config.total_steps:
-                self.last_evaluation = evaluate(self.learner, config, self.env_steps)
+                with _global_streams(capture_rng()):  # what evaluation draws, training does not miss
+                    self.last_evaluation = evaluate(self.learner, config, self.env_steps)
                 metrics.log(self.env_steps, self.last_evaluation.metrics(config.task))
             if self._store is not None and (mark := _crossed(before, self.env_steps, config.checkpoint_interval)):
                 metrics.flush()
@@ -195,7 +214,8 @@ class Trainer:
         self.env_steps = state["env_steps"]
         self.search = Search(**state["search"])
         self.learner.load_state_dict(state["learner"])
-        exact = self.collector.load_state_dict(state["collector"], self.config.seed + self.env_steps)
+        with _global_streams(self._streams):  # environments may draw while they are rebuilt
+            exact = self.collector.load_state_dict(state["collector"], self.config.seed + self.env_steps)
         if not exact:
             logger.warning(
                 "environments of task %s cannot be captured: the run goes on with fresh episodes, not bit by bit",
@@ -228,7 +248,29 @@ class Trainer:
             _check_same(stored, config, path)
         trainer = cls(config or stored, models)
         trainer.load_state_dict(checkpoint.state)
+        if checkpoint.rng is not None:
+            trainer._streams = checkpoint.rng
         return trainer
+
+
+@contextmanager
+def _global_streams(states: State) -> Iterator[None]:
+    """Let the global random streams be these while the block runs, and afterwards what they were before."""
+    before = capture_rng()
+    restore_rng(states)
+    try:
+        yield
+    finally:
+        restore_rng(before)
+
+
+def _streams_from(seed: int) -> State:
+    """The global random streams as a seed makes them; they themselves are left alone."""
+    with _global_streams(capture_rng()):
+        random.seed(seed)
+        np.random.seed(seed % 2**32)
+        torch.manual_seed(seed)
+        return capture_rng()
 
 
 def _check_same(stored: HMASDConfig, wanted: HMASDConfig, path: Path) -> None:

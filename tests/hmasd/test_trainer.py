@@ -1,9 +1,14 @@
 import json
 import logging
+import random
+import sys
 from dataclasses import replace
+from types import ModuleType
 
+import numpy as np
 import pytest
 import torch
+from gymnasium.spaces import Box, Discrete
 
 from apexrl.configuration import from_mapping, to_mapping
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMismatchError
@@ -87,9 +92,19 @@ def test_the_log_lines_of_document_004(small, caplog):
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"algorithm": "mappo"}, {"algorithm": "mat"}, {"restart_steps": 92}], ids=lambda x: str(x)
+    "changes",
+    [
+        {},
+        {"task": "uav_coverage", "n_agents": 3},
+        {"algorithm": "mappo"},
+        {"algorithm": "mat"},
+        {"restart_steps": 92},
+        {"restart_steps": 184, "warmup_steps": 150},
+        {"task": "pettingzoo:drawing"},
+    ],
+    ids=lambda x: str(x),
 )
-def test_a_run_that_stopped_and_went_on_equals_one_that_did_not(small, tmp_path, changes):
+def test_a_run_that_stopped_and_went_on_equals_one_that_did_not(small, tmp_path, drawing, changes):
     config = small(num_minibatches=2, **changes)
     whole = Trainer(config, tmp_path / "whole")
     with MetricLogger([JsonlSink(tmp_path / "whole.jsonl")]) as metrics:
@@ -99,11 +114,87 @@ def test_a_run_that_stopped_and_went_on_equals_one_that_did_not(small, tmp_path,
         stop = _stop_after(first, 2)
         first.run(metrics, stop)
     assert first.env_steps == 184
+    np.random.seed(99)  # another process would be elsewhere in the global streams
     second = Trainer.resume(tmp_path / "parts" / "hmasd_sync_enhanced_184.pth", models=tmp_path / "parts")
     with MetricLogger([JsonlSink(tmp_path / "parts.jsonl", 184)], 184) as metrics:
         second.run(metrics)
     assert_same(whole.state_dict(), second.state_dict())
     assert (tmp_path / "whole.jsonl").read_bytes() == (tmp_path / "parts.jsonl").read_bytes()
+
+
+class DrawingEnv:
+    """A PettingZoo task that draws from the global streams; its second agent leaves after two steps of an episode."""
+
+    possible_agents = ("a", "b")
+
+    def __init__(self, max_cycles):
+        self.max_cycles, self.steps, self.agents = max_cycles, 0, []
+
+    def observation_space(self, agent):
+        return Box(0.0, 1.0, (3,), np.float32)
+
+    def action_space(self, agent):
+        return Discrete(4)
+
+    def _observe(self):
+        return {agent: np.random.random(3).astype(np.float32) for agent in self.agents}
+
+    def reset(self, seed=None, options=None):
+        self.steps, self.agents = 0, list(self.possible_agents)
+        return self._observe(), {agent: {} for agent in self.agents}
+
+    def step(self, actions):
+        self.steps += 1
+        acting, observations = self.agents, self._observe()
+        rewards = {agent: random.random() + int(actions[agent] == 1) for agent in acting}
+        terminated = {agent: agent == "b" and self.steps == 2 for agent in acting}
+        truncated = {agent: self.steps == self.max_cycles for agent in acting}
+        self.agents = [agent for agent in acting if not (terminated[agent] or truncated[agent])]
+        return observations, rewards, terminated, truncated, {agent: {} for agent in acting}
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def drawing(monkeypatch):
+    """The task ``pettingzoo:drawing``."""
+    module = ModuleType("drawing")
+    module.parallel_env = DrawingEnv
+    monkeypatch.setitem(sys.modules, "drawing", module)
+    return "pettingzoo:drawing"
+
+
+def global_draws():
+    return random.random(), np.random.random(), torch.rand(1).item()
+
+
+def seed_globally(seed):
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+
+
+def test_a_run_draws_from_its_seed_and_leaves_the_callers_streams_alone(small, drawing):
+    states = []
+    # Evaluations draw too, but training does not notice how many there are.
+    for callers, seed, interval in ((1, 0, 184), (2, 0, 92), (1, 5, 184)):
+        seed_globally(callers)
+        expected = global_draws()
+        seed_globally(callers)
+        trainer = train(small(task=drawing, seed=seed, eval_interval=interval))
+        assert global_draws() == expected
+        states.append(trainer.state_dict())
+    assert_same(states[0], states[1])
+    assert not torch.equal(states[0]["collector"]["observations"], states[2]["collector"]["observations"])
+
+
+def test_agents_that_left_give_no_samples(small, drawing, tmp_path):
+    train(small(task=drawing), sinks=(JsonlSink(tmp_path / "metrics.jsonl"),))
+    rows = [row for row in read_jsonl(tmp_path / "metrics.jsonl") if "Buffer/SamplesCollected" in row]
+    # Episodes of 9 steps, of which the second agent plays two: 23 + 6 samples in the first 23 steps of 4 environments.
+    assert rows[0]["Buffer/SamplesCollected"] == 92.0
+    assert rows[0]["Buffer/AgentSamplesCollected"] == 4 * (23 + 6)
 
 
 def first_weight(trainer):
@@ -178,15 +269,22 @@ def test_checkpoints_are_named_by_the_marks_they_pass(small, tmp_path):
 
 
 def test_evaluation_is_repeatable_and_leaves_training_alone(small, tmp_path):
-    config = small()
+    config = small(task="uav_coverage", n_agents=3)  # where returns depend on networks and seeds
     trainer = train(config, models=tmp_path)
     before = flat(trainer.state_dict())
     again = evaluate(trainer.learner, config, trainer.env_steps)
-    assert again.metrics(config.task) == trainer.last_evaluation.metrics(config.task)
+    assert again.returns.tolist() == trainer.last_evaluation.returns.tolist()
+    assert len(set(again.returns.tolist())) == config.eval_episodes
     assert_same(before, flat(trainer.state_dict()))
     other = Trainer.resume(tmp_path / FINAL_NAME)
     result = evaluate(other.learner, other.config, other.env_steps)
-    assert result.metrics(config.task) == again.metrics(config.task)
+    assert result.returns.tolist() == again.returns.tolist()
+    for changed in (
+        evaluate(Trainer(config).learner, config, trainer.env_steps),  # untrained
+        evaluate(trainer.learner, replace(config, seed=1), trainer.env_steps),
+        evaluate(trainer.learner, config, trainer.env_steps + 1),
+    ):
+        assert not set(changed.returns.tolist()) & set(again.returns.tolist())
     assert len(again.returns) == config.eval_episodes
     assert set(again.lengths.tolist()) == {9}
 
