@@ -36,11 +36,13 @@ def test_what_was_not_run_is_not_a_number_and_misses_its_goal():
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, monkeypatch):
     monkeypatch.setattr(bench, "CACHE", tmp_path)
     changes = {
-        "num_envs": 4, "batch_size": 40, "total_steps": 160, "max_episode_steps": 9, "hidden_size": 8, "ppo_epochs": 1,
-        "eval_interval": 80, "eval_episodes": 4, "checkpoint_interval": 80,
+        "n_agents": 3, "num_envs": 4, "batch_size": 40, "total_steps": 160, "max_episode_steps": 9, "hidden_size": 8,
+        "ppo_epochs": 1, "eval_interval": 80, "eval_episodes": 4, "checkpoint_interval": 80,
     }  # fmt: skip
-    whole = bench.train_run("whole", "paper", changes)
+    whole = bench.train_run("whole", "uav_coverage", changes)
     (tmp_path / "whole" / "models" / "hmasd_sync_enhanced_160.pth").unlink()
-    again = bench.train_run("whole", "paper", changes)
+    again = bench.train_run("whole", "uav_coverage", changes)
     assert again["returns"] == whole["returns"]
     assert again["steps"] == [80, 160]
+    other = bench.train_run("other", "uav_coverage", changes | {"seed": 1})
+    assert len({*whole["returns"], *other["returns"]}) == 4, "returns tell runs and steps apart"

@@ -1,8 +1,10 @@
+from dataclasses import fields
+
 import pytest
 import torch
 
 from hmasd.discoverer import joined
-from hmasd.low_level import LowLevelTask
+from hmasd.low_level import LowLevelTask, _take, minibatches
 
 
 def task_of(agent, rewards=None):
@@ -51,9 +53,50 @@ def test_values_after_a_step_are_zero_at_termination_and_bootstrapped_elsewhere(
             assert following[step, env] == pytest.approx(expected.item(), abs=1e-12)
 
 
+PER_SEQUENCE = {"critic_memory"}
+PER_SEQUENCE_AND_AGENT = {"actor_memory"}
+PER_STEP = {"critic_inputs", "values", "targets", "critic_mask"}
+PER_STEP_AND_AGENT = {"actor_inputs", "actions", "log_probs", "advantages", "mask"}
+
+
 def test_minibatches_keep_agents_with_their_environment(collected):
-    agent = collected(num_minibatches=3)
-    assert agent.update(92)["Sync/ReplayLogProbError"] <= 1e-5
+    agent = collected(algorithm="mappo", task="uav_coverage", n_agents=3)
+    rollout = agent.rollout
+    no_codes = torch.zeros(23, 4, 3, 0), torch.zeros(23, 4, 0)
+    rewards = torch.zeros(23, 4, 3)
+    task = LowLevelTask(actor_codes=no_codes[0], critic_codes=no_codes[1], rewards=rewards, ends=rollout.dones)
+    plain = agent.low._prepare(rollout, task)
+    names = {field.name for field in fields(plain)}
+    assert names == PER_SEQUENCE | PER_SEQUENCE_AND_AGENT | PER_STEP | PER_STEP_AND_AGENT
+    # every entry unlike all others, so that nothing can be swapped unseen
+    numbers = {name: torch.arange(getattr(plain, name).numel()).view(getattr(plain, name).shape) for name in names}
+    batch = type(plain)(**numbers)
+    n_sequences = plain.critic_memory.shape[0]
+    rows = torch.tensor([n_sequences - 1, 0, 3])
+    taken = _take(batch, rows, 3)
+    for place, row in enumerate(rows.tolist()):
+        for name in PER_SEQUENCE:
+            assert torch.equal(getattr(taken, name)[place], numbers[name][row]), name
+        for name in PER_STEP:
+            assert torch.equal(getattr(taken, name)[:, place], numbers[name][:, row]), name
+        for name in PER_SEQUENCE_AND_AGENT:
+            expected = numbers[name].unflatten(0, (n_sequences, 3))[row]
+            assert torch.equal(getattr(taken, name).unflatten(0, (3, 3))[place], expected), name
+        for name in PER_STEP_AND_AGENT:
+            expected = numbers[name].unflatten(1, (n_sequences, 3))[:, row]
+            assert torch.equal(getattr(taken, name).unflatten(1, (3, 3))[:, place], expected), name
+    assert _take(batch, None, 3) is batch
+
+
+def test_minibatches_hold_every_row_once_and_a_single_one_draws_nothing():
+    stream = torch.Generator().manual_seed(0)
+    before = stream.get_state()
+    assert minibatches(10, 1, stream) == [None]
+    assert torch.equal(stream.get_state(), before)
+    parts = minibatches(10, 3, stream)
+    assert [len(part) for part in parts] == [4, 4, 2]
+    assert sorted(torch.cat(parts).tolist()) == list(range(10))
+    assert torch.cat(parts).tolist() != list(range(10))
 
 
 def test_absent_agents_leave_values_and_networks_alone(collected):
