@@ -48,7 +48,8 @@ OPTION_STEPS = 1_000_000
 ORIGINAL_UAV_SECONDS = 44.7e-3
 """Seconds per step of the UAV environments that document 004 comes from."""
 
-# Without the coordinator or without discriminator rewards the low level would have no reward at all at λ_e = 0.
+# λ_e = 1 where otherwise nothing would learn from the team's reward: neither level without the coordinator, and the
+# low level would have no reward at all without the discriminators' rewards.
 ABLATIONS: dict[str, dict[str, Any]] = {
     "no_team": {},
     "no_indi": {},

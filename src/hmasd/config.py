@@ -86,7 +86,8 @@ class HMASDConfig:
     ppo_epochs: int = Field(default=15, ge=1)
     """Passes over the batch in an update."""
     num_minibatches: int = Field(default=1, ge=1)
-    """Parts that a pass is split into."""
+    """Parts that a pass over the batch is split into, at the low level, in MAPPO (sequences) and in MAT (env steps);
+    the coordinator and the discriminators take their samples at once. Raising it makes more and noisier steps."""
     discriminator_epochs: int = Field(default=15, ge=1)
     """Passes of the discriminators over the batch."""
     value_coef: float = Field(default=1.0, ge=0.0)

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from apexrl.envs import MultiAgentVecEnv
+from apexrl.runs.rng import global_streams, streams_from
 from hmasd.config import HMASDConfig
 from hmasd.learner import EpisodePolicy, Learner
 from hmasd.rollout import team_reward
@@ -46,13 +47,14 @@ class EvaluationResult:
 def evaluate(learner: Learner, config: HMASDConfig, env_steps: int) -> EvaluationResult:
     """Evaluate a learner as training does after ``env_steps`` steps; the same arguments give the same result."""
     seeds = np.random.SeedSequence([config.seed, env_steps, 0xE7A1]).generate_state(2)
-    env = make_env(config, config.eval_episodes, int(seeds[0]))
     generator = torch.Generator().manual_seed(int(seeds[1]))
     policy = learner.policy(config.eval_episodes, generator, deterministic=config.eval_deterministic)
-    try:
-        return play_episodes(policy, env, int(seeds[0]), _STEP_LIMIT_FACTOR * config.max_episode_steps)
-    finally:
-        env.close()
+    with global_streams(streams_from(int(seeds[0]))):  # tasks from elsewhere may draw from them
+        env = make_env(config, config.eval_episodes, int(seeds[0]))
+        try:
+            return play_episodes(policy, env, int(seeds[0]), _STEP_LIMIT_FACTOR * config.max_episode_steps)
+        finally:
+            env.close()
 
 
 def play_episodes(policy: EpisodePolicy, env: MultiAgentVecEnv, seed: int, step_limit: int) -> EvaluationResult:

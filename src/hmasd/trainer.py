@@ -5,23 +5,17 @@ steps, an equal share from each environment; an *agent sample* is one agent's pa
 """
 
 import logging
-import random
 import resource
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
-
-import numpy as np
-import torch
 
 from apexrl.configuration import from_mapping, to_mapping
 from apexrl.runs.checkpoint import Checkpoint, CheckpointStore, Retention, Schema, load_checkpoint, save_checkpoint
 from apexrl.runs.errors import ConfigMismatchError, SchemaMismatchError
 from apexrl.runs.metrics import MetricLogger, MetricSink
-from apexrl.runs.rng import State, capture_rng, restore_rng
+from apexrl.runs.rng import capture_rng, global_streams, streams_from
 from apexrl.runs.signals import StopRequest
 from hmasd.collection import BatchReport, Collector
 from hmasd.config import HMASDConfig
@@ -71,7 +65,7 @@ class Trainer:
 
     def __init__(self, config: HMASDConfig, models: Path | None = None) -> None:
         self.config = config
-        with _global_streams(_streams_from(config.seed)):
+        with global_streams(streams_from(config.seed)):
             env = make_env(config, config.num_envs, config.seed)
             self.learner: Learner = make_learner(config, env)
             self.collector = Collector(env, config.seed)
@@ -89,7 +83,7 @@ class Trainer:
 
     def run(self, metrics: MetricLogger, stop: StopRequest | None = None) -> None:
         """Train until ``total_steps`` env steps are made or a stop is requested, then save."""
-        with _global_streams(self._streams):
+        with global_streams(self._streams):
             try:
                 self._run(metrics, stop)
             finally:
@@ -106,8 +100,7 @@ class Trainer:
             metrics.log(self.env_steps, found | report.metrics() | self._sync_metrics(started))
             self._begin_again_if_nothing_was_found(report)
             if _crossed(before, self.env_steps, config.eval_interval) or self.env_steps >= config.total_steps:
-                with _global_streams(capture_rng()):  # what evaluation draws, training does not miss
-                    self.last_evaluation = evaluate(self.learner, config, self.env_steps)
+                self.last_evaluation = evaluate(self.learner, config, self.env_steps)
                 metrics.log(self.env_steps, self.last_evaluation.metrics(config.task))
             if self._store is not None and (mark := _crossed(before, self.env_steps, config.checkpoint_interval)):
                 metrics.flush()
@@ -214,7 +207,7 @@ class Trainer:
         self.env_steps = state["env_steps"]
         self.search = Search(**state["search"])
         self.learner.load_state_dict(state["learner"])
-        with _global_streams(self._streams):  # environments may draw while they are rebuilt
+        with global_streams(self._streams):  # environments may draw while they are rebuilt
             exact = self.collector.load_state_dict(state["collector"], self.config.seed + self.env_steps)
         if not exact:
             logger.warning(
@@ -253,26 +246,6 @@ class Trainer:
         return trainer
 
 
-@contextmanager
-def _global_streams(states: State) -> Iterator[None]:
-    """Let the global random streams be these while the block runs, and afterwards what they were before."""
-    before = capture_rng()
-    restore_rng(states)
-    try:
-        yield
-    finally:
-        restore_rng(before)
-
-
-def _streams_from(seed: int) -> State:
-    """The global random streams as a seed makes them; they themselves are left alone."""
-    with _global_streams(capture_rng()):
-        random.seed(seed)
-        np.random.seed(seed % 2**32)
-        torch.manual_seed(seed)
-        return capture_rng()
-
-
 def _check_same(stored: HMASDConfig, wanted: HMASDConfig, path: Path) -> None:
     names = [field.name for field in fields(HMASDConfig) if field.name not in FREE_FIELDS]
     different = [name for name in names if getattr(stored, name) != getattr(wanted, name)]
@@ -281,7 +254,7 @@ def _check_same(stored: HMASDConfig, wanted: HMASDConfig, path: Path) -> None:
         raise ConfigMismatchError(
             f"checkpoint {str(path)!r} was made with another configuration ({lines})",
             f"only {', '.join(sorted(FREE_FIELDS))} may change when a run goes on",
-            "leave --config out to take over the checkpoint's configuration, or start a new run",
+            "leave out --config, --preset or --set to take over the checkpoint's settings, or begin with --fresh",
         )
 
 

@@ -16,8 +16,8 @@ from hmasd.command import TrainCommand, run, settings_of
 
 ROOT = Path(__file__).parents[2]
 SMALL = (
-    "task=alice_and_bob",
-    "n_agents=null",
+    "task=uav_coverage",  # whose returns depend on every weight
+    "n_agents=3",
     "num_envs=4",
     "batch_size=40",
     "max_episode_steps=9",
@@ -76,6 +76,8 @@ def test_evaluation_in_a_fresh_process_gives_what_training_gave(tmp_path, capsys
     status, out, err = finish(process)
     assert status == 0, err
     assert json.loads(out) == trained
+    run(TrainCommand(set=(*SMALL, "seed=1"), folder=tmp_path / "other", log_level="WARNING"))
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) != trained, "the returns tell policies apart"
 
 
 def test_a_killed_run_goes_on_to_the_same_end(tmp_path, capsys):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,26 @@ def restore_rng(state: State, generators: Mapping[str, Generator] | None = None)
     _restore_cuda(state["cuda"])
     for name, generator in own.items():
         _restore_one(generator, stored[name]["state"])
+
+
+@contextmanager
+def global_streams(states: State) -> Iterator[None]:
+    """Let the global random streams be these while the block runs, and afterwards what they were before."""
+    before = capture_rng()
+    restore_rng(states)
+    try:
+        yield
+    finally:
+        restore_rng(before)
+
+
+def streams_from(seed: int) -> State:
+    """The global random streams as a seed makes them; they themselves are left alone."""
+    with global_streams(capture_rng()):
+        random.seed(seed)
+        np.random.seed(seed % 2**32)
+        torch.manual_seed(seed)
+        return capture_rng()
 
 
 def _capture_one(generator: Generator) -> State:

@@ -94,8 +94,6 @@ class JointTransformer(nn.Module):
         return self.head.distribution(self.to_action(choices[:, -1] if last_only else choices))
 
     def _embed(self, actions: Tensor) -> Tensor:
-        # Rollouts keep continuous actions in a precision of their own.
-        weight = self.embed_action.weight
-        codes = one_hot(actions, self.head.num_inputs) if self.head.is_discrete else actions.to(weight.dtype)
-        out: Tensor = self.embed_action(codes)
+        discrete = self.head.is_discrete
+        out: Tensor = self.embed_action(one_hot(actions, self.head.num_inputs) if discrete else actions)
         return out
