@@ -14,7 +14,7 @@ from pydantic import Field
 
 from apexrl.configuration import configuration, from_mapping, to_mapping
 from apexrl.runs.atomic import ensure_folder
-from apexrl.runs.checkpoint import CheckpointStore, load_checkpoint
+from apexrl.runs.checkpoint import CheckpointStore
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMismatchError
 from apexrl.runs.jsonl import JsonlSink
 from apexrl.runs.lock import exclusive
@@ -27,7 +27,7 @@ from hmasd.config_file import ALIASES, load_config
 from hmasd.evaluation import evaluate
 from hmasd.presets import preset
 from hmasd.run_folder import EVENTS, LOGS, METRICS, MODELS, newest_checkpoint, set_aside
-from hmasd.trainer import PATTERN, SCHEMA, Trainer
+from hmasd.trainer import PATTERN, SCHEMA, Trainer, stored_config
 
 logger = logging.getLogger(__name__)
 
@@ -162,8 +162,7 @@ def settings_of(command: TrainCommand) -> HMASDConfig | None:
     if not changes:
         return None
     if command.model_path is not None:
-        stored = load_checkpoint(command.model_path, SCHEMA).config
-        return from_mapping(HMASDConfig, stored | changes, "the command line")
+        return stored_config(command.model_path, changes)
     return from_mapping(HMASDConfig, changes, "the command line")
 
 

@@ -7,18 +7,20 @@ steps, an equal share from each environment; an *agent sample* is one agent's pa
 import logging
 import resource
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
 from apexrl.configuration import from_mapping, to_mapping
 from apexrl.runs.checkpoint import Checkpoint, CheckpointStore, Retention, Schema, load_checkpoint, save_checkpoint
-from apexrl.runs.errors import ConfigMismatchError, SchemaMismatchError
+from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMismatchError
 from apexrl.runs.metrics import MetricLogger, MetricSink
 from apexrl.runs.rng import capture_rng, global_streams, streams_from
 from apexrl.runs.signals import StopRequest
 from hmasd.collection import BatchReport, Collector
 from hmasd.config import HMASDConfig
+from hmasd.envs.pettingzoo_modules import PREFIX
 from hmasd.evaluation import EvaluationResult, evaluate
 from hmasd.learner import Learner
 from hmasd.tasks import make_env, make_learner
@@ -234,16 +236,39 @@ class Trainer:
 
         Raises:
             ConfigMismatchError: Another field differs.
+            ConfigurationError: The task is a module that only the checkpoint names; see :func:`stored_config`.
         """
         checkpoint = load_checkpoint(path, SCHEMA)
-        stored = from_mapping(HMASDConfig, checkpoint.config, f"the configuration in {str(path)!r}")
-        if config is not None:
-            _check_same(stored, config, path)
-        trainer = cls(config or stored, models)
+        if config is None:
+            config = stored_config(path)
+        else:
+            _check_same(
+                from_mapping(HMASDConfig, checkpoint.config, f"the configuration in {str(path)!r}"), config, path
+            )
+        trainer = cls(config, models)
         trainer.load_state_dict(checkpoint.state)
         if checkpoint.rng is not None:
             trainer._streams = checkpoint.rng
         return trainer
+
+
+def stored_config(path: Path, changes: Mapping[str, Any] | None = None) -> HMASDConfig:
+    """The configuration in a checkpoint, with some fields changed.
+
+    Raises:
+        ConfigurationError: The task is a module that nobody has named: a file that may come from anywhere does not
+            decide what is imported. Or a change breaks a rule.
+    """
+    changes = changes or {}
+    values = {**load_checkpoint(path, SCHEMA).config, **changes}
+    config = from_mapping(HMASDConfig, values, f"the configuration in {str(path)!r}")
+    if config.task.startswith(PREFIX) and "task" not in changes:
+        raise ConfigurationError(
+            f"checkpoint {str(path)!r} is of task {config.task}, a module that loading it would import",
+            "a checkpoint does not decide what is imported",
+            f"name the task if you trust it: --set task={config.task} for training, --task {config.task} otherwise",
+        )
+    return config
 
 
 def _check_same(stored: HMASDConfig, wanted: HMASDConfig, path: Path) -> None:

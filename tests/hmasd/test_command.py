@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from apexrl.configuration import to_mapping
-from apexrl.runs.errors import ConfigurationError
+from apexrl.runs.errors import ConfigMismatchError, ConfigurationError
 from apexrl.runs.jsonl import read_jsonl
 from hmasd.command import TrainCommand, run, settings_of
 
@@ -153,6 +153,18 @@ def test_settings_that_cannot_run_touch_nothing(tmp_path):
     with pytest.raises(ConfigurationError, match="there is no task 'nope'"):
         run(TrainCommand(set=(*SMALL, "task=nope"), folder=tmp_path, log_level="ERROR"))
     assert _content(tmp_path) == before
+
+
+def test_a_checkpoint_does_not_decide_what_is_imported(tmp_path):
+    words = (*SMALL, "task=pettingzoo:mpe2.simple_spread_v3", "n_agents=null")
+    run(TrainCommand(set=words, folder=tmp_path, log_level="ERROR"))
+    final = tmp_path / "models" / "hmasd_sync_enhanced_final.pth"
+    for changes in ((), ("eval_episodes=2",)):
+        with pytest.raises(ConfigurationError, match="does not decide what is imported"):
+            run(TrainCommand(model_path=final, eval_only=True, set=changes))
+    assert run(TrainCommand(model_path=final, eval_only=True, set=("task=pettingzoo:mpe2.simple_spread_v3",))) == 0
+    with pytest.raises(ConfigMismatchError, match="task"):
+        run(TrainCommand(model_path=final, eval_only=True, set=("task=pettingzoo:mpe2.simple_tag_v3",)))
 
 
 def test_fresh_and_a_checkpoint_exclude_each_other(tmp_path):

@@ -18,7 +18,7 @@ def test_a_pettingzoo_task_trains_and_resumes(small, tmp_path):
     trainer = train(config, models=tmp_path)
     assert trainer.last_evaluation.lengths.tolist() == [9] * 6
     assert trainer.last_evaluation.returns.max() < 0.0
-    resumed = Trainer.resume(tmp_path / "hmasd_sync_enhanced_30.pth")
+    resumed = Trainer.resume(tmp_path / "hmasd_sync_enhanced_30.pth", config)
     with MetricLogger([]) as metrics:
         resumed.run(metrics)
     assert resumed.last_evaluation.returns.tolist() == trainer.last_evaluation.returns.tolist()
@@ -117,8 +117,9 @@ def test_a_type_error_inside_an_environment_is_not_mistaken_for_a_missing_argume
 @pytest.mark.parametrize("algorithm", ["hmasd", "mappo", "mat"])
 def test_resume_within_episodes_that_only_our_time_limit_ends_is_exact(small, module, tmp_path, algorithm):
     changes = {"num_envs": 3, "batch_size": 30, "total_steps": 90, "checkpoint_interval": 30}
-    trainer = train(small(task=module("parallel_env = Walk"), algorithm=algorithm, **changes), models=tmp_path)
-    resumed = Trainer.resume(tmp_path / "hmasd_sync_enhanced_30.pth")
+    config = small(task=module("parallel_env = Walk"), algorithm=algorithm, **changes)
+    trainer = train(config, models=tmp_path)
+    resumed = Trainer.resume(tmp_path / "hmasd_sync_enhanced_30.pth", config)
     assert resumed.collector.env._steps.tolist() == [1, 1, 1], "ten steps, of which nine made an episode"
     with MetricLogger([]) as metrics:
         resumed.run(metrics)

@@ -115,7 +115,7 @@ def test_a_run_that_stopped_and_went_on_equals_one_that_did_not(small, tmp_path,
         first.run(metrics, stop)
     assert first.env_steps == 184
     np.random.seed(99)  # another process would be elsewhere in the global streams
-    second = Trainer.resume(tmp_path / "parts" / "hmasd_sync_enhanced_184.pth", models=tmp_path / "parts")
+    second = Trainer.resume(tmp_path / "parts" / "hmasd_sync_enhanced_184.pth", config, tmp_path / "parts")
     with MetricLogger([JsonlSink(tmp_path / "parts.jsonl", 184)], 184) as metrics:
         second.run(metrics)
     assert_same(whole.state_dict(), second.state_dict())

@@ -10,16 +10,22 @@ from hmasd.agent import HMASDAgent
 from hmasd.pictures.charts import Curve, confusion_matrix, learning_curves, usage_bars
 from hmasd.pictures.episodes import animate, record
 from hmasd.pictures.skills import skill_report
-from hmasd.trainer import Trainer
+from hmasd.trainer import Trainer, stored_config
 
 
-def render_checkpoint(model_path: Path, folder: Path, seed: int = 0) -> list[Path]:
+def render_checkpoint(model_path: Path, folder: Path, seed: int = 0, task: str | None = None) -> list[Path]:
     """Draw an episode and, for HMASD, usage and confusion of its skills.
+
+    Args:
+        model_path: The checkpoint.
+        folder: Where the pictures go.
+        seed: Seed of the episodes.
+        task: The checkpoint's task, which must be named if it is a module to import.
 
     Returns:
         The files written.
     """
-    trainer = Trainer.resume(model_path)
+    trainer = Trainer.resume(model_path, stored_config(model_path, {"task": task} if task else None))
     pictures = {"episode.svg": animate(record(trainer.learner, trainer.config, seed), trainer.config.task)}
     if isinstance(trainer.learner, HMASDAgent):
         report = skill_report(trainer.learner, seed)

@@ -20,6 +20,8 @@ class Config:
     """Folder of the pictures."""
     metrics: Path | None = None
     """Metrics of the run, for instance logs/metrics.jsonl, for the evaluation curve."""
+    task: str | None = None
+    """The checkpoint's task; needed for `pettingzoo:MODULE` only, because that module is imported."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """Seed of the episodes that are drawn."""
 
@@ -32,7 +34,7 @@ def run(config: Config) -> int:
         raise ConfigurationError(
             f"--metrics {config.metrics}: there is no such file; `lita hmasd train` writes logs/metrics.jsonl"
         )
-    written = render_checkpoint(config.model_path, config.out, config.seed)
+    written = render_checkpoint(config.model_path, config.out, config.seed, config.task)
     if config.metrics is not None:
         written += render_metrics(config.metrics, config.out, config.model_path.stem)
     for path in written:
