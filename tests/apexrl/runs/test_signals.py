@@ -7,7 +7,16 @@ import pytest
 from apexrl.runs.signals import stop_on_signals
 
 
+@pytest.fixture
+def _not_under_nohup():
+    """The tests themselves may have been started with SIGHUP ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.usefixtures("_not_under_nohup")
 def test_the_first_signal_is_a_request(number, code, capfd):
     before = signal.getsignal(number)
     with stop_on_signals() as stop:
