@@ -3,6 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PACKAGES := apexrl hmasd litaagent
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 ARGS ?=
@@ -19,10 +20,11 @@ help: ## list the targets
 setup: $(READY) ## make .venv with everything the project needs (does nothing when it is up to date)
 
 # scml-agents declares tensorflow and others that no Standard agent imports: it is installed without its dependencies.
-$(READY): pyproject.toml constraints.txt
+$(READY): constraints.txt requirements-dev.txt $(foreach name,$(PACKAGES),packages/$(name)/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else f"Python {sys.version.split()[0]} found, 3.11 or newer needed: make setup PYTHON=/path/to/python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[ray,dashboard,docs,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-dev.txt \
+		-e "packages/apexrl[ray,charts]" -e packages/hmasd -e "packages/litaagent[ray,dashboard,hmasd]"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps scml-agents
 	@touch $@
 
@@ -43,14 +45,14 @@ format: setup ## let ruff rewrite the files
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-type: setup ## mypy --strict on src
+type: setup ## mypy --strict on the packages
 	$(BIN)/mypy
 
 layers: setup ## import-linter: the layers of the architecture
 	$(BIN)/lint-imports --no-cache
 
 deps: setup ## unused or undeclared dependencies
-	$(BIN)/deptry src
+	@for name in $(PACKAGES); do (cd packages/$$name && ../../$(BIN)/deptry src) || exit 1; done
 
 pytest: setup ## the tests, in parallel
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
@@ -64,11 +66,11 @@ test-browser: setup ## the dashboard in a real Chromium (CHROMIUM=/path/to/chrom
 docs: setup ## build the documentation; a warning is an error
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 
-wheel: setup ## build the wheel into dist/
-	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
+wheel: setup ## build the three wheels into dist/
+	@for name in $(PACKAGES); do $(BIN)/python -m build --wheel --no-isolation --outdir dist packages/$$name || exit 1; done
 
 verify-world: setup ## the fast world against scml's own, contract by contract (ARGS="--configs 200")
-	$(BIN)/python -m litaagent_std.market.world.verify $(ARGS)
+	$(BIN)/python -m litaagent_std.world.scml.verify $(ARGS)
 
 bench-%: setup $(BENCH_READY) ## a benchmark: make bench-NAME [ARGS="--quick"]
 	$(BIN)/python -m benchmarks.$(subst -,_,$*) $(ARGS)

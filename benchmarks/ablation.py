@@ -1,7 +1,7 @@
 """What each layer is worth: L1 alone, then with L2, L3 and L4, in both inventory regimes, before and after tuning.
 
 All steps play the same worlds of a gate in the same seats, so each layer's worth is a paired difference to the step
-before it. What a step is, `litaagent_std.arena.ablations` says.
+before it. What a step is, `benchmarks.ablations` says.
 """
 
 import argparse
@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from apexrl.runs.errors import ConfigurationError
+from benchmarks.ablations import STEPS
 from benchmarks.harness import Benchmark, Figure
 from benchmarks.paired import play_plans
-from litaagent_std.arena.ablations import STEPS
-from litaagent_std.arena.contestants import opponents
 from litaagent_std.arena.evaluation import Contestant, Evaluation, Plan
-from litaagent_std.arena.parameter_files import parameter_file, read_parameters
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.statistics import paired_difference
 from litaagent_std.arena.worlds import Rules
-from litaagent_std.market.world.setup import AgentSpec
+from litaagent_std.tournament.competitors.contestants import opponents
+from litaagent_std.tournament.competitors.parameter_files import parameter_file, read_parameters
+from litaagent_std.world.setup import AgentSpec
 
 BLOCK = "gate:ablation"
 REGIMES = {"stock stays": "as_shipped", "stock depletes": "depleting"}

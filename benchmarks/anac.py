@@ -25,12 +25,12 @@ from scml.utils import anac2024_std
 
 from benchmarks import cast_finalists
 from benchmarks.harness import Benchmark, Figure
-from litaagent_std.arena.contestants import ALIASES
 from litaagent_std.arena.units import code_version
-from litaagent_std.market.competitors import YEARS, finalists
-from litaagent_std.market.silence import silence
-from litaagent_std.market.tournament.results import truncated_mean
-from litaagent_std.market.world.hashing import fixed_for_workers
+from litaagent_std.tournament.competitors.contestants import ALIASES
+from litaagent_std.tournament.competitors.registry import YEARS, finalists
+from litaagent_std.tournament.standings import truncated_mean
+from litaagent_std.world.reproducible.hashing import fixed_for_workers
+from litaagent_std.world.reproducible.silence import silence
 
 OURS = ALIASES["lita"]
 WORLDS = 400

@@ -1,11 +1,11 @@
 """The finalists with whole numbers in their offers, under plain names that scml's tournaments can import.
 
-``benchmarks.cast_finalists.PenguinAgent`` is what `litaagent_std.market.integer_offers` makes of PenguinAgent.
+``benchmarks.cast_finalists.PenguinAgent`` is what `litaagent_std.tournament.competitors.integer_offers` makes of PenguinAgent.
 """
 
-from litaagent_std.market.competitors import YEARS, finalists
-from litaagent_std.market.integer_offers import integer_path
-from litaagent_std.market.world.setup import AgentSpec
+from litaagent_std.tournament.competitors.integer_offers import integer_path
+from litaagent_std.tournament.competitors.registry import YEARS, finalists
+from litaagent_std.world.setup import AgentSpec
 
 
 def __getattr__(name: str) -> type:

@@ -23,19 +23,19 @@ from typing import Any, Literal
 from negmas.situated import save_stats
 
 from benchmarks.harness import Benchmark, Figure
-from litaagent_std.market.competitors import resolve
-from litaagent_std.market.recorder import Recorder, WorldFacts
-from litaagent_std.market.silence import silence
-from litaagent_std.market.tournament.config import TournamentConfig
-from litaagent_std.market.tournament.plan import make_plan
-from litaagent_std.market.tournament.play import WorldTask, make_setup, play_world
-from litaagent_std.market.tournament.run import run_tournament
-from litaagent_std.market.world.hashing import restart_with_fixed_hashing
-from litaagent_std.market.world.interface import run_world
-from litaagent_std.market.world.scml_engine import plain_scml_world
 from litaagent_std.records.reader import open_records
+from litaagent_std.records.recorder import Recorder, WorldFacts
 from litaagent_std.records.segment import pack_world
 from litaagent_std.records.store import RecordStore
+from litaagent_std.tournament.competitors.registry import resolve
+from litaagent_std.tournament.config import TournamentConfig
+from litaagent_std.tournament.plan import make_plan
+from litaagent_std.tournament.play import WorldTask, make_setup, play_world
+from litaagent_std.tournament.run import run_tournament
+from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
+from litaagent_std.world.reproducible.silence import silence
+from litaagent_std.world.run import run_world
+from litaagent_std.world.scml.engine import plain_scml_world
 
 ROOT = Path(__file__).parent.parent
 COLLECTION = ROOT / "tournament_history" / "bench_collect"

@@ -84,14 +84,14 @@ def _n_worlds(folder: Path) -> int:
 
 def _make(wanted: int) -> None:
     """Play a few worlds, and write them again and again under new numbers."""
-    from litaagent_std.market.tournament.config import TournamentConfig
-    from litaagent_std.market.tournament.run import run_tournament
     from litaagent_std.records.reader import open_records
     from litaagent_std.records.segment import pack_world
     from litaagent_std.records.store import RecordStore
+    from litaagent_std.tournament.config import TournamentConfig
+    from litaagent_std.tournament.run import run_tournament
 
     small = MADE.with_name("seeds")
-    agents = ("RandomStd", "SyncRandomStd", "GreedyStd", "litaagent_std.hrl_xf.agent.LitaAgentHRL")
+    agents = ("RandomStd", "SyncRandomStd", "GreedyStd", "litaagent_std.agents.hrl.LitaAgentHRL")
     run_tournament(
         TournamentConfig(competitors=agents, configs=2, runs=1, steps=50, output_dir=small, csv=False, quiet=True)
     )

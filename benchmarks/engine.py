@@ -18,7 +18,7 @@ from rich.progress import track
 
 from apexrl.agent.on_policy_runner import OnPolicyRunner
 from apexrl.algorithms.ppo import PPOConfig
-from apexrl.envs.gym_wrapper import GymVecEnv, GymVecEnvContinuous
+from apexrl.envs.gymnasium.wrapper import GymVecEnv, GymVecEnvContinuous
 from apexrl.models import MLPActor, MLPCritic, MLPDiscreteActor
 from benchmarks.batched_pendulum import ApexPendulum, rsl_pendulum
 from benchmarks.harness import Benchmark, Figure

@@ -17,19 +17,19 @@ import torch
 
 from apexrl.configuration import to_mapping
 from apexrl.runs.atomic import write_text
-from apexrl.runs.checkpoint import CheckpointStore
-from apexrl.runs.jsonl import JsonlSink, read_jsonl
-from apexrl.runs.metrics import MetricLogger
+from apexrl.runs.checkpoints.checkpoint import CheckpointStore
+from apexrl.runs.metrics.jsonl import JsonlSink, read_jsonl
+from apexrl.runs.metrics.logger import MetricLogger
 from benchmarks.harness import Benchmark, Figure
-from hmasd.envs.alice_and_bob import AliceAndBobEnv
-from hmasd.envs.uav import UAVEnv
-from hmasd.envs.uav_policies import GreedyFlight, RandomFlight
-from hmasd.envs.uav_world import UAVConfig
-from hmasd.evaluation import play_episodes
-from hmasd.learner import EpisodePolicy
+from benchmarks.uav_policies import GreedyFlight, RandomFlight
+from hmasd.config.presets import preset
+from hmasd.envs.alice_and_bob.env import AliceAndBobEnv
+from hmasd.envs.uav.env import UAVEnv
+from hmasd.envs.uav.world import UAVConfig
 from hmasd.pictures.charts import bootstrap_interval, curve_over_seeds, learning_curves
-from hmasd.presets import preset
-from hmasd.trainer import PATTERN, SCHEMA, Trainer
+from hmasd.training.evaluation import play_episodes
+from hmasd.training.learner import EpisodePolicy
+from hmasd.training.trainer import PATTERN, SCHEMA, Trainer
 
 ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".cache" / "hmasd"

@@ -16,16 +16,16 @@ from typing import Any
 from benchmarks.harness import Benchmark, Figure
 from benchmarks.offline import ROOT, dataset, tournament, training
 from benchmarks.paired import play_plans
-from litaagent_std.arena.contestants import contestants, opponents
+from litaagent_std.agents.hrl import LitaAgentHRL
 from litaagent_std.arena.evaluation import Contestant, Evaluation, Plan
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.worlds import Rules
-from litaagent_std.hrl_xf.agent import LitaAgentHRL
 from litaagent_std.hrl_xf.training.config import PHASES
 from litaagent_std.hrl_xf.training.launch import train
-from litaagent_std.market.tournament.run import run_tournament
-from litaagent_std.market.world.hashing import restart_with_fixed_hashing
-from litaagent_std.market.world.setup import AgentSpec
+from litaagent_std.tournament.competitors.contestants import contestants, opponents
+from litaagent_std.tournament.run import run_tournament
+from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
+from litaagent_std.world.setup import AgentSpec
 
 LITA = f"{LitaAgentHRL.__module__}.{LitaAgentHRL.__qualname__}"
 POOL = ("PenguinAgent", "AS0", "SBD", "TakaLinkAgent", "Std", "COW", "Rohn")

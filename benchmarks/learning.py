@@ -20,8 +20,8 @@ from apexrl.agent.multi_agent_runner import MultiAgentRunner
 from apexrl.agent.on_policy_runner import OnPolicyRunner
 from apexrl.algorithms.mappo import MAPPOConfig
 from apexrl.algorithms.ppo import PPOConfig
-from apexrl.envs.gym_wrapper import GymVecEnv, GymVecEnvContinuous
-from apexrl.envs.pettingzoo_wrapper import PettingZooVecEnv
+from apexrl.envs.gymnasium.wrapper import GymVecEnv, GymVecEnvContinuous
+from apexrl.envs.pettingzoo.wrapper import PettingZooVecEnv
 from benchmarks.harness import Benchmark, Figure
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "bench_learning.png"

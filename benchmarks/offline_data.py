@@ -19,19 +19,19 @@ from typing import Any
 from benchmarks.harness import Benchmark, Figure
 from litaagent_std.hrl_xf.data_pipeline import build_macro_dataset, build_micro_dataset, load_negotiation_csv
 from litaagent_std.hrl_xf.data_pipeline.build import build_dataset
+from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import whole_histories, world_samples
 from litaagent_std.hrl_xf.data_pipeline.options import DatasetOptions
 from litaagent_std.hrl_xf.data_pipeline.selection import choose
 from litaagent_std.hrl_xf.data_pipeline.shards import read_worlds
-from litaagent_std.hrl_xf.data_pipeline.world_samples import whole_histories, world_samples
-from litaagent_std.market.recorder import Recorder, WorldFacts
-from litaagent_std.market.tournament.config import TournamentConfig
-from litaagent_std.market.tournament.run import run_tournament
-from litaagent_std.market.world.hashing import restart_with_fixed_hashing
-from litaagent_std.market.world.scml_engine import make_scml_world
-from litaagent_std.market.world.setup import official_setup
 from litaagent_std.records.reader import open_records
+from litaagent_std.records.recorder import Recorder, WorldFacts
 from litaagent_std.records.segment import pack_world
 from litaagent_std.records.store import RecordStore
+from litaagent_std.tournament.config import TournamentConfig
+from litaagent_std.tournament.run import run_tournament
+from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
+from litaagent_std.world.scml.engine import make_scml_world
+from litaagent_std.world.setup import official_setup
 
 EVERYBODY = DatasetOptions(agent_name="")
 

@@ -22,17 +22,17 @@ import numpy as np
 
 from apexrl.execution import make_executor
 from benchmarks.harness import Benchmark, Figure
-from litaagent_std.hrl_xf.online.acting import LAYERS, PolicySet
+from litaagent_std.agents.online.acting import LAYERS, PolicySet
 from litaagent_std.hrl_xf.online.config import GateConfig, OnlineConfig, PoolConfig
-from litaagent_std.hrl_xf.online.driven import SteeredAgent
-from litaagent_std.hrl_xf.online.learner import LayerLearner
+from litaagent_std.hrl_xf.online.envs.driven import SteeredAgent
+from litaagent_std.hrl_xf.online.methods.ppo import LayerLearner
 from litaagent_std.hrl_xf.online.rollout import play_table
 from litaagent_std.hrl_xf.online.trainer import Trainer
 from litaagent_std.hrl_xf.online.worlds import OURS, table_of
 from litaagent_std.hrl_xf.rewards import DayWeights
-from litaagent_std.market.world.hashing import restart_with_fixed_hashing
-from litaagent_std.market.world.scml_engine import plain_scml_world
-from litaagent_std.market.world.setup import AgentSpec, WorldSetup, official_setup
+from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
+from litaagent_std.world.scml.engine import plain_scml_world
+from litaagent_std.world.setup import AgentSpec, WorldSetup, official_setup
 
 SHIPPED, QUIET = "as shipped", "logs off"
 GOALS = {SHIPPED: 100.0, QUIET: 10.0}

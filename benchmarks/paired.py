@@ -10,7 +10,7 @@ from benchmarks.harness import RESULTS, Benchmark
 from litaagent_std.arena.contest import TASKS_PER_WORKER, progress_of
 from litaagent_std.arena.evaluation import Evaluation, Plan, evaluate
 from litaagent_std.arena.units import UnitLog
-from litaagent_std.market.world.hashing import fixed_for_workers
+from litaagent_std.world.reproducible.hashing import fixed_for_workers
 
 
 class SlimLog(UnitLog):

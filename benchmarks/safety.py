@@ -1,7 +1,7 @@
 """Whether the agent ever does what it must not: short worlds of the official mix with it in every competitor's seat.
 
 Every offer and acceptance is taken from the agent's own mouth and held against legal ranges, lines and cash, computed
-anew from the world's events (`litaagent_std.arena.audit`). At a risk budget of 0 sales must be covered by input too.
+anew from the world's events (`benchmarks.audit`). At a risk budget of 0 sales must be covered by input too.
 """
 
 import sys
@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.audit import Auditor, audited_path
 from benchmarks.harness import Benchmark, Figure
-from litaagent_std.arena.audit import Auditor, audited_path
-from litaagent_std.arena.contestants import ALIASES, opponents
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.units import code_version
-from litaagent_std.market.silence import silence
-from litaagent_std.market.world.hashing import fixed_for_workers
-from litaagent_std.market.world.interface import run_world
-from litaagent_std.market.world.setup import AgentSpec, official_setup
+from litaagent_std.tournament.competitors.contestants import ALIASES, opponents
+from litaagent_std.world.reproducible.hashing import fixed_for_workers
+from litaagent_std.world.reproducible.silence import silence
+from litaagent_std.world.run import run_world
+from litaagent_std.world.setup import AgentSpec, official_setup
 
 AGENT = ALIASES["lita"]
-CAUTIOUS = "litaagent_std.hrl_xf.variants.LitaAgentCautious"
+CAUTIOUS = "litaagent_std.agents.variants.LitaAgentCautious"
 BLOCK = "gate:safety"
 SETTINGS: dict[str, dict[str, Any]] = {
     "shipped": {},

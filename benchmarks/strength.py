@@ -16,11 +16,11 @@ from apexrl.runs.errors import ConfigurationError
 from benchmarks.harness import Benchmark, Figure
 from benchmarks.paired import play_plans
 from benchmarks.trained import WEIGHTS, trained_agent
-from litaagent_std.arena.contestants import contestants, opponents
 from litaagent_std.arena.evaluation import Evaluation, Plan
 from litaagent_std.arena.report import report_of
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.worlds import Rules
+from litaagent_std.tournament.competitors.contestants import contestants, opponents
 
 BAR = "HorizonAwareAgent"
 OTHERS = (

@@ -17,17 +17,17 @@ from apexrl.runs.errors import ConfigurationError
 from benchmarks.harness import Benchmark, Figure
 from benchmarks.layers import LITA, POOL
 from benchmarks.paired import play_plans
-from litaagent_std.arena.contestants import contestants, opponents
+from litaagent_std.agents.online.acting import PolicySet
+from litaagent_std.agents.online.agent import LitaOnline
+from litaagent_std.agents.online.weights import weights_file
 from litaagent_std.arena.evaluation import Contestant, Evaluation, Plan
-from litaagent_std.arena.parameter_files import read_parameters
 from litaagent_std.arena.report import report_of
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.worlds import Rules
-from litaagent_std.hrl_xf.online.acting import PolicySet
-from litaagent_std.hrl_xf.online.agent import LitaOnline
-from litaagent_std.hrl_xf.online.weights import weights_file
-from litaagent_std.market.world.setup import AgentSpec
 from litaagent_std.policy.parameters import LEVELS, Level, Parameters
+from litaagent_std.tournament.competitors.contestants import contestants, opponents
+from litaagent_std.tournament.competitors.parameter_files import read_parameters
+from litaagent_std.world.setup import AgentSpec
 
 ONLINE = f"{LitaOnline.__module__}.{LitaOnline.__qualname__}"
 WEIGHTS = "middle_progress"

@@ -24,13 +24,13 @@ import numpy as np
 import psutil
 
 from benchmarks.harness import Benchmark, Figure
-from litaagent_std.market.competitors import YEARS, finalists
-from litaagent_std.market.world.events import DayEnd, WorldObserver
-from litaagent_std.market.world.hashing import restart_with_fixed_hashing
-from litaagent_std.market.world.interface import run_world
-from litaagent_std.market.world.native.minds import Defaults
-from litaagent_std.market.world.scml_engine import plain_scml_world
-from litaagent_std.market.world.setup import WorldSetup, official_setup
+from litaagent_std.tournament.competitors.registry import YEARS, finalists
+from litaagent_std.world.events import DayEnd, WorldObserver
+from litaagent_std.world.native.registry import Defaults
+from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
+from litaagent_std.world.run import run_world
+from litaagent_std.world.scml.engine import plain_scml_world
+from litaagent_std.world.setup import WorldSetup, official_setup
 
 LOGGED, DEFAULT, FASTEST = "scml, negotiation logs", "scml, default", "scml, fastest options"
 GOALS: dict[str, dict[str, float | None]] = {

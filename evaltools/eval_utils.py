@@ -1,5 +1,5 @@
-"""Document 004's name for evaluation; the code is in :mod:`hmasd.evaluation`."""
+"""Document 004's name for evaluation; the code is in :mod:`hmasd.training.evaluation`."""
 
-from hmasd.evaluation import EvaluationResult, evaluate, play_episodes
+from hmasd.training.evaluation import EvaluationResult, evaluate, play_episodes
 
 __all__ = ["EvaluationResult", "evaluate", "play_episodes"]

@@ -10,7 +10,7 @@ import gymnasium as gym
 from gymnasium.spaces import Box
 
 from apexrl.agent.on_policy_runner import OnPolicyRunner
-from apexrl.envs.gym_wrapper import GymVecEnv, GymVecEnvContinuous
+from apexrl.envs.gymnasium.wrapper import GymVecEnv, GymVecEnvContinuous
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import gymnasium as gym
 
 from apexrl.agent.on_policy_runner import OnPolicyRunner
 from apexrl.algorithms.ppo import PPOConfig
-from apexrl.envs.gym_wrapper import GymVecEnv
+from apexrl.envs.gymnasium.wrapper import GymVecEnv
 
 
 def make_runner(folder: str) -> OnPolicyRunner:

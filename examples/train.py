@@ -10,7 +10,7 @@ from gymnasium.spaces import Box
 
 from apexrl.agent.on_policy_runner import OnPolicyRunner
 from apexrl.algorithms.ppo import PPOConfig
-from apexrl.envs.gym_wrapper import GymVecEnv, GymVecEnvContinuous
+from apexrl.envs.gymnasium.wrapper import GymVecEnv, GymVecEnvContinuous
 
 
 def make_env(name: str, num_envs: int) -> GymVecEnv | GymVecEnvContinuous:

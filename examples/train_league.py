@@ -10,8 +10,8 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 
-from litaagent_std.hrl_xf.online.gym_env import DAY_ID
-from litaagent_std.market.world.hashing import restart_with_fixed_hashing
+from litaagent_std.hrl_xf.online.envs.gym_env import DAY_ID
+from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
 
 
 def make_env(days: int, levels: int | None) -> gym.Env:
@@ -23,7 +23,7 @@ def train_apexrl(arguments: argparse.Namespace) -> None:
     """PPO of this project."""
     from apexrl.agent.on_policy_runner import OnPolicyRunner
     from apexrl.algorithms.ppo import PPOConfig
-    from apexrl.envs.gym_wrapper import GymVecEnvContinuous
+    from apexrl.envs.gymnasium.wrapper import GymVecEnvContinuous
 
     env = GymVecEnvContinuous([partial(make_env, arguments.days, arguments.levels)] * arguments.envs)
     cfg = PPOConfig(seed=arguments.seed, num_steps=arguments.rollout, gamma=1.0, learning_rate=1e-4)

@@ -2,7 +2,7 @@
 
 import sys
 
-from litaagent_std.cli.main import main
+from lita.main import main
 
 if __name__ == "__main__":
     sys.exit(main(["train-online", *sys.argv[1:]]))

@@ -4,7 +4,7 @@ import sys
 
 from apexrl.configuration import from_command_line
 from apexrl.runs.errors import UserFacingError
-from litaagent_std.hrl_xf.training.l2_error import L2ErrorConfig, run
+from litaagent_std.hrl_xf.training.evaluation.l2_error import L2ErrorConfig, run
 
 if __name__ == "__main__":
     try:

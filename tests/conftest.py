@@ -36,7 +36,7 @@ def _train(folder, seed):
 
 
 def _hmasd(folder):
-    from apexrl.runs.jsonl import JsonlSink
+    from apexrl.runs.metrics.jsonl import JsonlSink
 
     sink = JsonlSink(folder / "logs" / "metrics.jsonl")
     for step in range(0, 1000, 100):
@@ -75,7 +75,7 @@ def _make(folder):
 
 
 def _make_ours(folder):
-    ours = "litaagent_std.hrl_xf.agent.LitaAgentHRL"
+    ours = "litaagent_std.agents.hrl.LitaAgentHRL"
     words = ["--configs", "1", "--runs", "1", "--steps", "8", "--levels", "2", "--seed", "3"]
     common = ["--executor", "inline", "--quiet", "--no-csv", "--output-dir", "ours"]
     _lita(folder, "tournament", "--competitors", ours, "RandomStd", *words, *common)

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmark_figures import write_if_new
 
-from hmasd.settings import markdown
+from hmasd.config.settings import markdown
 
 GENERATED = Path(__file__).parents[1] / "_generated" / "hmasd_settings.md"
 

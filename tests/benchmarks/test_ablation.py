@@ -2,11 +2,11 @@ import json
 
 import numpy as np
 import pytest
+from benchmarks.ablations import STEPS
 from benchmarks.harness import Benchmark
 
 from apexrl.runs.errors import ConfigurationError
 from benchmarks import ablation
-from litaagent_std.arena.ablations import STEPS
 from litaagent_std.arena.evaluation import Evaluation
 
 
@@ -47,7 +47,7 @@ def test_what_tuning_added_is_a_difference_of_all_four_layers(tmp_path):
 
 
 def test_a_file_that_is_not_there_is_refused_but_nothing_need_be_tuned(monkeypatch, tmp_path):
-    from litaagent_std.arena import parameter_files
+    from litaagent_std.tournament.competitors import parameter_files
 
     monkeypatch.setattr(parameter_files, "SHIPPED", tmp_path)
     assert ablation.tuning("shipped") == {"defaults": None}

@@ -2,9 +2,9 @@ import pytest
 from benchmarks.harness import Benchmark
 
 from benchmarks import trained
+from litaagent_std.agents.online.acting import ActingNet, PolicySet
+from litaagent_std.agents.online.weights import save
 from litaagent_std.arena.seeds import SeedBlock
-from litaagent_std.hrl_xf.online.acting import ActingNet, PolicySet
-from litaagent_std.hrl_xf.online.weights import save
 from litaagent_std.policy.parameters import LEVELS, Parameters
 
 

@@ -1,8 +1,8 @@
 import pytest
 from benchmarks.world import DEFAULT, FASTEST, LOGGED, Listener, measure, plan, report
 
-from litaagent_std.market.world.interface import run_world
-from litaagent_std.market.world.setup import official_setup
+from litaagent_std.world.run import run_world
+from litaagent_std.world.setup import official_setup
 
 
 def made_up_results(units):

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from apexrl.configuration import from_command_line
-from litaagent_std.cli.main import COMMANDS
-from litaagent_std.market.world.verify import VerifyConfig
+from lita.main import COMMANDS
+from litaagent_std.world.scml.verify import VerifyConfig
 
 ROOT = Path(__file__).parents[2]
 MADE = {"_build", "_generated"}
@@ -108,7 +108,7 @@ def check_lita(words, capsys, *, mentioned=False):
         assert any(command.startswith(f"{group} ") for command in COMMANDS), f"there is no command lita {group}"
         return
     options = words[len(name.split()) :]
-    module = importlib.import_module(f"litaagent_std.cli.{name.replace('-', '_').replace(' ', '_')}")
+    module = importlib.import_module(f"lita.{name.replace('-', '_').replace(' ', '_')}")
     if mentioned and (not options or any(PLACEHOLDER.match(word) for word in options)):
         known = help_of(name, module, capsys) if options_in(options) else ""
         unknown = [option for option in options_in(options) if not re.search(rf"{option}\b", known)]

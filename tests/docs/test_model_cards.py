@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from litaagent_std.arena.parameter_files import SHIPPED
 from litaagent_std.policy.parameters import Parameters, tunable
+from litaagent_std.tournament.competitors.parameter_files import SHIPPED
 
 ROOT = Path(__file__).parents[2]
 

@@ -21,5 +21,5 @@ def test_engine_loads_nothing_of_the_league(package: str) -> None:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    loaded = modules_after("import litaagent_std.cli.main as lita; lita.usage()")
+    loaded = modules_after("import lita.main as lita; lita.usage()")
     assert not {"torch", "numpy", "tyro", "pydantic", "scml"} & loaded

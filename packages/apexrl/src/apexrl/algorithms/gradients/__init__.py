@@ -1,0 +1,1 @@
+"""Gradients of a minibatch: by autograd for every network, analytically for plain MLPs."""

@@ -1,0 +1,277 @@
+"""Proximal policy optimisation, feed-forward and recurrent."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from apexrl.algorithms import schedules
+from apexrl.algorithms.actor_critic import ActorCritic
+from apexrl.algorithms.devices import resolve_device
+from apexrl.algorithms.gradients.analytic import AnalyticGradients, applies_to
+from apexrl.algorithms.gradients.autograd import AutogradGradients, Gradients, MinibatchResult
+from apexrl.algorithms.gradients.flat_parameters import FlatParameters
+from apexrl.algorithms.losses import approximate_kl, clip_fraction, explained_variance, standardize
+from apexrl.algorithms.networks import build_actor_critic
+from apexrl.algorithms.ppo_config import PPOConfig
+from apexrl.algorithms.replay_audit import audit_replay
+from apexrl.envs.vec_env import VecEnv
+from apexrl.models.base import Policy, ValueFunction
+from apexrl.storage.advantages import gae
+from apexrl.storage.minibatches import Samples, as_sequences, minibatches
+from apexrl.storage.rollout import RolloutStorage
+
+__all__ = ["PPO", "PPOConfig"]
+
+
+class PPO:
+    """PPO with the networks, the optimiser and the random stream that it learns with.
+
+    A recurrent actor or critic makes it recurrent PPO: it then learns from sequences of ``cfg.sequence_length`` steps.
+
+    Args:
+        env: Gives the spaces; it is not stepped here.
+        cfg: Hyperparameters; ``PPOConfig()`` without.
+        actor_class: The policy network; the MLP for the action space without.
+        critic_class: The value network; an MLP without.
+        actor_cfg: Keyword arguments of the actor, such as ``{"hidden_dims": [256]}``.
+        critic_cfg: Keyword arguments of the critic.
+        device: Where to learn; the environment's device without. CUDA falls back to the CPU with a warning.
+
+    Attributes:
+        policy: Networks and normalisers.
+        optimizer: Adam over all parameters.
+        version: Updates so far; the version of the snapshot that goes out next.
+        learning_rate: The learning rate of the next update.
+    """
+
+    name = "ppo"
+
+    def __init__(
+        self,
+        env: VecEnv,
+        cfg: PPOConfig | None = None,
+        actor_class: type[Policy] | None = None,
+        critic_class: type[ValueFunction] | None = None,
+        actor_cfg: Mapping[str, Any] | None = None,
+        critic_cfg: Mapping[str, Any] | None = None,
+        device: torch.device | str | None = None,
+    ) -> None:
+        self.cfg = cfg or self._default_config()
+        self.device = resolve_device(env.device if device is None else device)
+        self.num_envs = env.num_envs
+        with torch.random.fork_rng(devices=[]):  # the seed decides the networks, and the caller's stream is left alone
+            torch.manual_seed(self.cfg.seed)
+            self.policy = self._build(env, actor_class, critic_class, actor_cfg or {}, critic_cfg or {}).to(self.device)
+        self._check_sequences()
+        self.learning_rate = self.cfg.learning_rate
+        self.version = 0
+        self.generator = torch.Generator().manual_seed(self.cfg.seed)
+        fused = self.device.type in ("cpu", "cuda")
+        self._parameters = FlatParameters(self.policy)
+        self.optimizer = torch.optim.Adam(
+            [self._parameters.flat], lr=self.learning_rate, eps=self.cfg.adam_epsilon, fused=fused
+        )
+        self._last_kl: float | None = None
+
+    @staticmethod
+    def _default_config() -> PPOConfig:
+        return PPOConfig()
+
+    def _build(
+        self,
+        env: Any,  # noqa: ANN401 - subclasses take other kinds of environments
+        actor_class: type[Policy] | None,
+        critic_class: type[ValueFunction] | None,
+        actor_cfg: Mapping[str, Any],
+        critic_cfg: Mapping[str, Any],
+    ) -> ActorCritic:
+        return build_actor_critic(env, self.cfg, actor_class, critic_class, actor_cfg, critic_cfg)
+
+    def _check_sequences(self) -> None:
+        if self.policy.is_recurrent and self.cfg.num_steps % self.cfg.sequence_length:
+            raise ValueError(
+                f"num_steps={self.cfg.num_steps} is not a multiple of sequence_length={self.cfg.sequence_length}; a "
+                "recurrent policy learns from whole sequences, so choose one that divides the other"
+            )
+
+    def update(self, storage: RolloutStorage) -> dict[str, float]:
+        """Learn from a complete rollout: advantages, audit, then epochs of minibatches.
+
+        Returns:
+            Metrics under ``train/``.
+
+        Raises:
+            ReplayMismatchError: The rollout was not made by the present policy.
+        """
+        self._parameters.attach()
+        samples, value_quality = self._prepare(storage)
+        replay = audit_replay(self.policy, samples, self.cfg.replay_tolerance)
+        results, kls, clipped, norms, stopped = self._optimize(samples)
+        self._last_kl = float(kls)
+        self.version += 1
+        self._update_observation_statistics(storage)
+        policy_loss, critic_loss, entropy = torch.stack(results).mean(0).tolist()
+        return {
+            "train/policy_loss": policy_loss,
+            "train/value_loss": critic_loss,
+            "train/entropy_loss": -entropy,
+            "train/approx_kl": self._last_kl,
+            "train/clip_fraction": float(clipped),
+            "train/grad_norm": norms,
+            "train/explained_variance": value_quality,
+            "train/learning_rate": self.learning_rate,
+            "train/num_gradient_steps": float(len(results)),
+            "train/stopped_early": float(stopped),
+            "train/replay_error": replay,
+        }
+
+    def _optimize(self, samples: Samples) -> tuple[list[Tensor], Tensor, Tensor, float, bool]:
+        """Gradient steps: losses per step, the last pass's KL and clip fraction, mean norm, and if it ended early."""
+        cfg, gradients = self.cfg, self._gradients(samples)
+        limit = float("inf") if cfg.max_grad_norm is None else cfg.max_grad_norm
+        losses: list[Tensor] = []
+        norms: list[Tensor] = []
+        kl = clipped = torch.zeros(())
+        stopped = False
+        for _ in range(cfg.num_epochs):
+            seen: list[tuple[MinibatchResult, Samples]] = []
+            for minibatch in minibatches(samples, cfg.minibatch_size, self.generator):
+                result = gradients(minibatch)
+                seen.append((result, minibatch))
+                losses.append(torch.stack(result[:3]))
+                stopped = cfg.target_kl is not None and self._kl_of([seen[-1]])[0].item() > cfg.target_kl
+                if stopped:
+                    break
+                norms.append(self._parameters.clip(limit))
+                self.optimizer.step()
+            kl, clipped = self._kl_of(seen)
+            if stopped:
+                break
+        mean_norm = float(torch.stack(norms).mean()) if norms else 0.0
+        return losses, kl, clipped, mean_norm, stopped
+
+    def _gradients(self, samples: Samples) -> Gradients:
+        """By hand for plain MLPs, by autograd for everything else."""
+        if applies_to(self.policy, samples, self.cfg.minibatch_size):
+            return AnalyticGradients(self.policy, self.cfg, self._parameters)
+        return AutogradGradients(self.policy, self.cfg, self._parameters)
+
+    def _kl_of(self, seen: list[tuple[MinibatchResult, Samples]]) -> tuple[Tensor, Tensor]:
+        """KL and clip fraction over minibatches, in one go."""
+        new = torch.cat([result.log_probs.flatten() for result, _ in seen])
+        old = torch.cat([samples.log_probs.flatten() for _, samples in seen])
+        masks = [samples.valid.flatten() for _, samples in seen if samples.valid is not None]
+        mask = torch.cat(masks) if masks else None
+        return approximate_kl(new, old, mask), clip_fraction(new, old, self.cfg.clip_range, mask)
+
+    @torch.no_grad()
+    def _prepare(self, storage: RolloutStorage) -> tuple[Samples, float]:
+        """Advantages and targets of a rollout, ready to be shuffled, and the explained variance of the old values."""
+        cfg, policy, steps = self.cfg, self.policy, storage.steps
+        valid = steps.get("valid")
+        rewards = self._rewards(steps["rewards"], valid).to(steps["values"].dtype)
+        advantages = gae(rewards, steps["values"], steps["following"], steps["dones"], cfg.gamma, cfg.gae_lambda)
+        returns = advantages + steps["values"]  # R = A + V
+        chosen = slice(None) if valid is None else valid
+        quality = float(explained_variance(steps["values"][chosen].flatten(), returns[chosen].flatten()))
+        old_outputs = policy.from_rewards(steps["values"])  # before the scale moves: what the critic really put out
+        if policy.value_normalizer is not None:
+            policy.value_normalizer.update(returns[chosen].flatten())
+        if cfg.normalize_advantages:
+            advantages = standardize(advantages, valid)
+        learned = {
+            "observations": policy.actor_input(steps["observations"]),
+            "actions": steps["actions"],
+            "log_probs": steps["log_probs"],
+            "advantages": advantages,
+            "returns": policy.from_rewards(returns),
+            "values": old_outputs,
+        }
+        if "critic_observations" in steps:
+            learned["critic_observations"] = policy.critic_input(steps["critic_observations"])
+        for name in ("valid", "action_masks"):
+            if name in steps:
+                learned[name] = steps[name]
+        if policy.is_recurrent:
+            return self._sequences(learned, storage), quality
+        return _single_samples(learned), quality
+
+    def _rewards(self, rewards: Tensor, valid: Tensor | None) -> Tensor:
+        """The rewards to learn from."""
+        return rewards
+
+    def _sequences(self, learned: dict[str, Tensor], storage: RolloutStorage) -> Samples:
+        length = self.cfg.sequence_length
+        arranged: dict[str, Any] = {name: as_sequences(values, length) for name, values in learned.items()}
+        arranged.setdefault("critic_observations", arranged["observations"])
+        starts = as_sequences(storage.steps["episode_starts"], length)
+        memories = {name: values.flatten(0, 1) for name, values in storage.borders.items()}  # [T/L · N, *state]
+        return Samples(**arranged, episode_starts=starts, memories=memories)
+
+    def _update_observation_statistics(self, storage: RolloutStorage) -> None:
+        """At the barrier, after the update: the next snapshot scales observations by what this rollout showed."""
+        policy, valid = self.policy, storage.steps.get("valid")
+        pairs = {"observations": policy.observation_normalizer, "critic_observations": policy.critic_normalizer}
+        for name, normalizer in pairs.items():
+            if normalizer is None or name not in storage.steps:
+                continue
+            seen = storage.steps[name]
+            if valid is None:
+                normalizer.update(seen.flatten(0, 1))
+            elif name == "observations":
+                normalizer.update(seen[valid])
+            else:
+                normalizer.update(seen[valid.flatten(2).any(-1) if valid.dim() > 2 else valid])
+
+    def adjust_learning_rate(self, progress: float) -> None:
+        """Set the next update's learning rate by the schedule.
+
+        Args:
+            progress: The share of training that is done, from 0 to 1; the linear schedule needs it.
+        """
+        cfg = self.cfg
+        if cfg.schedule == "linear":
+            self.learning_rate = schedules.linear(cfg.learning_rate, progress)
+        elif cfg.schedule == "adaptive" and self._last_kl is not None:
+            self.learning_rate = schedules.follow_kl(
+                self.learning_rate, self._last_kl, cfg.desired_kl, cfg.learning_rate_range
+            )
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that decides the next update: networks, normalisers, optimiser, counters, random stream."""
+        return {
+            "policy": self.policy.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "learning_rate": self.learning_rate,
+            "last_kl": self._last_kl,
+            "version": self.version,
+            "generator": self.generator.get_state(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state that :meth:`state_dict` gave."""
+        self.policy.load_state_dict(state["policy"])
+        self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))  # torch would share its tensors
+        self.learning_rate = state["learning_rate"]
+        self._last_kl = state["last_kl"]
+        self.version = state["version"]
+        self.generator.set_state(state["generator"].cpu())
+
+
+def _single_samples(learned: dict[str, Tensor]) -> Samples:
+    """Flatten time and environments, and leave out samples that no one may learn from."""
+    flat: dict[str, Any] = {name: values.flatten(0, 1) for name, values in learned.items()}
+    valid = flat.get("valid")
+    if valid is not None:
+        per_agent = valid.dim() > 1
+        rows = (valid.any(-1) if per_agent else valid).nonzero().squeeze(-1)
+        flat = {name: values.index_select(0, rows) for name, values in flat.items()}
+        if not per_agent:
+            del flat["valid"]
+    flat.setdefault("critic_observations", flat["observations"])
+    return Samples(**flat)

@@ -1,0 +1,1 @@
+"""PettingZoo parallel environments as `MultiAgentVecEnv`."""

@@ -1,0 +1,1 @@
+"""Export of trained policies: TorchScript for any actor, ``.npz`` for plain MLPs."""

@@ -1,0 +1,114 @@
+"""Running an exported MLP policy with numpy alone: this module imports nothing else.
+
+`apexrl.export.policy.export_npz` writes the file; `NumpyPolicy` reads it and decides.
+"""
+
+from collections.abc import Callable
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float32]
+
+FORMAT_VERSION = 1
+
+
+def _gelu(x: Array) -> Array:
+    """x·Φ(x), with erf by the Abramowitz & Stegun 7.1.26 polynomial (error below 1.5e-7)."""
+    z = np.abs(x) / np.sqrt(2.0)
+    t = 1.0 / (1.0 + 0.3275911 * z)
+    poly = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
+    erf = np.sign(x) * (1.0 - poly * np.exp(-z * z))
+    return np.asarray(0.5 * x * (1.0 + erf), np.float32)
+
+
+def _sigmoid(x: Array) -> Array:
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)), np.float32)
+
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "tanh": np.tanh,
+    "relu": lambda x: np.maximum(x, 0.0),
+    "elu": lambda x: np.where(x > 0.0, x, np.expm1(np.minimum(x, 0.0))),
+    "gelu": _gelu,
+    "silu": lambda x: x * _sigmoid(x),
+    "leaky_relu": lambda x: np.where(x > 0.0, x, 0.01 * x),
+    "softplus": lambda x: np.logaddexp(x, np.zeros_like(x)),
+    "sigmoid": _sigmoid,
+    "identity": lambda x: x,
+}
+
+
+class NumpyPolicy:
+    """A plain MLP policy with its observation normaliser.
+
+    Args:
+        arrays: The content of a file that `apexrl.export.policy.export_npz` wrote.
+
+    Raises:
+        ValueError: If the content has another format.
+    """
+
+    def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
+        version = int(arrays.get("format_version", np.array(-1)))
+        if version != FORMAT_VERSION:
+            raise ValueError(f"The policy has format {version}, this reader knows {FORMAT_VERSION}. Export it again.")
+        self._layers = [str(name) for name in arrays["layers"]]
+        self._arrays = arrays
+        self._head = str(arrays["head"])
+        self._obs_dims = int(arrays["obs_dims"])
+        if self._head == "multi_categorical":
+            self._splits = np.cumsum(arrays["nvec"])[:-1]
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a file; pickled objects in it are refused."""
+        with np.load(path, allow_pickle=False) as file:
+            return cls({name: file[name] for name in file.files})
+
+    def outputs(self, obs: NDArray[Any]) -> Array:
+        """Means or logits ``[*batch, n]`` for observations ``[*batch, *obs]``."""
+        x = np.asarray(obs, np.float32)
+        a = self._arrays
+        if "normalizer_shift" in a:
+            x = np.clip(
+                (x - a["normalizer_shift"]) * a["normalizer_scale"], -a["normalizer_clip"], a["normalizer_clip"]
+            )
+        x = x.reshape(*x.shape[: x.ndim - self._obs_dims], -1)
+        for i, name in enumerate(self._layers):
+            if name == "linear":
+                x = x @ a[f"weight_{i}"] + a[f"bias_{i}"]
+            elif name == "layer_norm":
+                centered = x - x.mean(-1, keepdims=True)
+                deviation = np.sqrt(np.square(centered).mean(-1, keepdims=True) + a[f"epsilon_{i}"])
+                x = centered / deviation * a[f"weight_{i}"] + a[f"bias_{i}"]
+            else:
+                x = ACTIVATIONS[name](x)
+        return np.asarray(x, np.float32)
+
+    def __call__(self, obs: NDArray[Any], action_mask: NDArray[np.bool_] | None = None) -> NDArray[Any]:
+        """Deterministic actions ``[*batch, *action]``.
+
+        Args:
+            obs: ``[*batch, *obs]``.
+            action_mask: bool ``[*batch, n]``, True = legal; for discrete actions only.
+
+        Raises:
+            ValueError: If a mask comes with continuous actions, or forbids everything.
+        """
+        out = self.outputs(obs)
+        if self._head == "gaussian":
+            if action_mask is not None:
+                raise ValueError("action_mask was given for a continuous policy; masks exist for discrete actions.")
+            if "half_range" in self._arrays:
+                out = self._arrays["center"] + self._arrays["half_range"] * np.tanh(out)
+            return out
+        if action_mask is not None:
+            out = np.where(action_mask, out, -np.inf)
+        parts = [out] if self._head == "categorical" else np.split(out, self._splits, axis=-1)
+        if any((part == -np.inf).all(-1).any() for part in parts):
+            raise ValueError("The action mask forbids every action in some row; at least one must be legal.")
+        chosen = [part.argmax(-1) for part in parts]
+        return chosen[0] if self._head == "categorical" else np.stack(chosen, axis=-1)

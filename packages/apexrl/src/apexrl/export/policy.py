@@ -1,0 +1,243 @@
+"""Taking a trained policy out of the engine: TorchScript for any actor, ``.npz`` for plain MLPs.
+
+Both exports contain the observation normaliser and give deterministic actions in the environment's units.
+Each is run against the original before it is handed over; a difference raises instead of reaching production.
+"""
+
+import warnings
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from apexrl.export.numpy_policy import FORMAT_VERSION, NumpyPolicy
+from apexrl.models.base import Actor, RecurrentActor
+from apexrl.models.heads import ActionHead, CategoricalHead, GaussianHead, MultiCategoricalHead
+from apexrl.models.mlp import ACTIVATIONS, MLPActor, MLPDiscreteActor
+from apexrl.models.normalizers import RunningObservationNormalizer
+
+TOLERANCE = 1e-5
+"""Largest difference between an exported policy and its original."""
+
+
+class ExportError(RuntimeError):
+    """A policy cannot be exported, or the export disagrees with it."""
+
+
+class _Deployed(nn.Module):
+    """Normaliser, network and mode in one module."""
+
+    def __init__(
+        self,
+        actor: Actor | RecurrentActor,
+        normalizer: RunningObservationNormalizer | None,
+        *,
+        with_action_mask: bool,
+    ) -> None:
+        super().__init__()
+        self.actor = actor
+        self.normalizer = normalizer
+        self.with_action_mask = with_action_mask
+
+    def _normalise(self, obs: Tensor) -> Tensor:
+        out: Tensor = obs if self.normalizer is None else self.normalizer(obs)
+        return out
+
+    def _decide(self, outputs: Tensor, mask: Tensor | None) -> Tensor:
+        if mask is not None:
+            outputs = outputs.masked_fill(~mask, torch.finfo(outputs.dtype).min)
+        return self.actor.head.deterministic(outputs)
+
+
+class DeployedPolicy(_Deployed):
+    """``forward(obs[, action_mask]) -> actions``."""
+
+    def forward(self, obs: Tensor, action_mask: Tensor | None = None) -> Tensor:
+        """Actions ``[B, *action]`` for observations ``[B, *obs]``."""
+        assert isinstance(self.actor, Actor)  # deployed_policy distinguishes
+        return self._decide(self.actor.forward(self._normalise(obs)), action_mask)
+
+
+class DeployedRecurrentPolicy(_Deployed):
+    """``forward(obs, state, episode_starts[, action_mask]) -> actions, state``, one step at a time."""
+
+    def forward(
+        self, obs: Tensor, state: Tensor, episode_starts: Tensor, action_mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """One step: ``obs [B, *obs]``, ``state [B, …]`` (zeros at first), ``episode_starts`` bool ``[B]``."""
+        assert isinstance(self.actor, RecurrentActor)  # deployed_policy distinguishes
+        normalised = self._normalise(obs).unsqueeze(0)
+        outputs, state = self.actor.forward(normalised, state, episode_starts.unsqueeze(0))
+        return self._decide(outputs.squeeze(0), action_mask), state
+
+
+def deployed_policy(
+    actor: Actor | RecurrentActor,
+    normalizer: RunningObservationNormalizer | None = None,
+    *,
+    with_action_mask: bool = False,
+) -> DeployedPolicy | DeployedRecurrentPolicy:
+    """The policy as one module that maps raw observations to actions, in evaluation mode.
+
+    Args:
+        actor: The policy; it is not copied.
+        normalizer: The observation normaliser it was trained with.
+        with_action_mask: Whether the exported policy takes a mask of legal actions.
+
+    Raises:
+        ExportError: If a mask is asked for with continuous actions.
+    """
+    if with_action_mask and not actor.head.is_discrete:
+        raise ExportError("with_action_mask=True needs a discrete policy.")
+    kind = DeployedRecurrentPolicy if isinstance(actor, RecurrentActor) else DeployedPolicy
+    return kind(actor, normalizer, with_action_mask=with_action_mask).eval()
+
+
+def _example(policy: _Deployed, batch: int, seed: int) -> tuple[Tensor, ...]:
+    """Random inputs of a policy."""
+    generator = torch.Generator().manual_seed(seed)
+    actor = policy.actor
+    space = actor.observation_space
+    parameter = next(actor.parameters())
+    obs = torch.randn(batch, *(space.shape or ()), generator=generator)
+    obs = (obs.abs() * 60).clamp(0, 255).byte() if str(space.dtype) == "uint8" else obs.to(parameter.dtype)
+    inputs = [obs.to(parameter.device)]
+    if isinstance(actor, RecurrentActor):
+        state = actor.initial_state(batch)
+        noise = torch.randn(state.shape, generator=generator).to(state)
+        starts = torch.rand(batch, generator=generator) < 0.3
+        inputs += [state + 0.1 * noise, starts.to(parameter.device)]
+    if policy.with_action_mask:
+        mask = torch.rand(batch, actor.head.num_inputs, generator=generator) < 0.5
+        mask |= ~mask.any(-1, keepdim=True)
+        inputs.append(_some_legal(mask, actor.head).to(parameter.device))
+    return tuple(inputs)
+
+
+def _some_legal(mask: Tensor, head: ActionHead) -> Tensor:
+    """A mask in which each choice of a multi-discrete action has a legal option."""
+    if isinstance(head, MultiCategoricalHead):
+        parts = torch.split(mask, head.nvec, dim=-1)
+        mask = torch.cat([part | ~part.any(-1, keepdim=True) for part in parts], dim=-1)
+    return mask
+
+
+def export_torchscript(
+    actor: Actor | RecurrentActor,
+    path: str | PathLike[str],
+    normalizer: RunningObservationNormalizer | None = None,
+    *,
+    with_action_mask: bool = False,
+) -> None:
+    """Write a policy as TorchScript, to be read by ``torch.jit.load`` in Python or C++ without this package.
+
+    The script's inputs are those of `DeployedPolicy` or `DeployedRecurrentPolicy`, with any batch size.
+
+    Args:
+        actor: The policy.
+        path: File to write, usually ``*.pt``.
+        normalizer: The observation normaliser it was trained with.
+        with_action_mask: Whether the exported policy takes a mask of legal actions as last input.
+
+    Raises:
+        ExportError: If the written policy decides differently from the original.
+    """
+    policy = deployed_policy(actor, normalizer, with_action_mask=with_action_mask)
+    with torch.no_grad(), warnings.catch_warnings():
+        # Tracing warns of Python branches on shapes; the check below with other batch sizes is the proof.
+        warnings.simplefilter("ignore")
+        example = _example(policy, batch=3, seed=0)
+        script = torch.jit.trace(policy, example, check_trace=False)  # type: ignore[no-untyped-call] # torch's
+        script.save(str(path))
+        loaded = torch.jit.load(str(path))  # type: ignore[no-untyped-call] # torch's
+    for batch, seed in ((1, 1), (7, 2)):
+        inputs = _example(policy, batch, seed)
+        with torch.no_grad():
+            _compare(policy(*inputs), loaded(*inputs))
+
+
+def _compare(expected: Tensor | tuple[Tensor, ...], actual: Tensor | tuple[Tensor, ...]) -> None:
+    pairs = [(expected, actual)] if isinstance(expected, Tensor) else zip(expected, actual, strict=True)
+    for wanted, given in pairs:
+        assert isinstance(wanted, Tensor)  # policies give tensors, or tuples of them
+        assert isinstance(given, Tensor)
+        difference = (wanted.double() - given.double()).abs().max().item() if wanted.numel() else 0.0
+        if wanted.shape != given.shape or not difference <= TOLERANCE:
+            raise ExportError(
+                f"The exported policy differs from the original by {difference:.3g} (allowed: {TOLERANCE}), "
+                f"shapes "
+                f"{list(given.shape)} and {list(wanted.shape)}. Keep Python branches on tensor values out "
+                f"of forward."
+            )
+
+
+def export_npz(actor: Actor, path: str | PathLike[str], normalizer: RunningObservationNormalizer | None = None) -> None:
+    """Write a plain MLP policy as ``.npz``, to be run by `apexrl.export.numpy_policy.NumpyPolicy` without torch.
+
+    Args:
+        actor: An `MLPActor` or `MLPDiscreteActor`.
+        path: File to write, ``*.npz``.
+        normalizer: The observation normaliser it was trained with.
+
+    Raises:
+        ExportError: If the actor is no plain MLP, or the written policy decides differently.
+    """
+    if not isinstance(actor, MLPActor | MLPDiscreteActor):
+        raise ExportError(f"Only MLP actors export to npz, got {type(actor).__name__}. Use export_torchscript.")
+    arrays: dict[str, Any] = {
+        "format_version": np.array(FORMAT_VERSION),
+        "obs_dims": np.array(len(actor.observation_space.shape or ())),
+        **_network_arrays(actor.net),
+        **_head_arrays(actor.head),
+    }
+    if normalizer is not None:
+        arrays["normalizer_shift"] = _array(normalizer.shift)
+        arrays["normalizer_scale"] = _array(normalizer.scale)
+        arrays["normalizer_clip"] = np.array(normalizer.clip, np.float32)
+    with open(path, "wb") as file:
+        np.savez(file, **arrays)
+    policy = deployed_policy(actor, normalizer)
+    obs = _example(policy, batch=64, seed=0)[0]
+    with torch.no_grad():
+        expected = actor.forward(policy._normalise(obs))
+    _compare(expected.cpu(), torch.from_numpy(NumpyPolicy.load(path).outputs(obs.cpu().numpy())))
+
+
+def _array(tensor: Tensor) -> NDArray[np.float32]:
+    return tensor.detach().cpu().numpy().astype(np.float32)
+
+
+def _network_arrays(net: nn.Sequential) -> dict[str, NDArray[Any]]:
+    names: list[str] = []
+    arrays: dict[str, NDArray[Any]] = {}
+    by_class = {cls: name for name, cls in ACTIVATIONS.items()}
+    for i, layer in enumerate(net):
+        if isinstance(layer, nn.Linear):
+            names.append("linear")
+            arrays[f"weight_{i}"] = np.ascontiguousarray(_array(layer.weight).T)
+            arrays[f"bias_{i}"] = _array(layer.bias)
+        elif isinstance(layer, nn.LayerNorm):
+            names.append("layer_norm")
+            arrays[f"weight_{i}"], arrays[f"bias_{i}"] = _array(layer.weight), _array(layer.bias)
+            arrays[f"epsilon_{i}"] = np.array(layer.eps, np.float32)
+        elif type(layer) in by_class:
+            names.append(by_class[type(layer)])
+        else:
+            raise ExportError(f"{type(layer).__name__} has no numpy version. Use export_torchscript.")
+    return {"layers": np.array(names), **arrays}
+
+
+def _head_arrays(head: ActionHead) -> dict[str, NDArray[Any]]:
+    if isinstance(head, CategoricalHead):
+        return {"head": np.array("categorical")}
+    if isinstance(head, MultiCategoricalHead):
+        return {"head": np.array("multi_categorical"), "nvec": np.array(head.nvec)}
+    if isinstance(head, GaussianHead) and not head.state_dependent_std:
+        arrays: dict[str, NDArray[Any]] = {"head": np.array("gaussian")}
+        if head.squash:
+            arrays |= {"center": _array(head.center), "half_range": _array(head.half_range)}
+        return arrays
+    raise ExportError("A Gaussian with state_dependent_std has no npz form. Use export_torchscript.")

@@ -1,0 +1,1 @@
+"""Metrics: the logger and its sinks (JSON lines, TensorBoard, console)."""

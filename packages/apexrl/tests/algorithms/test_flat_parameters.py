@@ -1,0 +1,44 @@
+import torch
+from torch import nn
+
+from apexrl.algorithms.gradients.flat_parameters import FlatParameters
+
+
+def test_the_module_computes_with_the_buffer_and_gradients_arrive_in_it():
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    before = module(torch.ones(1, 3)).item()
+    parameters = FlatParameters(module)
+    assert module(torch.ones(1, 3)).item() == before
+    module(torch.ones(1, 3)).sum().backward()
+    assert parameters.gradient.norm() > 0
+    parameters.flat.data.zero_()
+    assert module(torch.ones(1, 3)).item() == 0.0
+
+
+def test_attach_gathers_parameters_that_were_moved():
+    module = nn.Linear(3, 2)
+    parameters = FlatParameters(module)
+    module.double()
+    parameters.attach()
+    assert parameters.flat.dtype is torch.float64
+    parameters.flat.data.fill_(2.0)
+    assert module.weight.unique().tolist() == [2.0]
+    assert module.weight.grad is not None
+
+
+def test_load_state_dict_writes_into_the_buffer():
+    module, other = nn.Linear(3, 2), nn.Linear(3, 2)
+    parameters = FlatParameters(module)
+    module.load_state_dict(other.state_dict())
+    torch.testing.assert_close(parameters.flat.data, torch.cat([other.weight.detach().flatten(), other.bias.detach()]))
+
+
+def test_clip_scales_only_what_is_too_long():
+    parameters = FlatParameters(nn.Linear(3, 1))
+    parameters.gradient.copy_(torch.tensor([3.0, 0.0, 4.0, 0.0]))
+    assert parameters.clip(10.0).item() == 5.0
+    assert parameters.gradient.norm().item() == 5.0
+    assert parameters.clip(1.0).item() == 5.0
+    torch.testing.assert_close(parameters.gradient.norm(), torch.tensor(1.0))
+    assert torch.isfinite(parameters.clip(float("inf")))

@@ -1,0 +1,300 @@
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from apexrl.runs.checkpoints.checkpoint import Retention, Schema
+from apexrl.runs.digest import digest_config
+from apexrl.runs.errors import ConfigMismatchError, RunDirError, RunLockedError, UnwritableError
+from apexrl.runs.metrics.jsonl import read_jsonl
+from apexrl.runs.run_dir import RunDir, RunRecord
+from apexrl.runs.signals import stop_on_signals
+
+
+@dataclass(frozen=True)
+class Config:
+    lr: float = 0.1
+    steps: int = 12
+    note: str = "利塔"
+
+
+def test_a_new_run_says_what_it_is_made_from(tmp_path):
+    with RunDir.start(tmp_path / "run", config=Config(), seed=7) as run:
+        assert not run.is_resumed
+        logging.getLogger("somewhere").info("hello")
+
+    record = RunRecord.read(tmp_path / "run")
+    assert record.config == {"lr": 0.1, "steps": 12, "note": "利塔"}
+    assert record.seed == 7
+    assert record.config_digest == digest_config(Config())
+    (start,) = record.starts
+    assert start["versions"]["torch"] == torch.__version__
+    assert start["commit"] is None or len(start["commit"]) >= 40
+    assert yaml.safe_load((tmp_path / "run/config.yaml").read_text(encoding="utf-8")) == record.config
+    assert "INFO somewhere: hello" in (tmp_path / "run/run.log").read_text(encoding="utf-8")
+    assert sorted(os.listdir(tmp_path / "run")) == ["config.yaml", "run.json", "run.lock", "run.log"]
+
+
+def test_the_same_settings_resume_and_others_are_refused_with_the_difference(tmp_path):
+    RunDir.start(tmp_path, config=Config(), seed=7).close()
+    before = (tmp_path / "run.json").read_bytes()
+
+    with pytest.raises(ConfigMismatchError, match=r"lr: 0\.1 -> 0\.2; steps: 12 -> 5; seed of the run: 7 -> 8"):
+        RunDir.start(tmp_path, config=Config(lr=0.2, steps=5), seed=8)
+    assert (tmp_path / "run.json").read_bytes() == before
+
+    with RunDir.start(tmp_path, config=Config(), seed=7) as run:
+        assert run.is_resumed
+    assert len(RunRecord.read(tmp_path).starts) == 2
+
+
+def test_free_fields_may_change_and_the_change_is_recorded(tmp_path):
+    RunDir.start(tmp_path, config=Config(), seed=7).close()
+
+    with RunDir.start(tmp_path, config=Config(steps=50), seed=7, free=["steps"]) as run:
+        assert run.record.config["steps"] == 50
+
+    record = RunRecord.read(tmp_path)
+    assert record.config["steps"] == 50
+    assert [start["changed"] for start in record.starts] == [[], ["steps: 12 -> 50"]]
+    assert yaml.safe_load((tmp_path / "config.yaml").read_text(encoding="utf-8"))["steps"] == 50
+    with pytest.raises(ConfigMismatchError, match="lr"):
+        RunDir.start(tmp_path, config=Config(lr=1.0, steps=50), seed=7, free=["steps"])
+
+
+def test_a_run_can_be_refused_instead_of_resumed(tmp_path):
+    RunDir.start(tmp_path, config={}, seed=0).close()
+
+    with pytest.raises(RunDirError, match="already holds a run"):
+        RunDir.start(tmp_path, config={}, seed=0, resume=False)
+
+
+def test_a_folder_with_files_of_others_is_refused_and_untouched(tmp_path):
+    (tmp_path / "config.yaml").write_text("mine: 1")
+
+    with pytest.raises(RunDirError, match=r"config\.yaml but no run\.json"):
+        RunDir.start(tmp_path, config={}, seed=0)
+
+    assert (tmp_path / "config.yaml").read_text() == "mine: 1"
+
+
+def test_a_folder_that_cannot_be_is_named(tmp_path):
+    (tmp_path / "file").touch()
+
+    with pytest.raises(UnwritableError, match="file"):
+        RunDir.start(tmp_path / "file" / "run", config={}, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text[:-20], "run.json' cannot be used"),
+        (lambda text: text.replace("0.1", "0.3"), "does not match its digest"),
+        (lambda text: text.replace("apexrl.run", "other"), "not marked"),
+        (lambda text: text.replace('"format_version": 1', '"format_version": 9'), "format is 9"),
+        (lambda text: "[]", "not marked"),
+    ],
+)
+def test_a_damaged_record_is_named(tmp_path, change, message):
+    RunDir.start(tmp_path, config=Config(), seed=7).close()
+    path = tmp_path / "run.json"
+    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+    with pytest.raises(RunDirError, match=message):
+        RunDir.start(tmp_path, config=Config(), seed=7)
+
+
+def test_what_is_no_run_is_named(tmp_path):
+    with pytest.raises(RunDirError, match="is not a run"):
+        RunRecord.read(tmp_path)
+
+
+def test_one_process_at_a_time_writes_a_run(tmp_path):
+    with RunDir.start(tmp_path, config={}, seed=0):
+        with pytest.raises(RunLockedError, match=rf"process {os.getpid()} on"):
+            RunDir.start(tmp_path, config={}, seed=0)
+        assert RunRecord.read(tmp_path).seed == 0, "reading needs no lock"
+
+    RunDir.start(tmp_path, config={}, seed=0).close()
+
+
+def test_the_lock_of_a_killed_process_is_free(tmp_path):
+    program = (
+        "import os, sys\n"
+        "from apexrl.runs.run_dir import RunDir\n"
+        "run = RunDir.start(sys.argv[1], config={}, seed=0)\n"
+        "print('locked', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    arguments = [sys.executable, "-c", program, str(tmp_path)]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "locked\n"
+        with pytest.raises(RunLockedError, match=f"process {holder.pid} on"):
+            RunDir.start(tmp_path, config={}, seed=0)
+        holder.kill()
+
+    with RunDir.start(tmp_path, config={}, seed=0) as run:
+        assert run.is_resumed
+
+
+def test_a_kill_between_record_and_copy_is_repaired(tmp_path):
+    RunDir.start(tmp_path, config=Config(), seed=7).close()
+    (tmp_path / "config.yaml").unlink()
+    (tmp_path / f".run.json.{'0' * 16}.partial").write_text("{")
+
+    RunDir.start(tmp_path, config=Config(), seed=7).close()
+
+    assert (tmp_path / "config.yaml").exists()
+    assert not list(tmp_path.glob(".*.partial"))
+
+
+def test_logging_is_left_as_it_was_and_warnings_still_reach_the_terminal(tmp_path, capfd):
+    program = (
+        "import logging, sys\n"
+        "from apexrl.runs.run_dir import RunDir\n"
+        "with RunDir.start(sys.argv[1], config={}, seed=0):\n"
+        "    logging.getLogger('x').warning('careful'); logging.getLogger('x').info('quiet')\n"
+        "root = logging.getLogger()\n"
+        "assert (root.handlers, root.level) == ([], logging.WARNING)\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
+
+    assert capfd.readouterr().err.splitlines() == ["careful"]
+    log = (tmp_path / "run.log").read_text()
+    assert "WARNING x: careful" in log
+    assert "INFO x: quiet" in log
+
+
+def test_an_error_ends_in_the_log(tmp_path):
+    with pytest.raises(ZeroDivisionError), RunDir.start(tmp_path, config={}, seed=0):
+        _ = 1 / 0
+
+    assert "ERROR" in (tmp_path / "run.log").read_text()
+    RunDir.start(tmp_path, config={}, seed=0).close()
+
+
+class Killed(BaseException):
+    """Stands for the end of a process, at any moment."""
+
+
+def train(folder, config: Config, die_at: tuple[int, str] | None = None) -> torch.Tensor:
+    """A small run with every kind of state: weights, Adam's moments, global and own random streams."""
+    with RunDir.start(folder, config=config, seed=3, free=["steps"]) as run, stop_on_signals() as stop:
+        torch.manual_seed(run.record.seed)
+        noise = np.random.default_rng(run.record.seed)
+        network = torch.nn.Linear(2, 1)
+        optimiser = torch.optim.Adam(network.parameters(), lr=config.lr)
+        store = run.checkpoints(Schema(name="tests.train", version=1), retention=Retention(keep_last=2))
+        checkpoint = store.resume()
+        first = 1
+        if checkpoint is not None:
+            network.load_state_dict(checkpoint.state["network"])
+            optimiser.load_state_dict(checkpoint.state["optimiser"])
+            checkpoint.restore_rng({"noise": noise})
+            first = checkpoint.step + 1
+        metrics = run.metric_logger(checkpoint.step if checkpoint else None, tensorboard=False)
+        for step in range(first, config.steps + 1):
+            loss = (network(torch.randn(4, 2)) - float(noise.normal())).square().mean()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            metrics.log(step, {"loss": loss.item(), "time/now": float(os.getpid())})
+            if die_at == (step, "before saving"):
+                raise Killed
+            if die_at == (step, "politely"):
+                os.kill(os.getpid(), signal.SIGTERM)
+            if step % 3 == 0 or stop.requested:
+                state = {"network": network.state_dict(), "optimiser": optimiser.state_dict()}
+                store.save(step, state, generators={"noise": noise})
+            if die_at == (step, "after saving"):
+                raise Killed
+            if stop.requested:
+                break
+        return torch.cat([parameter.detach().flatten() for parameter in network.parameters()])
+
+
+@pytest.mark.usefixtures("global_rng")
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(deaths=st.lists(st.tuples(st.integers(1, 12), st.sampled_from(["before saving", "after saving"])), max_size=3))
+def test_a_resumed_run_equals_an_uninterrupted_one_bit_by_bit(tmp_path_factory, deaths):
+    folder = tmp_path_factory.mktemp("resume")
+    expected = train(folder / "whole", Config())
+
+    result = None
+    for die_at in [*deaths, None]:
+        try:
+            result = train(folder / "killed", Config(), die_at)
+        except Killed:
+            continue
+
+    assert result is not None
+    assert torch.equal(result, expected)
+    assert (folder / "killed/metrics.jsonl").read_bytes() == (folder / "whole/metrics.jsonl").read_bytes()
+    assert os.listdir(folder / "killed/checkpoints") == os.listdir(folder / "whole/checkpoints")
+
+
+@pytest.mark.usefixtures("global_rng")
+def test_a_run_that_was_asked_to_stop_has_saved_and_goes_on_exactly(tmp_path):
+    expected = train(tmp_path / "whole", Config())
+    train(tmp_path / "stopped", Config(), die_at=(7, "politely"))
+
+    assert (tmp_path / "stopped/checkpoints/checkpoint_7.pt").exists()
+    assert len(read_jsonl(tmp_path / "stopped/metrics.jsonl")) == 7
+    assert torch.equal(train(tmp_path / "stopped", Config()), expected)
+    assert (tmp_path / "stopped/metrics.jsonl").read_bytes() == (tmp_path / "whole/metrics.jsonl").read_bytes()
+
+
+@pytest.mark.usefixtures("global_rng")
+def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):
+    expected = train(tmp_path / "whole", Config(steps=12))
+    train(tmp_path / "parts", Config(steps=6))
+
+    assert torch.equal(train(tmp_path / "parts", replace(Config(), steps=12)), expected)
+
+
+@pytest.mark.usefixtures("global_rng")
+def test_a_run_with_a_damaged_newest_checkpoint_goes_on_from_the_one_before(tmp_path, caplog):
+    expected = train(tmp_path / "whole", Config())
+    train(tmp_path / "damaged", Config(steps=11))
+    newest = tmp_path / "damaged/checkpoints/checkpoint_9.pt"
+    newest.write_bytes(newest.read_bytes()[:-30])
+
+    result = train(tmp_path / "damaged", Config())
+
+    assert torch.equal(result, expected)
+    assert "checkpoint_9.pt" in caplog.text
+    whole, damaged = (read_jsonl(tmp_path / name / "metrics.jsonl") for name in ("whole", "damaged"))
+    assert json.dumps(whole) == json.dumps(damaged)
+
+
+def test_metrics_are_flushed_before_each_checkpoint(tmp_path):
+    class Sink:
+        def __init__(self) -> None:
+            self.events: list[str] = []
+
+        def write(self, step, metrics) -> None:
+            self.events.append(f"write {step}")
+
+        def flush(self) -> None:
+            self.events.append(f"flush, {len(list(tmp_path.glob('checkpoints/*.pt')))} checkpoints on disk")
+
+        def close(self) -> None:
+            self.events.append("close")
+
+    sink = Sink()
+    with RunDir.start(tmp_path, config={}, seed=0) as run:
+        run.metric_logger(None, tensorboard=False, more=[sink]).log(1, {"a": 1})
+        run.checkpoints(Schema(name="x", version=1)).save(1, {})
+
+    assert sink.events == ["write 1", "flush, 0 checkpoints on disk", "close"]

@@ -1,0 +1,123 @@
+"""MAPPO (Yu et al., 2022): HMASD's low level without skills, learning from the team's reward alone."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv
+from apexrl.models.base import flat_dim
+from hmasd.config.schema import HMASDConfig
+from hmasd.learning.low_level import LowLevel, LowLevelTask
+from hmasd.learning.rollout import Rollout
+from hmasd.networks.discoverer import SkillDiscoverer
+
+
+class MAPPOAgent:
+    """A shared recurrent actor and a central critic V(s), behind :class:`hmasd.training.learner.Learner`.
+
+    Args:
+        config: Hyperparameters; those of skills are unused.
+        env: The environments it will act in; gives spaces and sizes only.
+    """
+
+    def __init__(self, config: HMASDConfig, env: MultiAgentVecEnv) -> None:
+        self.config = config
+        self.version = 0
+        self.n_agents = env.num_agents
+        n_observation, n_state = flat_dim(env.observation_space), flat_dim(env.state_space)
+        self.rollout = Rollout(
+            n_steps=config.rollout_steps,
+            num_envs=env.num_envs,
+            n_agents=env.num_agents,
+            n_observation=n_observation,
+            n_state=n_state,
+            action_shape=tuple(env.action_space.shape or ()),
+            width=config.hidden_size,
+        )
+        networks = SkillDiscoverer(
+            n_actor_inputs=n_observation,
+            n_critic_inputs=n_state,
+            n_values=1,
+            action_space=env.action_space,
+            width=config.hidden_size,
+        )
+        self.low = LowLevel(config, networks, env.num_envs, env.num_agents)
+        self.generator = torch.Generator().manual_seed(config.seed)
+        self._no_codes = torch.zeros(env.num_envs, env.num_agents, 0)
+
+    def act(self, observations: Tensor, state: Tensor, present: Tensor, episode_starts: Tensor) -> Tensor:
+        """Draw actions ``[E, n, ...]``."""
+        self.rollout.put_before(observations, state, present, episode_starts)
+        return self.low.act(self.rollout, self._no_codes, self.generator)
+
+    def observe(self, observations: Tensor, rewards: Tensor, dones: Tensor, extras: MultiAgentExtras) -> None:
+        """Take in a step."""
+        self.rollout.put_after(observations, rewards, dones, extras, self.version)
+
+    def update(self, env_steps: int) -> dict[str, float]:
+        """PPO on the team's reward."""
+        rollout = self.rollout
+        rollout.check(self.version)
+        ends = rollout.dones.clone()
+        ends[-1] = True
+        task = LowLevelTask(
+            actor_codes=rollout.observations[..., :0],
+            critic_codes=rollout.states[..., :0],
+            rewards=rollout.rewards.unsqueeze(-1).expand(-1, -1, self.n_agents),
+            ends=ends,
+        )
+        found = self.low.update(rollout, task, self.generator)
+        rollout.begin()
+        self.version += 1
+        return {
+            "Losses/Policy": found["policy"],
+            "Losses/Value": found["value"],
+            "Policy/Entropy": found["entropy"],
+            "Policy/KL": found["kl"],
+            "Sync/ReplayLogProbError": found["replay_error"],
+        }
+
+    def policy(self, num_envs: int, generator: torch.Generator, *, deterministic: bool) -> "RecurrentPolicy":
+        """The present policy for other environments."""
+        return RecurrentPolicy(self, num_envs, generator, deterministic=deterministic)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that decides how learning goes on."""
+        return {"version": self.version, "generator": self.generator.get_state(), "low": self.low.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what :meth:`state_dict` gave."""
+        self.version = state["version"]
+        self.generator.set_state(state["generator"])
+        self.low.load_state_dict(state["low"])
+        self.rollout.begin()
+
+
+class RecurrentPolicy:
+    """The actor with memories of its own.
+
+    Args:
+        agent: Whose networks act.
+        num_envs: Number of environments.
+        generator: Random stream of actions.
+        deterministic: Take the most probable actions.
+    """
+
+    def __init__(self, agent: MAPPOAgent, num_envs: int, generator: torch.Generator, *, deterministic: bool) -> None:
+        self._networks = agent.low.networks
+        self._generator = generator
+        self._deterministic = deterministic
+        self._memory = torch.zeros(num_envs, agent.n_agents, agent.config.hidden_size)
+        self.skills: Tensor | None = None
+
+    @torch.no_grad()
+    def act(self, observations: Tensor, state: Tensor, episode_starts: Tensor) -> Tensor:
+        """Actions ``[E, n, ...]``."""
+        self._memory[episode_starts] = 0.0
+        distribution, memories = self._networks.policy(
+            observations.flatten(0, 1).unsqueeze(0), self._memory.flatten(0, 1)
+        )
+        self._memory = memories[0].view_as(self._memory)
+        actions = distribution.mode() if self._deterministic else distribution.sample(self._generator)
+        return actions[0].view(*observations.shape[:2], *actions.shape[2:])

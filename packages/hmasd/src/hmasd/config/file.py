@@ -1,0 +1,90 @@
+"""Reading a configuration file: YAML, or a Python file of plain assignments such as ``config_1.py``.
+
+A Python file is parsed and never executed: it may hold ``name = literal`` lines, a docstring and comments, or one class
+with such lines, and nothing else. The paper's symbols are accepted beside the field names of
+:class:`hmasd.config.schema.HMASDConfig`.
+"""
+
+import ast
+from pathlib import Path
+from typing import Any, Final
+
+from apexrl.configuration import from_mapping, read_yaml
+from apexrl.runs.errors import ConfigurationError
+from hmasd.config.schema import HMASDConfig
+
+ALIASES: Final = {
+    "n_Z": "n_team_skills",
+    "n_z": "n_agent_skills",
+    "k": "skill_steps",
+    "lambda_D": "lambda_team",
+    "lambda_d": "lambda_agent",
+    "lambda_h": "entropy_high",
+    "lambda_l": "entropy_low",
+    "hidden_dim": "hidden_size",
+    "learning_rate": "lr",
+    "clip_epsilon": "clip_range",
+    "total_timesteps": "total_steps",
+}
+"""Names of the paper and of document 004, and the fields that they mean."""
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Field names and values in a ``.py`` or ``.yaml`` file.
+
+    Raises:
+        ConfigurationError: The file cannot be read, holds code, or names a field twice.
+    """
+    values = _read_literals(path) if path.suffix == ".py" else list(read_yaml(path).items())
+    settings: dict[str, Any] = {}
+    for name, value in values:
+        field = ALIASES.get(name, name)
+        if field in settings:
+            raise ConfigurationError(f"{str(path)!r} gives {field} twice, once as {name!r}; keep one of them")
+        settings[field] = value
+    return settings
+
+
+def load_config(path: Path | None, changes: dict[str, Any] | None = None) -> HMASDConfig:
+    """The configuration of a file, with some fields changed; defaults for what neither names."""
+    values = read_settings(path) if path else {}
+    sources = [f"configuration file {str(path)!r}"] if path else []
+    sources += ["--set"] if changes else []
+    return from_mapping(HMASDConfig, values | (changes or {}), " with ".join(sources) or "the configuration")
+
+
+def _read_literals(path: Path) -> list[tuple[str, Any]]:
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    except OSError as error:
+        raise ConfigurationError(
+            f"configuration file {str(path)!r} cannot be read ({error.strerror}); give the path of an existing file"
+        ) from error
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"configuration file {str(path)!r} is not valid Python: {error}") from error
+    body = [node for node in tree.body if not _is_docstring(node)]
+    if len(body) == 1 and isinstance(body[0], ast.ClassDef):
+        body = [node for node in body[0].body if not _is_docstring(node)]
+    return [_assignment(node, path) for node in body]
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _assignment(node: ast.stmt, path: Path) -> tuple[str, Any]:
+    target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+    if isinstance(node, ast.AnnAssign):
+        target = node.target
+    if not isinstance(node, ast.Assign | ast.AnnAssign) or not isinstance(target, ast.Name) or node.value is None:
+        raise ConfigurationError(
+            f"line {node.lineno} of {str(path)!r} is not of the form `name = value`; the file is read, not executed: "
+            "write plain values only"
+        )
+    try:
+        return target.id, ast.literal_eval(node.value)
+    except (ValueError, TypeError) as error:
+        raise ConfigurationError(
+            f"line {node.lineno} of {str(path)!r}: the value of {target.id} is an expression; the file is read, not "
+            "executed: write a number, a string, True, False or None"
+        ) from error

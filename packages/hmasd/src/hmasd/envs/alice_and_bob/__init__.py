@@ -1,0 +1,1 @@
+"""Alice_and_Bob: a batched grid task with a sparse team reward."""

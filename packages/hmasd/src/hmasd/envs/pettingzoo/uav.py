@@ -1,0 +1,109 @@
+"""UAV base stations as a PettingZoo ``ParallelEnv``: one world, the same physics as the batched form."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium.spaces import Box
+from numpy.typing import NDArray
+from pettingzoo import ParallelEnv
+
+from hmasd.envs.uav.views import look, view_sizes
+from hmasd.envs.uav.world import UAVConfig, UAVWorlds
+
+Observation = NDArray[np.float32]
+Action = NDArray[np.float32]
+
+
+class UAVParallelEnv(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]  # PettingZoo is untyped
+    """One world with named agents.
+
+    Args:
+        config: Size and rules.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"name": "uav_v0", "render_modes": [], "is_parallelizable": True}
+
+    def __init__(self, config: UAVConfig | None = None) -> None:
+        self.config = config or UAVConfig()
+        self.render_mode = None
+        self.possible_agents = [f"uav_{index}" for index in range(self.config.n_uavs)]
+        self.agents: list[str] = []
+        n_observation, n_state = view_sizes(self.config)
+        self.observation_spaces = {
+            agent: Box(-1.0, 1.0, (n_observation,), np.float32) for agent in self.possible_agents
+        }
+        self.action_spaces = {agent: Box(-1.0, 1.0, (3,), np.float32) for agent in self.possible_agents}
+        self.state_space = Box(-1.0, 1.0, (n_state,), np.float32)
+        self.worlds = UAVWorlds.empty(1, self.config)
+        self._rng = np.random.default_rng()
+        self._steps = np.zeros(1, dtype=np.int64)
+        self._state = np.zeros(n_state, dtype=np.float32)
+
+    def observation_space(self, agent: str) -> Box:
+        """Space of one UAV's observation, always the same object."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> Box:
+        """Velocities in [−1, 1]³, always the same object."""
+        return self.action_spaces[agent]
+
+    def state(self) -> Observation:
+        """The global state that belongs to the last observations."""
+        return self._state.copy()
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
+        """New users and starting places."""
+        if seed is not None:
+            self._rng = np.random.default_rng(seed)
+        self.agents = list(self.possible_agents)
+        self._steps[:] = 0
+        self.worlds.restart(np.zeros(1, dtype=np.int64), self._rng)
+        observation, state = look(self.worlds, self.worlds.links(), self._steps)
+        self._state = state[0]
+        return self._by_agent(observation[0]), {agent: {} for agent in self.agents}
+
+    def step(
+        self, actions: dict[str, Action]
+    ) -> tuple[dict[str, Observation], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        """Fly for a second; every UAV receives the team's reward."""
+        self.worlds.move(np.stack([actions[agent] for agent in self.agents])[None].astype(np.float64))
+        self._steps += 1
+        links = self.worlds.links()
+        parts = self.worlds.reward_parts(links)
+        reward = float(self.worlds.reward(parts)[0])
+        over = bool(self._steps[0] >= self.config.max_steps)
+        observation, state = look(self.worlds, links, self._steps)
+        self._state = state[0]
+        info = {name: float(part[0]) for name, part in parts.items()}
+        acting = list(self.agents)
+        observations = self._by_agent(observation[0])
+        if over:
+            self.agents = []
+        return (
+            observations,
+            dict.fromkeys(acting, reward),
+            dict.fromkeys(acting, False),
+            dict.fromkeys(acting, over),
+            {agent: dict(info) for agent in acting},
+        )
+
+    def render(self) -> None:
+        """Drawing is the job of :mod:`hmasd.pictures`, which reads :attr:`worlds`."""
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _by_agent(self, rows: NDArray[np.float32]) -> dict[str, Observation]:
+        return {agent: rows[index].copy() for index, agent in enumerate(self.agents)}
+
+
+def uav_coverage(**rules: Any) -> UAVParallelEnv:  # noqa: ANN401 - the fields of UAVConfig
+    """Scenario 1: cover the users. Keyword arguments are fields of :class:`hmasd.envs.uav.world.UAVConfig`."""
+    return UAVParallelEnv(UAVConfig(scenario="coverage", **rules))
+
+
+def uav_relay(**rules: Any) -> UAVParallelEnv:  # noqa: ANN401 - the fields of UAVConfig
+    """Scenario 2: cover the users through relays. Keyword arguments as in :func:`uav_coverage`."""
+    return UAVParallelEnv(UAVConfig(scenario="relay", **rules))

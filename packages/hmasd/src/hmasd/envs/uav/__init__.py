@@ -1,0 +1,1 @@
+"""UAV base stations: coverage and relay as batched multi-agent environments."""

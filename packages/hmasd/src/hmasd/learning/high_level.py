@@ -1,0 +1,186 @@
+"""PPO for the skill coordinator: one sample per interval, tokens for the team skill and each agent's skill."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from apexrl.algorithms.losses import (
+    approximate_kl,
+    masked_mean,
+    needed_mask,
+    ppo_surrogate,
+    standardize,
+    value_loss,
+)
+from apexrl.algorithms.replay_audit import audit_log_probs
+from apexrl.models.normalizers import ValueNormalizer
+from hmasd.config.schema import HMASDConfig
+from hmasd.learning.rollout import Rollout, as_bools
+from hmasd.learning.skill_clock import Floats, Intervals, cut_intervals, ever_within, interval_advantages
+from hmasd.networks.blocks import VALUE_DECAY, VALUE_VARIANCE_FLOOR
+from hmasd.networks.coordinator import SkillChoice, SkillCoordinator
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Batch:
+    """M intervals with n + 1 tokens; ``mask`` is None where all of them count."""
+
+    states: Tensor
+    observations: Tensor
+    skills: Tensor
+    log_probs: Tensor
+    values: Tensor
+    advantages: Tensor
+    targets: Tensor
+    mask: Tensor | None
+
+
+class HighLevel:
+    """Coordinator, optimiser and the update.
+
+    Args:
+        config: Hyperparameters.
+        coordinator: The networks.
+    """
+
+    def __init__(self, config: HMASDConfig, coordinator: SkillCoordinator) -> None:
+        self._config = config
+        self.coordinator = coordinator
+        self.value_norm = ValueNormalizer(decay=VALUE_DECAY, epsilon=VALUE_VARIANCE_FLOOR)
+        self.optimizer = torch.optim.Adam(coordinator.parameters(), lr=config.lr, eps=1e-5, fused=True)
+
+    def choose(
+        self,
+        state: Tensor,
+        observations: Tensor,
+        generator: torch.Generator,
+        *,
+        uniform: bool,
+        deterministic: bool = False,
+    ) -> SkillChoice:
+        """Draw skills for some environments; ``uniform`` ignores the policy, as during warm-up."""
+        floor = 1.0 if uniform else self._config.skill_floor
+        return self.coordinator.act(state, observations, generator, deterministic=deterministic, floor=floor)
+
+    def update(self, rollout: Rollout, intervals: Intervals) -> dict[str, float]:
+        """Audit the samples, then make the PPO passes; returns losses and diagnostics by name.
+
+        A pass takes all intervals at once, whatever ``num_minibatches`` is: a batch holds few of them.
+        """
+        batch = self._prepare(rollout, intervals)
+        audit = self._audit(batch)
+        totals: dict[str, float] = {}
+        for _ in range(self._config.ppo_epochs):
+            for name, value in self._pass(batch).items():
+                totals[name] = totals.get(name, 0.0) + value / self._config.ppo_epochs
+        return totals | {"replay_error": audit}
+
+    def _pass(self, batch: _Batch) -> dict[str, float]:
+        config = self._config
+        scores = self.coordinator.evaluate(batch.states, batch.observations, batch.skills, floor=config.skill_floor)
+        mask = batch.mask
+        # The paper sums over Z, z_1 … z_n; the functions average, so the sum is the mean times the number of tokens.
+        tokens = batch.skills.shape[1] if mask is None else mask.sum().item() / mask.shape[0]
+        surrogate = tokens * ppo_surrogate(scores.log_probs, batch.log_probs, batch.advantages, config.clip_range, mask)
+        entropy = tokens * masked_mean(scores.entropies, mask)
+        error = value_loss(scores.values, batch.targets, batch.values, config.clip_range, mask, config.huber_delta)
+        loss = surrogate - config.entropy_high * entropy + config.value_coef * error
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
+        nn.utils.clip_grad_norm_(self.coordinator.parameters(), config.max_grad_norm)
+        self.optimizer.step()
+        with torch.no_grad():
+            divergence = approximate_kl(scores.log_probs, batch.log_probs, mask)
+        return {
+            "total": loss.item(),
+            "policy": surrogate.item(),
+            "value": error.item(),
+            "entropy": entropy.item(),
+            "kl": divergence.item(),
+        }
+
+    def _audit(self, batch: _Batch) -> float:
+        with torch.no_grad():
+            scores = self.coordinator.evaluate(
+                batch.states, batch.observations, batch.skills, floor=self._config.skill_floor
+            )
+            return audit_log_probs("coordinator", batch.log_probs, scores.log_probs, batch.mask)
+
+    @torch.no_grad()
+    def _prepare(self, rollout: Rollout, intervals: Intervals) -> _Batch:
+        start, env = torch.from_numpy(intervals.start), torch.from_numpy(intervals.env)
+        stored = rollout.skill_values[start, env]
+        values = self.value_norm.denormalize(stored).numpy().astype(np.float64)
+        following = self._following(rollout, intervals)
+        discount: Floats = np.power(self._config.gamma_per_step, intervals.length.astype(np.float64))
+        advantages = interval_advantages(intervals, values, following, discount, self._config.gae_lambda)
+        returns = torch.from_numpy(advantages + values).to(stored.dtype)
+        counts = tokens_that_count(rollout, intervals)
+        self.value_norm.update(returns, counts)
+        mask = None if counts is None else counts.to(stored.dtype)
+        scaled = standardize(torch.from_numpy(advantages).to(stored.dtype), mask, epsilon=self._config.advantage_floor)
+        return _Batch(
+            states=rollout.states[start, env],
+            observations=rollout.observations[start, env],
+            skills=rollout.skills[start, env],
+            log_probs=rollout.skill_log_probs[start, env],
+            values=stored,
+            advantages=scaled,
+            targets=self.value_norm.normalize(returns),
+            mask=mask,
+        )
+
+    def _following(self, rollout: Rollout, intervals: Intervals) -> Floats:
+        """V_h after each interval, in units of reward ``(M, n + 1)``.
+
+        0 after a termination; the value at the next interval's start while the episode goes on; the value of the true
+        final state and observations after a time limit, and of the present ones at the barrier.
+        """
+        end, env = torch.from_numpy(intervals.end), torch.from_numpy(intervals.env)
+        inside = torch.from_numpy(intervals.continues)
+        outside = ~inside & ~torch.from_numpy(intervals.terminated)
+        found = torch.zeros(end.shape[0], rollout.n_agents + 1)
+        found[inside] = rollout.skill_values[end[inside] + 1, env[inside]]
+        if bool(outside.any()):
+            row, column = end[outside], env[outside]
+            found[outside] = self.coordinator.values(
+                rollout.next_states[row, column], rollout.next_observations[row, column]
+            )
+        plain = self.value_norm.denormalize(found).numpy().astype(np.float64)
+        plain[intervals.terminated] = 0.0
+        following: Floats = plain
+        return following
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that decides how learning goes on."""
+        return {
+            "coordinator": self.coordinator.state_dict(),
+            "value_norm": self.value_norm.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what :meth:`state_dict` gave."""
+        self.coordinator.load_state_dict(state["coordinator"])
+        self.value_norm.load_state_dict(state["value_norm"])
+        self.optimizer.load_state_dict(state["optimizer"])
+
+
+def tokens_that_count(rollout: Rollout, intervals: Intervals) -> Tensor | None:
+    """Z always, z_i where agent i was there in some step of the interval ``[M, n + 1]``; None if all count."""
+    present = torch.from_numpy(ever_within(as_bools(rollout.present), intervals))
+    return needed_mask(torch.cat([torch.ones_like(present[:, :1]), present], dim=1))
+
+
+def intervals_of(rollout: Rollout, gamma_per_step: float) -> Intervals:
+    """The high-level samples of a rollout."""
+    return cut_intervals(
+        as_bools(rollout.assigned),
+        rollout.rewards.numpy().astype(np.float64),
+        as_bools(rollout.terminated),
+        as_bools(rollout.truncated),
+        gamma_per_step,
+    )

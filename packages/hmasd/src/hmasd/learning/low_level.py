@@ -1,0 +1,280 @@
+"""Recurrent PPO for agents that share an actor: the low level of HMASD, and all of MAPPO.
+
+The critic runs once over the finished rollout instead of once per step, and each skill's end counts as a time limit of
+the low level's problem: the value after it is V_l under the same skill, whatever the next skill will be.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from apexrl.algorithms.losses import (
+    approximate_kl,
+    masked_mean,
+    needed_mask,
+    ppo_surrogate,
+    standardize,
+    value_loss,
+)
+from apexrl.algorithms.replay_audit import audit_log_probs
+from apexrl.models.normalizers import ValueNormalizer
+from apexrl.storage.advantages import gae
+from hmasd.config.schema import HMASDConfig
+from hmasd.learning.rollout import Rollout, as_bools
+from hmasd.learning.skill_clock import Chunks, cut_chunks
+from hmasd.networks.blocks import VALUE_DECAY, VALUE_VARIANCE_FLOOR
+from hmasd.networks.discoverer import SkillDiscoverer, joined
+
+
+@dataclass(frozen=True, kw_only=True)
+class LowLevelTask:
+    """What the low level is to learn from a rollout. T steps, E environments, n agents."""
+
+    actor_codes: Tensor
+    """Skill code of each agent ``[T, E, n, c]``; c may be 0."""
+    critic_codes: Tensor
+    """Skill code that the critic sees ``[T, E, d]``; d may be 0."""
+    rewards: Tensor
+    """Reward of each agent ``[T, E, n]``."""
+    ends: Tensor
+    """The step is the last of its problem, for whatever reason ``[T, E]``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Batch:
+    """Sequences of L steps: R of them for the critic, R·n for the actor."""
+
+    actor_inputs: Tensor
+    actor_memory: Tensor
+    actions: Tensor
+    log_probs: Tensor
+    advantages: Tensor
+    mask: Tensor
+    critic_inputs: Tensor
+    critic_memory: Tensor
+    values: Tensor
+    targets: Tensor
+    critic_mask: Tensor
+
+
+class LowLevel:
+    """Networks, optimisers, memories and the update.
+
+    Args:
+        config: Hyperparameters.
+        networks: Actor and critic.
+        num_envs: E.
+        n_agents: n.
+    """
+
+    def __init__(self, config: HMASDConfig, networks: SkillDiscoverer, num_envs: int, n_agents: int) -> None:
+        self._config = config
+        self.networks = networks
+        self.value_norm = ValueNormalizer(decay=VALUE_DECAY, epsilon=VALUE_VARIANCE_FLOOR)
+        self.actor_optimizer = torch.optim.Adam(networks.actor_parameters(), lr=config.lr, eps=1e-5, fused=True)
+        self.critic_optimizer = torch.optim.Adam(networks.critic_parameters(), lr=config.lr, eps=1e-5, fused=True)
+        self.actor_memory = torch.zeros(num_envs, n_agents, networks.width)
+        self.critic_memory = torch.zeros(num_envs, networks.width)
+
+    @torch.no_grad()
+    def act(self, rollout: Rollout, codes: Tensor, generator: torch.Generator) -> Tensor:
+        """Draw actions for the observations that the rollout has just stored.
+
+        Args:
+            rollout: Holds the observations of its step ``filled``; gets actions, log-probabilities and memories.
+            codes: Skill codes ``[E, n, c]``.
+            generator: Random stream.
+        """
+        step = rollout.filled
+        self.actor_memory[rollout.episode_starts[step]] = 0.0
+        rollout.memories[step] = self.actor_memory
+        inputs = joined(rollout.observations[step], codes).flatten(0, 1).unsqueeze(0)
+        distribution, memories = self.networks.policy(inputs, self.actor_memory.flatten(0, 1))
+        actions = distribution.sample(generator)
+        shape = rollout.actions.shape[1:]
+        rollout.log_probs[step] = distribution.log_prob(actions).view(shape[:2])
+        rollout.actions[step] = actions.view(shape)
+        self.actor_memory = memories[0].view_as(self.actor_memory)
+        return rollout.actions[step]
+
+    def update(self, rollout: Rollout, task: LowLevelTask, generator: torch.Generator) -> dict[str, float]:
+        """Audit the rollout, then make the PPO passes; returns losses and diagnostics by name."""
+        batch = self._prepare(rollout, task)
+        audit = self._audit(batch)
+        totals: dict[str, float] = {}
+        rounds = 0
+        for _ in range(self._config.ppo_epochs):
+            for rows in minibatches(batch.critic_memory.shape[0], self._config.num_minibatches, generator):
+                for name, value in self._pass(_take(batch, rows, rollout.n_agents)).items():
+                    totals[name] = totals.get(name, 0.0) + value
+                rounds += 1
+        return {name: value / rounds for name, value in totals.items()} | {"replay_error": audit}
+
+    def _pass(self, batch: _Batch) -> dict[str, float]:
+        config = self._config
+        distribution, _ = self.networks.policy(batch.actor_inputs, batch.actor_memory)
+        log_probs = distribution.log_prob(batch.actions)
+        surrogate = ppo_surrogate(log_probs, batch.log_probs, batch.advantages, config.clip_range, batch.mask)
+        entropy = masked_mean(distribution.entropy(), batch.mask)
+        actor_loss = surrogate - config.entropy_low * entropy
+        self._step(self.actor_optimizer, self.networks.actor_parameters(), actor_loss)
+        values, _ = self.networks.values(batch.critic_inputs, batch.critic_memory)
+        error = value_loss(
+            values.expand_as(batch.targets),
+            batch.targets,
+            batch.values,
+            config.clip_range,
+            batch.critic_mask,
+            config.huber_delta,
+        )
+        critic_loss = config.value_coef * error
+        self._step(self.critic_optimizer, self.networks.critic_parameters(), critic_loss)
+        with torch.no_grad():
+            divergence = approximate_kl(log_probs, batch.log_probs, batch.mask)
+        return {
+            "total": actor_loss.item() + critic_loss.item(),
+            "policy": surrogate.item(),
+            "value": error.item(),
+            "entropy": entropy.item(),
+            "kl": divergence.item(),
+        }
+
+    def _step(self, optimizer: torch.optim.Optimizer, parameters: list[nn.Parameter], loss: Tensor) -> None:
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
+        nn.utils.clip_grad_norm_(parameters, self._config.max_grad_norm)
+        optimizer.step()
+
+    def _audit(self, batch: _Batch) -> float:
+        with torch.no_grad():
+            distribution, _ = self.networks.policy(batch.actor_inputs, batch.actor_memory)
+            return audit_log_probs("discoverer", batch.log_probs, distribution.log_prob(batch.actions), batch.mask)
+
+    @torch.no_grad()
+    def _prepare(self, rollout: Rollout, task: LowLevelTask) -> _Batch:
+        critic_inputs = joined(rollout.states, task.critic_codes)
+        values, before, after = self._run_critic(rollout, critic_inputs)
+        following = self._following(rollout, task, values, after)
+        shape = task.rewards.shape
+        plain = self.value_norm.denormalize(values).expand(shape)
+        advantages = gae(
+            task.rewards,
+            plain,
+            following.expand(shape),
+            task.ends.unsqueeze(-1),
+            self._config.gamma,
+            self._config.gae_lambda,
+        )
+        returns = advantages + plain
+        self.value_norm.update(returns, needed_mask(rollout.present))
+        chunks = cut_chunks(as_bools(rollout.episode_starts), self._config.sequence_length)
+        return self._gather(rollout, task, chunks, critic_inputs, values, before, returns, advantages)
+
+    def _gather(
+        self,
+        rollout: Rollout,
+        task: LowLevelTask,
+        chunks: Chunks,
+        critic_inputs: Tensor,
+        values: Tensor,
+        critic_memory: Tensor,
+        returns: Tensor,
+        advantages: Tensor,
+    ) -> _Batch:
+        step, env = torch.from_numpy(chunks.step), torch.from_numpy(chunks.env)
+        first = torch.from_numpy(chunks.start)
+        valid = torch.from_numpy(chunks.valid).unsqueeze(-1)
+        mask = (valid & rollout.present[step, env]).to(returns.dtype)  # [L, R, n]
+        scaled = standardize(advantages, rollout.present.to(returns.dtype))
+        targets = self.value_norm.normalize(returns)
+        return _Batch(
+            actor_inputs=joined(rollout.observations, task.actor_codes)[step, env].flatten(1, 2),
+            actor_memory=rollout.memories[first, env].flatten(0, 1),
+            actions=rollout.actions[step, env].flatten(1, 2),
+            log_probs=rollout.log_probs[step, env].flatten(1, 2),
+            advantages=scaled[step, env].flatten(1, 2),
+            mask=mask.flatten(1, 2),
+            critic_inputs=critic_inputs[step, env],
+            critic_memory=critic_memory[first, env],
+            values=values[step, env].expand(*step.shape, returns.shape[-1]),
+            targets=targets[step, env],
+            critic_mask=mask,
+        )
+
+    def _run_critic(self, rollout: Rollout, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Values ``[T, E, V]`` and the critic's memory before and after each step ``[T, E, H]``."""
+        starts = as_bools(rollout.episode_starts)
+        chunks = cut_chunks(starts, rollout.n_steps)
+        step, env = torch.from_numpy(chunks.step), torch.from_numpy(chunks.env)
+        first = torch.from_numpy(chunks.start)
+        carried = (first == 0) & ~rollout.episode_starts[0, env]
+        memory = torch.where(carried.unsqueeze(-1), self.critic_memory[env], 0.0)
+        found, memories = self.networks.values(inputs[step, env], memory)
+        valid = torch.from_numpy(chunks.valid)
+        columns = env.expand_as(step)[valid]
+        values = torch.empty(*rollout.rewards.shape, found.shape[-1])
+        after = torch.empty(*rollout.rewards.shape, memories.shape[-1])
+        values[step[valid], columns] = found[valid]
+        after[step[valid], columns] = memories[valid]
+        before = torch.cat([self.critic_memory.unsqueeze(0), after[:-1]])
+        before[rollout.episode_starts] = 0.0
+        self.critic_memory = torch.where(rollout.dones[-1].unsqueeze(-1), 0.0, after[-1])
+        return values, before, after
+
+    def _following(self, rollout: Rollout, task: LowLevelTask, values: Tensor, after: Tensor) -> Tensor:
+        """V of what came after each step, in units of reward ``[T, E, V]``."""
+        following = torch.cat([values[1:], values[-1:]])
+        bootstrap = task.ends & ~rollout.terminated
+        if bool(bootstrap.any()):
+            inputs = joined(rollout.next_states[bootstrap], task.critic_codes[bootstrap])
+            found, _ = self.networks.values(inputs.unsqueeze(0), after[bootstrap])
+            following[bootstrap] = found[0]
+        return self.value_norm.denormalize(following).masked_fill(rollout.terminated.unsqueeze(-1), 0.0)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that decides how learning goes on."""
+        return {
+            "networks": self.networks.state_dict(),
+            "value_norm": self.value_norm.state_dict(),
+            "actor_optimizer": self.actor_optimizer.state_dict(),
+            "critic_optimizer": self.critic_optimizer.state_dict(),
+            "actor_memory": self.actor_memory.clone(),
+            "critic_memory": self.critic_memory.clone(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what :meth:`state_dict` gave."""
+        self.networks.load_state_dict(state["networks"])
+        self.value_norm.load_state_dict(state["value_norm"])
+        self.actor_optimizer.load_state_dict(state["actor_optimizer"])
+        self.critic_optimizer.load_state_dict(state["critic_optimizer"])
+        self.actor_memory = state["actor_memory"].clone()
+        self.critic_memory = state["critic_memory"].clone()
+
+
+def minibatches(n_rows: int, parts: int, generator: torch.Generator) -> list[Tensor | None]:
+    """Random parts of the rows; None stands for all of them."""
+    if parts == 1:
+        return [None]
+    return list(torch.randperm(n_rows, generator=generator).chunk(parts))
+
+
+def _take(batch: _Batch, rows: Tensor | None, n_agents: int) -> _Batch:
+    if rows is None:
+        return batch
+    agents = (rows.unsqueeze(-1) * n_agents + torch.arange(n_agents)).flatten()
+    return _Batch(
+        actor_inputs=batch.actor_inputs[:, agents],
+        actor_memory=batch.actor_memory[agents],
+        actions=batch.actions[:, agents],
+        log_probs=batch.log_probs[:, agents],
+        advantages=batch.advantages[:, agents],
+        mask=batch.mask[:, agents],
+        critic_inputs=batch.critic_inputs[:, rows],
+        critic_memory=batch.critic_memory[rows],
+        values=batch.values[:, rows],
+        targets=batch.targets[:, rows],
+        critic_mask=batch.critic_mask[:, rows],
+    )

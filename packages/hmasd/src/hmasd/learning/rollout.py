@@ -1,0 +1,141 @@
+"""What one policy version did in T steps of E environments with n agents."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from apexrl.envs import MultiAgentExtras
+from apexrl.storage.rollout import IncompleteRolloutError, MixedVersionsError
+from hmasd.learning.skill_clock import Bools, Floats
+
+
+class Rollout:
+    """Preallocated, time-major tensors; every transition is tagged with the policy version that made it.
+
+    Args:
+        n_steps: T.
+        num_envs: E.
+        n_agents: n.
+        n_observation: Length of one observation.
+        n_state: Length of the state.
+        action_shape: Shape of one action; empty for discrete actions.
+        width: Width of the actor's memory.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_steps: int,
+        num_envs: int,
+        n_agents: int,
+        n_observation: int,
+        n_state: int,
+        action_shape: tuple[int, ...],
+        width: int,
+    ) -> None:
+        self.n_steps, self.num_envs, self.n_agents = n_steps, num_envs, n_agents
+        shape = (n_steps, num_envs)
+        dtype = torch.get_default_dtype() if action_shape else torch.int64
+        self.observations = torch.zeros(*shape, n_agents, n_observation)
+        self.states = torch.zeros(*shape, n_state)
+        self.next_observations = torch.zeros(*shape, n_agents, n_observation)
+        """What truly came after, also where the environment was reset."""
+        self.next_states = torch.zeros(*shape, n_state)
+        self.present = torch.zeros(*shape, n_agents, dtype=torch.bool)
+        self.actions = torch.zeros(*shape, n_agents, *action_shape, dtype=dtype)
+        self.log_probs = torch.zeros(*shape, n_agents)
+        self.memories = torch.zeros(*shape, n_agents, width)
+        """The actor's memory before the step."""
+        self.rewards = torch.zeros(*shape)
+        self.terminated = torch.zeros(*shape, dtype=torch.bool)
+        self.truncated = torch.zeros(*shape, dtype=torch.bool)
+        self.episode_starts = torch.zeros(*shape, dtype=torch.bool)
+        self.assigned = torch.zeros(*shape, dtype=torch.bool)
+        self.skills = torch.zeros(*shape, n_agents + 1, dtype=torch.int64)
+        self.skill_log_probs = torch.zeros(*shape, n_agents + 1)
+        self.skill_values = torch.zeros(*shape, n_agents + 1)
+        self.versions = torch.full(shape, -1, dtype=torch.int64)
+        self.filled = 0
+
+    def begin(self) -> None:
+        """Forget everything."""
+        self.filled = 0
+        self.versions.fill_(-1)
+
+    def put_before(self, observations: Tensor, state: Tensor, present: Tensor, episode_starts: Tensor) -> None:
+        """Store what the agents saw before the step."""
+        if self.filled >= self.n_steps:
+            raise IncompleteRolloutError(
+                f"the rollout holds all of its {self.n_steps} steps per environment; update before collecting further"
+            )
+        step = self.filled
+        self.observations[step] = observations
+        self.states[step] = state
+        self.present[step] = present
+        self.episode_starts[step] = episode_starts
+
+    def put_after(
+        self, observations: Tensor, rewards: Tensor, dones: Tensor, extras: MultiAgentExtras, version: int
+    ) -> None:
+        """Store what the step led to; the true final views where an episode ended or an agent left it."""
+        step = self.filled
+        self.next_observations[step] = observations
+        self.next_states[step] = extras["state"]
+        if "final_observation" in extras:
+            over = dones.view(-1, 1)
+            left = extras["agent_terminated"] | extras["agent_truncated"]  # [E, n]
+            seen_last = (over | left).unsqueeze(-1)
+            self.next_observations[step] = torch.where(seen_last, extras["final_observation"], observations)
+            self.next_states[step] = torch.where(over, extras["final_state"], extras["state"])
+        self.rewards[step] = rewards
+        self.terminated[step] = extras["terminated"]
+        self.truncated[step] = extras["truncated"] & ~extras["terminated"]
+        self.versions[step] = version
+        self.filled += 1
+
+    def check(self, version: int) -> None:
+        """Refuse an incomplete rollout and one that more than one policy version made.
+
+        Raises:
+            IncompleteRolloutError: Steps are missing.
+            MixedVersionsError: A transition was made under another version.
+        """
+        if self.filled != self.n_steps:
+            raise IncompleteRolloutError(
+                f"the rollout holds {self.filled} of {self.n_steps} steps per environment; collect the rest first"
+            )
+        foreign = self.versions != version
+        if bool(foreign.any()):
+            step, env = torch.nonzero(foreign)[0].tolist()
+            raise MixedVersionsError(
+                f"the transition at step {step} of environment {env} was made by policy version "
+                f"{int(self.versions[step, env])}, this update is of version {version}; collect the batch again"
+            )
+
+    def counts_per_env(self) -> Floats:
+        """Transitions of each environment, ``(E,)``."""
+        return (self.versions >= 0).sum(dim=0).numpy().astype(np.float64)
+
+    @property
+    def dones(self) -> Tensor:
+        """An episode ended in the step, ``[T, E]``."""
+        return self.terminated | self.truncated
+
+    def interval_ends(self) -> Tensor:
+        """The step is the last under its skills: new ones, an episode's end or the barrier follow, ``[T, E]``."""
+        ends = self.dones.clone()
+        ends[:-1] |= self.assigned[1:]
+        ends[-1] = True
+        return ends
+
+
+def team_reward(rewards: Tensor, present: Tensor) -> Tensor:
+    """Mean reward of the agents that are present, ``[E]`` from ``[E, n]``."""
+    weights = present.to(rewards.dtype)
+    return (rewards * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1.0)
+
+
+def as_bools(values: Tensor) -> Bools:
+    """A boolean tensor as an array."""
+    array: Bools = values.numpy()
+    return array

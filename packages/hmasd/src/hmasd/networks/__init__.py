@@ -1,0 +1,1 @@
+"""Networks: building blocks, the skill coordinator, the skill discoverer and the discriminators."""

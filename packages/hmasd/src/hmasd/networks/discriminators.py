@@ -1,0 +1,60 @@
+"""The discriminators: q_D(Z | s) recognises the team skill from the state, q_d(z_i | o_i, Z) an agent's skill."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from apexrl.models.mlp import make_mlp
+from hmasd.networks.blocks import one_hot
+
+
+class SkillEvidence(NamedTuple):
+    """Log-probabilities that the discriminators give to the true skills."""
+
+    team: Tensor
+    """log q_D(Z | s), ``[*batch]``."""
+    agents: Tensor
+    """log q_d(z_i | o_i, Z), ``[*batch, n]``."""
+
+
+class Discriminators(nn.Module):
+    """Two classifiers with separate parameters.
+
+    Args:
+        n_state: Length of the state.
+        n_observation: Length of one observation.
+        n_team_skills: n_Z.
+        n_agent_skills: n_z.
+        width: Width of the hidden layers.
+    """
+
+    def __init__(
+        self, *, n_state: int, n_observation: int, n_team_skills: int, n_agent_skills: int, width: int
+    ) -> None:
+        super().__init__()
+        self.n_team_skills = n_team_skills
+        self.team = make_mlp(n_state, (width, width), n_team_skills, activation="relu", output_gain=0.1)
+        self.agent = make_mlp(
+            n_observation + n_team_skills, (width, width), n_agent_skills, activation="relu", output_gain=0.1
+        )
+
+    def logits(self, state: Tensor, observations: Tensor, team_skill: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits of q_D ``[*batch, n_Z]`` and of q_d ``[*batch, n, n_z]``.
+
+        Args:
+            state: ``[*batch, ds]``.
+            observations: ``[*batch, n, do]``.
+            team_skill: int64 ``[*batch]``.
+        """
+        n_agents = observations.shape[-2]
+        team_code = one_hot(team_skill, self.n_team_skills).unsqueeze(-2)
+        team_code = team_code.expand(*team_code.shape[:-2], n_agents, self.n_team_skills)
+        return self.team(state), self.agent(torch.cat([observations, team_code], dim=-1))
+
+    def evidence(self, state: Tensor, observations: Tensor, skills: Tensor) -> SkillEvidence:
+        """What the discriminators say of the skills ``[*batch, n + 1]`` (Z, z_1 … z_n) that were followed."""
+        team_logits, agent_logits = self.logits(state, observations, skills[..., 0])
+        team = torch.log_softmax(team_logits, dim=-1).gather(-1, skills[..., :1]).squeeze(-1)
+        agents = torch.log_softmax(agent_logits, dim=-1).gather(-1, skills[..., 1:].unsqueeze(-1)).squeeze(-1)
+        return SkillEvidence(team, agents)

@@ -1,0 +1,57 @@
+"""From a task's name to environments and from an algorithm's name to a learner."""
+
+from typing import Final
+
+import torch
+
+from apexrl.envs import MultiAgentVecEnv
+from apexrl.runs.errors import ConfigurationError
+from hmasd.agent import HMASDAgent
+from hmasd.baselines.mappo import MAPPOAgent
+from hmasd.baselines.mat import MATAgent
+from hmasd.config.schema import HMASDConfig
+from hmasd.envs.alice_and_bob.env import AliceAndBobEnv
+from hmasd.envs.pettingzoo_modules import PREFIX, pettingzoo_env
+from hmasd.envs.uav.env import UAVEnv
+from hmasd.envs.uav.world import UAVConfig
+from hmasd.training.learner import Learner
+
+SUCCESS_BY_TERMINATION: Final = frozenset({"alice_and_bob"})
+"""Tasks whose episodes end by themselves exactly when the team has succeeded."""
+
+_LEARNERS: Final[dict[str, type[HMASDAgent] | type[MAPPOAgent] | type[MATAgent]]] = {
+    "hmasd": HMASDAgent,
+    "mappo": MAPPOAgent,
+    "mat": MATAgent,
+}
+
+
+def make_env(config: HMASDConfig, num_envs: int, seed: int) -> MultiAgentVecEnv:
+    """A batch of the configured task's environments, not yet reset.
+
+    Raises:
+        ConfigurationError: There is no such task, it cannot be used, or it has no such number of agents.
+    """
+    task = config.task
+    if task == "alice_and_bob":
+        if config.n_agents not in (None, 2):
+            raise ConfigurationError(f"n_agents={config.n_agents}: alice_and_bob has 2 agents; leave n_agents out")
+        return AliceAndBobEnv(num_envs, max_steps=config.max_episode_steps, seed=seed)
+    if task in ("uav_coverage", "uav_relay"):
+        scenario = "relay" if task == "uav_relay" else "coverage"
+        n_uavs = UAVConfig().n_uavs if config.n_agents is None else config.n_agents
+        rules = UAVConfig(scenario=scenario, n_uavs=n_uavs, max_steps=config.max_episode_steps)  # type: ignore[arg-type]  # one of the two literals
+        return UAVEnv(num_envs, config=rules, seed=seed)
+    if task.startswith(PREFIX):
+        return pettingzoo_env(task, num_envs=num_envs, max_steps=config.max_episode_steps, n_agents=config.n_agents)
+    raise ConfigurationError(
+        f"there is no task {task!r}; use alice_and_bob, uav_coverage, uav_relay or pettingzoo:MODULE, "
+        "for instance pettingzoo:mpe2.simple_spread_v3"
+    )
+
+
+def make_learner(config: HMASDConfig, env: MultiAgentVecEnv) -> Learner:
+    """The configured algorithm with networks drawn from the configured seed; torch's global stream is left alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        return _LEARNERS[config.algorithm](config, env)

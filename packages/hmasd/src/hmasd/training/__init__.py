@@ -1,0 +1,1 @@
+"""The synchronous trainer, collection, evaluation and the run folder."""

@@ -1,0 +1,129 @@
+"""Collecting one batch, and what is known of the episodes in it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from apexrl.envs import MultiAgentVecEnv
+from apexrl.runs.errors import ConfigurationError
+from hmasd.learning.rollout import team_reward
+from hmasd.training.learner import Learner
+
+
+@dataclass
+class BatchReport:
+    """Episodes that ended while a batch was collected."""
+
+    returns: list[float] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    terminated: int = 0
+    components: dict[str, float] = field(default_factory=dict)
+    """Mean of each named part of the reward over the batch."""
+
+    def metrics(self) -> dict[str, float]:
+        """Means over the episodes that ended; none of them without an episode."""
+        named = {f"Rewards/Components/{name}": value for name, value in self.components.items()}
+        if not self.returns:
+            return named
+        return named | {
+            "Rewards/Episode/Return_Mean": float(np.mean(self.returns)),
+            "Rewards/Episode/Length_Mean": float(np.mean(self.lengths)),
+            "Rewards/Episode/TerminatedShare": self.terminated / len(self.returns),
+        }
+
+
+class Collector:
+    """The environments under training, and the episodes under way in them.
+
+    Args:
+        env: The batch of environments.
+        seed: Seed of their first reset.
+    """
+
+    def __init__(self, env: MultiAgentVecEnv, seed: int) -> None:
+        self.env = env
+        self._observations: Tensor
+        self._state: Tensor
+        self._present: Tensor
+        self._starts: Tensor
+        self.restart(seed)
+        self.episodes = 0
+
+    def collect(self, learner: Learner, n_steps: int) -> BatchReport:
+        """Make ``n_steps`` steps in every environment under one policy version."""
+        report = BatchReport()
+        sums: dict[str, float] = {}
+        for _ in range(n_steps):
+            present = self._present
+            actions = learner.act(self._observations, self._state, present, self._starts)
+            observations, rewards, dones, extras = self.env.step(actions)
+            team = team_reward(rewards, present)
+            learner.observe(observations, team, dones, extras)
+            self._count(team, dones, extras["terminated"], report)
+            for name, part in extras.get("reward_components", {}).items():
+                sums[name] = sums.get(name, 0.0) + part.mean().item()
+            self._observations, self._state = observations, extras["state"]
+            self._present, self._starts = extras["agent_mask"], dones
+        report.components = {name: total / n_steps for name, total in sums.items()}
+        return report
+
+    def _count(self, rewards: Tensor, dones: Tensor, terminated: Tensor, report: BatchReport) -> None:
+        self._returns += rewards
+        self._lengths += 1
+        if not bool(dones.any()):
+            return
+        report.returns += self._returns[dones].tolist()
+        report.lengths += self._lengths[dones].tolist()
+        report.terminated += int(terminated.sum())
+        self.episodes += int(dones.sum())
+        self._returns[dones] = 0.0
+        self._lengths[dones] = 0
+
+    def restart(self, seed: int) -> None:
+        """Leave the episodes under way and begin new ones."""
+        self._observations, extras = self.env.reset(seed=seed)
+        if "action_mask" in extras:
+            raise ConfigurationError(
+                "the task forbids actions by a mask, which the learners here do not read; "
+                "choose a task without action masks, or let illegal actions do nothing"
+            )
+        self._state, self._present = extras["state"], extras["agent_mask"]
+        self._starts = torch.ones(self.env.num_envs, dtype=torch.bool)
+        self._returns = torch.zeros(self.env.num_envs)
+        self._lengths = torch.zeros(self.env.num_envs, dtype=torch.int64)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Environments and the episodes under way; ``env`` is None where environments cannot be captured."""
+        return {
+            "env": self.env.state_dict() if self.env.supports_state else None,
+            "observations": self._observations.clone(),
+            "state": self._state.clone(),
+            "present": self._present.clone(),
+            "starts": self._starts.clone(),
+            "returns": self._returns.clone(),
+            "lengths": self._lengths.clone(),
+            "episodes": self.episodes,
+        }
+
+    def load_state_dict(self, state: dict[str, Any], fresh_seed: int) -> bool:
+        """Go on from what :meth:`state_dict` gave.
+
+        Args:
+            state: The captured state.
+            fresh_seed: Seed of new episodes, where the environments could not be captured.
+
+        Returns:
+            Whether the environments go on exactly where they were.
+        """
+        self.episodes = state["episodes"]
+        if state["env"] is None:
+            self.restart(fresh_seed)
+            return False
+        self.env.load_state_dict(state["env"])
+        self._observations, self._state = state["observations"].clone(), state["state"].clone()
+        self._present, self._starts = state["present"].clone(), state["starts"].clone()
+        self._returns, self._lengths = state["returns"].clone(), state["lengths"].clone()
+        return True

@@ -1,0 +1,92 @@
+"""Evaluation: a fixed number of whole episodes on environments and random streams of their own.
+
+Every environment plays exactly one episode, so short episodes do not count more often than long ones, and nothing that
+evaluation does reaches training.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from apexrl.envs import MultiAgentVecEnv
+from apexrl.runs.rng import global_streams, streams_from
+from hmasd.config.schema import HMASDConfig
+from hmasd.learning.rollout import team_reward
+from hmasd.tasks import SUCCESS_BY_TERMINATION, make_env
+from hmasd.training.learner import EpisodePolicy, Learner
+
+_STEP_LIMIT_FACTOR = 10
+"""An environment that plays this many times its time limit never ends its episodes, which is an error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationResult:
+    """Whole episodes, one entry per episode."""
+
+    returns: NDArray[np.float64]
+    """Undiscounted team return, ``(N,)``."""
+    lengths: NDArray[np.int64]
+    """Steps, ``(N,)``."""
+    terminated: NDArray[np.bool_]
+    """Whether the episode ended by itself, ``(N,)``."""
+
+    def metrics(self, task: str) -> dict[str, float]:
+        """Means under their metric names, with ``Eval/SuccessRate`` for tasks that define success."""
+        metrics = {
+            "Eval/ReturnMean": float(self.returns.mean()),
+            "Eval/ReturnStd": float(self.returns.std()),
+            "Eval/EpisodeLengthMean": float(self.lengths.mean()),
+        }
+        if task in SUCCESS_BY_TERMINATION:
+            metrics["Eval/SuccessRate"] = float(self.terminated.mean())
+        return metrics
+
+
+def evaluate(learner: Learner, config: HMASDConfig, env_steps: int) -> EvaluationResult:
+    """Evaluate a learner as training does after ``env_steps`` steps; the same arguments give the same result."""
+    seeds = np.random.SeedSequence([config.seed, env_steps, 0xE7A1]).generate_state(2)
+    generator = torch.Generator().manual_seed(int(seeds[1]))
+    policy = learner.policy(config.eval_episodes, generator, deterministic=config.eval_deterministic)
+    with global_streams(streams_from(int(seeds[0]))):  # tasks from elsewhere may draw from them
+        env = make_env(config, config.eval_episodes, int(seeds[0]))
+        try:
+            return play_episodes(policy, env, int(seeds[0]), _STEP_LIMIT_FACTOR * config.max_episode_steps)
+        finally:
+            env.close()
+
+
+def play_episodes(policy: EpisodePolicy, env: MultiAgentVecEnv, seed: int, step_limit: int) -> EvaluationResult:
+    """Play the first episode of every environment.
+
+    Args:
+        policy: Who acts.
+        env: Where.
+        seed: Seed of the environments.
+        step_limit: Steps after which an unfinished episode is an error.
+
+    Raises:
+        RuntimeError: An episode did not end within ``step_limit`` steps.
+    """
+    observations, extras = env.reset(seed=seed)
+    state, present = extras["state"], extras["agent_mask"]
+    starts = torch.ones(env.num_envs, dtype=torch.bool)
+    playing = np.ones(env.num_envs, dtype=np.bool_)
+    terminated = np.zeros(env.num_envs, dtype=np.bool_)
+    returns = np.zeros(env.num_envs)
+    lengths = np.zeros(env.num_envs, dtype=np.int64)
+    for _ in range(step_limit):
+        actions = policy.act(observations, state, starts)
+        observations, rewards, starts, extras = env.step(actions)
+        returns += np.where(playing, team_reward(rewards, present).numpy(), 0.0)
+        state, present = extras["state"], extras["agent_mask"]
+        lengths += playing
+        terminated |= playing & extras["terminated"].numpy()
+        playing &= ~starts.numpy()
+        if not playing.any():
+            return EvaluationResult(returns=returns, lengths=lengths, terminated=terminated)
+    raise RuntimeError(
+        f"{int(playing.sum())} episodes did not end within {step_limit} steps; "
+        "give the task a time limit (max_episode_steps)"
+    )

@@ -1,0 +1,19 @@
+import pytest
+
+from apexrl.envs.checker.check import check_env
+from hmasd.envs.alice_and_bob.env import AliceAndBobEnv
+from hmasd.envs.uav.env import UAVEnv
+from hmasd.envs.uav.world import UAVConfig
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: AliceAndBobEnv(4, max_steps=11),
+        lambda: UAVEnv(3, config=UAVConfig(scenario="coverage", max_steps=11)),
+        lambda: UAVEnv(3, config=UAVConfig(scenario="relay", max_steps=11)),
+    ],
+    ids=["alice_and_bob", "uav_coverage", "uav_relay"],
+)
+def test_batched_tasks_keep_the_contract_of_multi_agent_environments(make):
+    check_env(make())

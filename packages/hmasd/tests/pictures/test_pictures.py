@@ -1,0 +1,105 @@
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from apexrl.runs.errors import ConfigurationError
+from apexrl.runs.metrics.jsonl import JsonlSink
+from hmasd.envs.alice_and_bob.rules import SIDE
+from hmasd.pictures.album import render_checkpoint, render_metrics
+from hmasd.pictures.charts import Curve, bootstrap_interval, confusion_matrix, learning_curves, usage_bars
+from hmasd.pictures.episodes import animate, record
+from hmasd.pictures.skills import skill_report
+from hmasd.pictures.svg import colour
+from hmasd.training.trainer import FINAL_NAME, train
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def parse(text):
+    return ET.fromstring(text)
+
+
+def test_the_album_of_a_checkpoint(small, tmp_path):
+    train(small(), models=tmp_path / "models", sinks=(JsonlSink(tmp_path / "metrics.jsonl"),))
+    written = render_checkpoint(tmp_path / "models" / FINAL_NAME, tmp_path / "album")
+    written += render_metrics(tmp_path / "metrics.jsonl", tmp_path / "album", "run")
+    assert {path.name for path in written} == {
+        "episode.svg",
+        "team_skill_usage.svg",
+        "individual_skill_usage.svg",
+        "team_confusion.svg",
+        "individual_confusion.svg",
+        "evaluation.svg",
+    }
+    assert all(parse(path.read_text()).tag == f"{SVG}svg" for path in written)
+
+
+def test_an_episode_shows_where_agents_were_and_which_skills_they_followed(small):
+    trainer = train(small())
+    episode = record(trainer.learner, trainer.config, seed=3)
+    assert episode.places.shape == (10, 2, 2)
+    steps = np.abs(np.diff(episode.places, axis=0)).sum(axis=-1) * SIDE
+    assert steps.max() == pytest.approx(1.0), "one cell at a time"
+    changes = np.flatnonzero((np.diff(episode.skills, axis=0) != 0).any(axis=1)) + 1
+    assert set(changes) <= {4, 8}, "skills change every k = 4 steps"
+    picture = parse(animate(episode, "alice_and_bob"))
+    circles = picture.findall(f"{SVG}circle")
+    assert len(circles) == 2
+    fills = circles[0].findall(f"{SVG}animate")[2].get("values").split(";")
+    assert fills == [colour(skill) for skill in episode.skills[:, 1]]
+
+
+def test_uav_episodes_show_users(small):
+    trainer = train(small(task="uav_relay", num_envs=2, batch_size=24, total_steps=24))
+    episode = record(trainer.learner, trainer.config, seed=0)
+    assert episode.fixed.shape == (50, 2)
+    assert episode.places.min() >= 0.0
+    assert episode.places.max() <= 1.0
+    assert len(parse(animate(episode, "uav_relay")).findall(f"{SVG}circle")) == 55
+
+
+def test_a_task_without_places_is_refused(small):
+    trainer = train(small(task="pettingzoo:mpe2.simple_spread_v3", num_envs=2, batch_size=20, total_steps=20))
+    with pytest.raises(ConfigurationError, match="has no places to draw"):
+        record(trainer.learner, trainer.config, seed=0)
+
+
+def test_skill_reports_count_every_step_once(small):
+    trainer = train(small())
+    report = skill_report(trainer.learner, seed=0, num_envs=5)
+    # nine steps per episode, of which the last shows the next episode's start
+    assert report.team_confusion.sum() == 5 * 8
+    assert report.agent_confusion.sum() == 5 * 8 * 2
+    assert report.team_usage.sum() == pytest.approx(1.0)
+
+
+def test_curves_show_every_series_with_its_interval():
+    curves = [
+        Curve(name="hmasd & co", x=[0.0, 1.0], mean=[0.0, 1.0], low=[0.0, 0.5], high=[0.0, 1.5]),
+        Curve(name="mappo", x=[0.0, 1.0], mean=[0.0, 0.0], low=[0.0, 0.0], high=[0.0, 0.0]),
+    ]
+    picture = parse(learning_curves(curves, title="t", x_label="steps", y_label="success"))
+    words = [element.text for element in picture.iter(f"{SVG}text")]
+    assert {"hmasd & co", "mappo", "steps", "success"} <= set(words)
+    assert len(picture.findall(f"{SVG}path")) == 4
+
+
+def test_confusion_shares_are_those_of_rows():
+    text = confusion_matrix(np.array([[3.0, 1.0], [0.0, 0.0]]), title="c")
+    assert re.findall(r">(\d+) %<", text) == ["75", "25", "0", "0"]
+
+
+def test_usage_bars_show_shares():
+    assert re.findall(r">(\d+) %<", usage_bars([0.25, 0.75], title="u", label="z")) == ["25", "75"]
+
+
+def test_the_bootstrap_interval_covers_the_mean_and_narrows_with_samples():
+    rng = np.random.default_rng(0)
+    few, many = rng.normal(size=10), rng.normal(size=1000)
+    low, high = bootstrap_interval(few)
+    assert low < few.mean() < high
+    narrow = bootstrap_interval(many)
+    assert narrow[1] - narrow[0] < (high - low) / 3
+    assert bootstrap_interval(np.array([0.5])) == (0.5, 0.5)

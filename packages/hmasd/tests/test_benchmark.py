@@ -1,0 +1,48 @@
+import math
+
+import numpy as np
+import pytest
+
+from benchmarks import hmasd as bench
+
+
+def test_every_run_has_its_own_name_folder_and_valid_settings():
+    from hmasd.config.presets import preset
+
+    runs = bench.planned_runs(quick=False)
+    assert len({run["folder"] for run in runs.values()}) == len(runs)
+    for run in runs.values():
+        preset(run["preset_name"], **run["changes"])
+    counts = {algorithm: sum(f"alice_and_bob-{algorithm}-" in name for name in runs) for algorithm in bench.METHODS}
+    assert counts == {"hmasd": 5, "restarts": 5, "mappo": 5, "mat": 5}
+    assert not {run["folder"] for run in bench.planned_runs(quick=True).values()} & {r["folder"] for r in runs.values()}
+
+
+def test_success_is_the_mean_of_the_last_three_evaluations():
+    run = {"steps": [100, 200, 300, 400, 500], "success": [0.0, 0.2, 0.4, 0.6, 1.0]}
+    assert bench.success_at(run, 500) == pytest.approx(2.0 / 3.0)
+    late = {"steps": [1_000_000, 2_000_000], "success": [0.5, 1.0]}
+    assert bench.success_at(late, 1_000_000) == 0.5
+
+
+def test_what_was_not_run_is_not_a_number_and_misses_its_goal():
+    value, note = bench.summary(np.array([]))
+    assert math.isnan(value)
+    assert note == "not run yet"
+    figures = bench.alice_figures({}, bench.MARKS)
+    assert not any(figure.ok for figure in figures if figure.goal is not None)
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench, "CACHE", tmp_path)
+    changes = {
+        "n_agents": 3, "num_envs": 4, "batch_size": 40, "total_steps": 160, "max_episode_steps": 9, "hidden_size": 8,
+        "ppo_epochs": 1, "eval_interval": 80, "eval_episodes": 4, "checkpoint_interval": 80,
+    }  # fmt: skip
+    whole = bench.train_run("whole", "uav_coverage", changes)
+    (tmp_path / "whole" / "models" / "hmasd_sync_enhanced_160.pth").unlink()
+    again = bench.train_run("whole", "uav_coverage", changes)
+    assert again["returns"] == whole["returns"]
+    assert again["steps"] == [80, 160]
+    other = bench.train_run("other", "uav_coverage", changes | {"seed": 1})
+    assert len({*whole["returns"], *other["returns"]}) == 4, "returns tell runs and steps apart"

@@ -1,0 +1,87 @@
+from pathlib import Path
+
+import pytest
+
+from apexrl.runs.errors import ConfigurationError
+from hmasd.config.file import load_config, read_settings
+from hmasd.config.presets import PAPER, paper_values, preset
+
+ROOT = Path(__file__).parents[3]
+
+
+def write(tmp_path, text, name="settings.py"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def test_config_1_holds_the_values_of_document_004():
+    config = load_config(ROOT / "config_1.py")
+    assert (config.batch_size, config.num_envs, config.n_agents) == (1024, 32, 10)
+    assert (config.n_team_skills, config.n_agent_skills, config.skill_steps) == (3, 3, 10)
+    assert (config.lambda_e, config.lambda_team, config.lambda_agent) == (1.0, 0.1, 0.5)
+    assert (config.entropy_high, config.entropy_low, config.lr, config.hidden_size) == (0.001, 0.01, 1e-4, 64)
+    assert (config.total_steps, config.eval_interval, config.checkpoint_interval) == (4_000_000, 160_000, 320_000)
+
+
+def test_the_edits_of_the_troubleshooting_guide_take_effect(tmp_path):
+    text = (ROOT / "config_1.py").read_text()
+    for old, new in (("batch_size = 1024", "batch_size = 512"), ("num_envs = 32", "num_envs = 16")):
+        assert old in text
+        text = text.replace(old, new)
+    config = load_config(write(tmp_path, text))
+    assert (config.batch_size, config.num_envs, config.rollout_steps) == (512, 16, 32)
+
+
+def test_code_is_refused_and_never_executed(tmp_path):
+    trap = tmp_path / "executed"
+    for text in (
+        f"open({str(trap)!r}, 'w')",
+        f"seed = open({str(trap)!r}, 'w')",
+        "import os",
+        "seed = 1 + 1",
+        "a = b = 1",
+    ):
+        with pytest.raises(ConfigurationError, match="read, not"):
+            read_settings(write(tmp_path, text))
+    assert not trap.exists()
+
+
+def test_a_class_of_values_negative_numbers_and_annotations_are_read(tmp_path):
+    text = '"""Doc."""\nclass Config:\n    """Doc."""\n    seed: int = 3\n    lr = 1e-3\n    n_agents = None\n'
+    assert read_settings(write(tmp_path, text)) == {"seed": 3, "lr": 1e-3, "n_agents": None}
+
+
+def test_yaml_is_read_with_the_papers_symbols(tmp_path):
+    config = load_config(write(tmp_path, "n_Z: 5\nk: 7\nseed: 2\n", "settings.yaml"), {"seed": 9})
+    assert (config.n_team_skills, config.skill_steps, config.seed) == (5, 7, 9)
+
+
+def test_unknown_and_doubled_names_are_refused(tmp_path):
+    with pytest.raises(ConfigurationError, match="gama: unknown key"):
+        load_config(write(tmp_path, "gama = 0.9"))
+    with pytest.raises(ConfigurationError, match="gives skill_steps twice"):
+        load_config(write(tmp_path, "k = 5\nskill_steps = 6"))
+    with pytest.raises(ConfigurationError, match="gives batch_size twice"):
+        load_config(write(tmp_path, "batch_size = 512\nseed = 1\nbatch_size = 1024"))
+    with pytest.raises(ConfigurationError, match="is an expression"):
+        load_config(write(tmp_path, "seed = {[]: 1}"))
+    with pytest.raises(ConfigurationError, match=r"with --set is not acceptable.*total_steps: got 0"):
+        load_config(write(tmp_path, "seed = 1"), {"total_steps": 0})
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        load_config(tmp_path / "missing.py")
+
+
+def test_the_papers_preset():
+    config = preset("paper", seed=4)
+    assert (config.skill_steps, config.n_team_skills, config.n_agent_skills) == (50, 2, 4)
+    assert (config.lambda_e, config.lambda_team, config.lambda_agent) == (0.0, 0.1, 0.2)
+    assert (config.rollout_steps, config.ppo_epochs, config.lr, config.seed) == (100, 15, 5e-4, 4)
+    assert config.rollout_steps % config.skill_steps == 0
+    with pytest.raises(ConfigurationError, match="no preset 'papr'"):
+        preset("papr")
+
+
+@pytest.mark.parametrize("scenario", PAPER)
+def test_every_row_of_the_papers_table_is_a_valid_configuration(scenario):
+    assert preset("paper", **paper_values(scenario)).skill_steps == PAPER[scenario][0]

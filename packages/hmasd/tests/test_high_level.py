@@ -1,0 +1,151 @@
+from dataclasses import replace
+
+import pytest
+import torch
+
+from hmasd.learning.high_level import intervals_of, tokens_that_count
+from hmasd.tasks import make_env, make_learner
+from hmasd.training.collection import Collector
+
+
+@pytest.fixture
+def cut(small, float64):
+    """An agent with a batch whose intervals end in all four ways, its intervals, and the collector.
+
+    Per environment, intervals of 4 + 4 + 1 steps fill the first two episodes and the barrier cuts the third. The first
+    episode of environment 0 and the second of environment 2 end by themselves, the others at the time limit.
+    """
+    config = small(gamma=0.8, gae_lambda=0.7)
+    env = make_env(config, config.num_envs, config.seed)
+    agent, collector = make_learner(config, env), Collector(env, config.seed)
+    collector.collect(agent, config.rollout_steps)
+    rollout = agent.rollout
+    for step, place in ((8, 0), (17, 2)):
+        rollout.truncated[step, place], rollout.terminated[step, place] = False, True
+    stream = torch.Generator().manual_seed(5)
+    rollout.rewards[:] = torch.randn(rollout.rewards.shape, generator=stream)
+    rollout.skill_values[:] = torch.randn(rollout.skill_values.shape, generator=stream)
+    # Like nothing that comes after a reset, so that the values there differ from those of the true final state.
+    rollout.next_states[rollout.dones] = torch.randn(rollout.next_states[rollout.dones].shape, generator=stream)
+    agent.high.value_norm.update(torch.tensor([3.0, 5.0, 10.0]))
+    return agent, intervals_of(rollout, config.gamma_per_step), collector
+
+
+def after(agent, env, end):
+    """V_h after the interval of ``env`` that ends with step ``end``, by the rule for each way of ending ``[n + 1]``."""
+    rollout, high = agent.rollout, agent.high
+    if rollout.terminated[end, env]:
+        return torch.zeros(rollout.n_agents + 1)
+    if rollout.truncated[end, env] or end == rollout.n_steps - 1:
+        seen = rollout.next_states[end, env], rollout.next_observations[end, env]
+        with torch.no_grad():
+            return high.value_norm.denormalize(high.coordinator.values(*(part.unsqueeze(0) for part in seen))[0])
+    return high.value_norm.denormalize(rollout.skill_values[end + 1, env])
+
+
+def place_of(intervals, env, end):
+    (index,) = ((intervals.env == env) & (intervals.end == end)).nonzero()[0]
+    return index
+
+
+@torch.no_grad()
+def test_what_comes_after_an_interval(cut):
+    agent, intervals, collector = cut
+    rollout, high = agent.rollout, agent.high
+    following = torch.from_numpy(high._following(rollout, intervals))
+
+    def value(state, observations):
+        return high.value_norm.denormalize(high.coordinator.values(state.unsqueeze(0), observations.unsqueeze(0))[0])
+
+    assert following[place_of(intervals, 0, 8)].tolist() == [0.0] * 3, "nothing comes after a termination"
+    inside = high.value_norm.denormalize(rollout.skill_values[4, 1])
+    assert torch.equal(following[place_of(intervals, 1, 3)], inside), "the next interval's start"
+    cut_off = place_of(intervals, 1, 8)
+    final = value(rollout.next_states[8, 1], rollout.next_observations[8, 1])
+    assert torch.allclose(following[cut_off], final, atol=1e-12), "the true final state at a time limit"
+    reset = value(rollout.states[9, 1], rollout.observations[9, 1])
+    assert (following[cut_off] - reset).abs().max() > 1e-3, "and not the state after the reset"
+    for env in range(4):
+        present = value(collector._state[env].double(), collector._observations[env].double())
+        assert torch.allclose(following[place_of(intervals, env, 22)], present, atol=1e-12), "the present one"
+
+
+def test_advantages_equal_the_sums_they_stand_for(cut):
+    """A_m = Σ_j λ^(j−m)·γ^(steps between)·δ_j over the rest of the episode, step by step from the rollout."""
+    agent, intervals, _ = cut
+    rollout, high, config = agent.rollout, agent.high, agent.config
+    gamma, lam = config.gamma_per_step, config.gae_lambda
+    assert gamma**config.skill_steps == pytest.approx(0.8)
+    values = high.value_norm.denormalize(rollout.skill_values)
+    expected, plain = [], []
+    for env in range(4):
+        starts = rollout.assigned[:, env].nonzero().flatten().tolist()
+        ends = [start - 1 for start in starts[1:]] + [rollout.n_steps - 1]
+        for first, begin in enumerate(starts):
+            total = torch.zeros(3)
+            for later in range(first, len(starts)):
+                start, end = starts[later], ends[later]
+                earned = sum(gamma ** (step - start) * rollout.rewards[step, env] for step in range(start, end + 1))
+                delta = earned + gamma ** (end + 1 - start) * after(agent, env, end) - values[start, env]
+                total += lam ** (later - first) * gamma ** (start - begin) * delta
+                if rollout.dones[end, env]:
+                    break
+            expected.append(total)
+            plain.append(values[begin, env])
+    advantages = torch.stack(expected)
+    assert sorted(set(intervals.length.tolist())) == [1, 4]
+    batch = high._prepare(rollout, intervals)
+    found = high.value_norm.denormalize(batch.targets) - torch.stack(plain)  # targets are A + V in new units
+    assert torch.allclose(found, advantages, atol=1e-10)
+    scaled = (advantages - advantages.mean()) / advantages.std(unbiased=False)
+    assert torch.allclose(batch.advantages, scaled, atol=1e-6)
+    assert batch.mask is None
+
+
+def test_skills_of_agents_that_were_never_there_do_not_count(hmasd_agent):
+    rollout = hmasd_agent.rollout
+    intervals = intervals_of(rollout, 0.9)
+    assert tokens_that_count(rollout, intervals) is None
+    rollout.present[:, 0, 1] = False
+    rollout.present[6, 0, 1] = True  # comes for one step of the second interval
+    counts = tokens_that_count(rollout, intervals)
+    assert counts[:, :2].all()
+    assert counts[:8, 2].tolist() == [False, True, False, False, False, False, False, False]
+    assert counts[8:].all()
+
+
+def test_absent_agents_teach_the_coordinator_nothing(collected):
+    learned = []
+    for wrong in (0.0, 100.0):
+        agent = collected(advantage_floor=0.1)
+        rollout = agent.rollout
+        rollout.rewards += torch.linspace(-1.0, 1.0, 23 * 4).view(23, 4)
+        rollout.present[:, 0, 1] = False
+        rollout.skill_values[:, 0, 2] += wrong
+        rollout.skill_log_probs[:, 0, 2] += wrong
+        found = agent.high.update(rollout, intervals_of(rollout, 0.9))
+        learned.append([*agent.high.value_norm.state_dict().values(), *agent.high.coordinator.parameters()])
+    assert all(torch.equal(a, b) for a, b in zip(*learned, strict=True))
+    assert found["replay_error"] <= 1e-5
+
+
+def test_losses_sum_over_the_tokens_that_count(collected):
+    agent = collected(ppo_epochs=1)
+    rollout, high = agent.rollout, agent.high
+    rollout.rewards += torch.linspace(-1.0, 1.0, 23 * 4).view(23, 4)
+    rollout.present[:, 0, 1] = False
+    rollout.skill_values[:, 0, 2] -= 5.0
+    intervals = intervals_of(rollout, 0.9)
+    counts = tokens_that_count(rollout, intervals)
+    batch = high._prepare(rollout, intervals)
+    for parameter in high.coordinator.parameters():  # far from uniform, so that entropies differ
+        parameter.data += 0.3 * torch.randn(parameter.shape, generator=agent.generator)
+    with torch.no_grad():
+        scores = high.coordinator.evaluate(batch.states, batch.observations, batch.skills)
+    found = high._pass(replace(batch, log_probs=scores.log_probs))
+    n_intervals = len(intervals.env)
+    assert found["entropy"] == pytest.approx(scores.entropies[counts].sum().item() / n_intervals, rel=1e-5)
+    policy = -batch.advantages[counts].sum().item() / n_intervals  # all ratios are 1
+    assert found["policy"] == pytest.approx(policy, abs=1e-5)
+    assert batch.advantages[counts].mean().item() == pytest.approx(0.0, abs=1e-5)
+    assert abs(batch.advantages.mean().item()) > 1e-3, "the absent agent's would count"

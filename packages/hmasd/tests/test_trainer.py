@@ -1,0 +1,330 @@
+import json
+import logging
+import random
+import sys
+from dataclasses import replace
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+from gymnasium.spaces import Box, Discrete
+
+from apexrl.configuration import from_mapping, to_mapping
+from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMismatchError
+from apexrl.runs.metrics.jsonl import JsonlSink, read_jsonl
+from apexrl.runs.metrics.logger import MetricLogger
+from apexrl.runs.signals import StopRequest
+from hmasd.config.schema import HMASDConfig
+from hmasd.training.collection import BatchReport
+from hmasd.training.evaluation import evaluate
+from hmasd.training.trainer import FINAL_NAME, Search, Trainer, train
+
+PROMISED = {
+    "Sync/PolicyVersion",
+    "Losses/Coordinator/Total",
+    "Losses/Discoverer/Total",
+    "Losses/Discriminator/Team",
+    "Losses/Discriminator/Individual",
+    "Rewards/HighLevel/K_Step_Accumulated_Mean",
+    "Rewards/LowLevel/Extrinsic_Mean",
+    "Rewards/LowLevel/TeamDiscriminator_Mean",
+    "Rewards/LowLevel/IndividualDiscriminator_Mean",
+    "Buffer/SamplesCollected",
+    "Skills/Usage/Team_0",
+    "Skills/TeamDiscriminatorAccuracy",
+    "Skills/IndividualDiscriminatorAccuracy",
+    "Sync/ReplayLogProbError",
+    "Eval/ReturnMean",
+    "Eval/SuccessRate",
+}
+
+
+def flat(state, prefix=""):
+    """All tensors of a nested state, by path."""
+    if isinstance(state, dict):
+        return {k: v for name, item in state.items() for k, v in flat(item, f"{prefix}/{name}").items()}
+    if isinstance(state, list | tuple):
+        return {k: v for i, item in enumerate(state) for k, v in flat(item, f"{prefix}/{i}").items()}
+    return {prefix: state}
+
+
+def assert_same(ours, theirs):
+    ours, theirs = flat(ours), flat(theirs)
+    assert ours.keys() == theirs.keys()
+    for name, value in ours.items():
+        same = torch.equal(value, theirs[name]) if isinstance(value, torch.Tensor) else value == theirs[name]
+        assert same, name
+
+
+def test_every_promised_metric_is_written(small, tmp_path):
+    train(small(), sinks=(JsonlSink(tmp_path / "metrics.jsonl"),))
+    rows = read_jsonl(tmp_path / "metrics.jsonl")
+    written = {name for row in rows for name in row}
+    assert written >= PROMISED
+    versions = [row["Sync/PolicyVersion"] for row in rows if "Sync/PolicyVersion" in row]
+    assert versions == [1.0, 2.0, 3.0, 4.0]
+    assert {row["Buffer/SamplesCollected"] for row in rows if "Buffer/SamplesCollected" in row} == {92.0}
+    timings = (tmp_path / "timings.jsonl").read_text()
+    assert "time/steps_per_second" in timings
+    assert "time/memory_mb" in timings
+
+
+def test_the_log_lines_of_document_004(small, caplog):
+    config = small(
+        num_envs=32,
+        batch_size=1024,
+        total_steps=2048,
+        eval_interval=4096,
+        max_episode_steps=30,
+        checkpoint_interval=4096,
+    )
+    with caplog.at_level(logging.INFO, logger="hmasd.training.trainer"):
+        train(config)
+    assert [record.getMessage() for record in caplog.records] == [
+        "同步更新开始 - 收集了 1024 个样本，策略版本: 0",
+        "同步更新完成 - 策略版本更新到: 1, 已重置样本计数",
+        "训练进度: 1024/2048 (50.0%), 更新次数: 1, Episodes: 32",
+        "同步更新开始 - 收集了 1024 个样本，策略版本: 1",
+        "同步更新完成 - 策略版本更新到: 2, 已重置样本计数",
+        "训练进度: 2048/2048 (100.0%), 更新次数: 2, Episodes: 64",
+    ]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"task": "uav_coverage", "n_agents": 3},
+        {"algorithm": "mappo"},
+        {"algorithm": "mat"},
+        {"restart_steps": 92},
+        {"restart_steps": 184, "warmup_steps": 150},
+        {"task": "pettingzoo:drawing"},
+    ],
+    ids=lambda x: str(x),
+)
+def test_a_run_that_stopped_and_went_on_equals_one_that_did_not(small, tmp_path, drawing, changes):
+    config = small(num_minibatches=2, **changes)
+    whole = Trainer(config, tmp_path / "whole")
+    with MetricLogger([JsonlSink(tmp_path / "whole.jsonl")]) as metrics:
+        whole.run(metrics)
+    first = Trainer(config, tmp_path / "parts")
+    with MetricLogger([JsonlSink(tmp_path / "parts.jsonl")]) as metrics:
+        stop = _stop_after(first, 2)
+        first.run(metrics, stop)
+    assert first.env_steps == 184
+    np.random.seed(99)  # another process would be elsewhere in the global streams
+    second = Trainer.resume(tmp_path / "parts" / "hmasd_sync_enhanced_184.pth", config, tmp_path / "parts")
+    with MetricLogger([JsonlSink(tmp_path / "parts.jsonl", 184)], 184) as metrics:
+        second.run(metrics)
+    assert_same(whole.state_dict(), second.state_dict())
+    assert (tmp_path / "whole.jsonl").read_bytes() == (tmp_path / "parts.jsonl").read_bytes()
+
+
+class DrawingEnv:
+    """A PettingZoo task that draws from the global streams; its second agent leaves after two steps of an episode."""
+
+    possible_agents = ("a", "b")
+
+    def __init__(self, max_cycles):
+        self.max_cycles, self.steps, self.agents = max_cycles, 0, []
+
+    def observation_space(self, agent):
+        return Box(0.0, 1.0, (3,), np.float32)
+
+    def action_space(self, agent):
+        return Discrete(4)
+
+    def _observe(self):
+        return {agent: np.random.random(3).astype(np.float32) for agent in self.agents}
+
+    def reset(self, seed=None, options=None):
+        self.steps, self.agents = 0, list(self.possible_agents)
+        return self._observe(), {agent: {} for agent in self.agents}
+
+    def step(self, actions):
+        self.steps += 1
+        acting, observations = self.agents, self._observe()
+        rewards = {agent: random.random() + int(actions[agent] == 1) for agent in acting}
+        terminated = {agent: agent == "b" and self.steps == 2 for agent in acting}
+        truncated = {agent: self.steps == self.max_cycles for agent in acting}
+        self.agents = [agent for agent in acting if not (terminated[agent] or truncated[agent])]
+        return observations, rewards, terminated, truncated, {agent: {} for agent in acting}
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def drawing(monkeypatch):
+    """The task ``pettingzoo:drawing``."""
+    module = ModuleType("drawing")
+    module.parallel_env = DrawingEnv
+    monkeypatch.setitem(sys.modules, "drawing", module)
+    return "pettingzoo:drawing"
+
+
+def global_draws():
+    return random.random(), np.random.random(), torch.rand(1).item()
+
+
+def seed_globally(seed):
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+
+
+def test_a_run_draws_from_its_seed_and_leaves_the_callers_streams_alone(small, drawing):
+    states = []
+    # Evaluations draw too, but training does not notice how many there are.
+    for callers, seed, interval in ((1, 0, 184), (2, 0, 92), (1, 5, 184)):
+        seed_globally(callers)
+        expected = global_draws()
+        seed_globally(callers)
+        trainer = train(small(task=drawing, seed=seed, eval_interval=interval))
+        assert global_draws() == expected
+        states.append(trainer.state_dict())
+    assert_same(states[0], states[1])
+    assert not torch.equal(states[0]["collector"]["observations"], states[2]["collector"]["observations"])
+
+
+def test_agents_that_left_give_no_samples(small, drawing, tmp_path):
+    train(small(task=drawing), sinks=(JsonlSink(tmp_path / "metrics.jsonl"),))
+    rows = [row for row in read_jsonl(tmp_path / "metrics.jsonl") if "Buffer/SamplesCollected" in row]
+    # Episodes of 9 steps, of which the second agent plays two: 23 + 6 samples in the first 23 steps of 4 environments.
+    assert rows[0]["Buffer/SamplesCollected"] == 92.0
+    assert rows[0]["Buffer/AgentSamplesCollected"] == 4 * (23 + 6)
+
+
+def first_weight(trainer):
+    return next(trainer.learner.high.coordinator.parameters()).clone()
+
+
+def test_a_run_that_finds_no_reward_begins_again_with_new_networks(small):
+    config = small(restart_steps=150, total_steps=92 * 5, ppo_epochs=1, lr=1e-9)
+    trainer, seen = Trainer(config), []
+    with MetricLogger([]) as metrics:
+        for updates in range(1, 6):
+            trainer.run(metrics, _stop_after(trainer, updates))
+            seen.append((trainer.search.restarts, trainer.search.fruitless_since, trainer.learner.version))
+    assert seen == [(0, 0, 1), (1, 184, 2), (1, 184, 3), (2, 368, 4), (2, 368, 5)]
+    fresh = Trainer(replace(config, seed=config.seed + 2 * 1_000_003))
+    assert torch.allclose(first_weight(trainer), first_weight(fresh), atol=1e-6)
+    assert not torch.allclose(first_weight(trainer), first_weight(Trainer(config)), atol=1e-6)
+
+
+def test_a_reward_grants_as_many_steps_again(small):
+    trainer = Trainer(small(restart_steps=150, total_steps=1000))
+    seen = []
+    for trainer.env_steps, reward in ((92, 0.0), (184, 1.0), (276, 0.0), (368, 0.0)):
+        trainer._begin_again_if_nothing_was_found(BatchReport(returns=[0.0, reward]))
+        seen.append((trainer.search.restarts, trainer.search.fruitless_since))
+    assert seen == [(0, 0), (0, 184), (0, 184), (1, 368)]
+
+
+def test_networks_that_nothing_would_train_do_not_replace_those_at_the_end(small, tmp_path):
+    trainer = train(small(restart_steps=184), models=tmp_path)  # due after 184 steps, and after 368, which is the end
+    assert trainer.search.restarts == 1
+    assert trainer.learner.state_dict()["low"]["actor_optimizer"]["state"], "the networks have learned"
+    untrained = Trainer(small(seed=2 * 1_000_003))
+    assert not torch.equal(first_weight(trainer), first_weight(untrained))
+    assert Trainer.resume(tmp_path / FINAL_NAME).search == trainer.search
+
+
+def test_every_start_has_its_whole_warm_up(small, tmp_path):
+    config = small(restart_steps=276, warmup_steps=150, total_steps=92 * 6)
+    trainer = train(config, sinks=(JsonlSink(tmp_path / "metrics.jsonl"),))
+    rows = [row for row in read_jsonl(tmp_path / "metrics.jsonl") if "Sync/PolicyVersion" in row]
+    assert ["Losses/Coordinator/Total" in row for row in rows] == [False, False, True, False, False, True]
+    assert trainer.search.started == 276
+
+
+def test_checkpoints_without_the_step_of_the_present_start_load(small):
+    state = Trainer(small()).state_dict()
+    del state["search"]["started"]
+    trainer = Trainer(small())
+    trainer.load_state_dict(state)
+    assert trainer.search == Search()
+
+
+def _stop_after(trainer, updates):
+    class Stop(StopRequest):
+        @property
+        def requested(self):
+            return trainer.learner.version >= updates
+
+    return Stop()
+
+
+def test_checkpoints_are_named_by_the_marks_they_pass(small, tmp_path):
+    train(small(checkpoint_interval=100), models=tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "hmasd_sync_enhanced_100.pth",
+        "hmasd_sync_enhanced_200.pth",
+        "hmasd_sync_enhanced_300.pth",
+        FINAL_NAME,
+    ]
+    assert Trainer.resume(tmp_path / "hmasd_sync_enhanced_100.pth").env_steps == 184
+
+
+def test_evaluation_is_repeatable_and_leaves_training_alone(small, tmp_path):
+    config = small(task="uav_coverage", n_agents=3)  # where returns depend on networks and seeds
+    trainer = train(config, models=tmp_path)
+    before = flat(trainer.state_dict())
+    again = evaluate(trainer.learner, config, trainer.env_steps)
+    assert again.returns.tolist() == trainer.last_evaluation.returns.tolist()
+    assert len(set(again.returns.tolist())) == config.eval_episodes
+    assert_same(before, flat(trainer.state_dict()))
+    other = Trainer.resume(tmp_path / FINAL_NAME)
+    result = evaluate(other.learner, other.config, other.env_steps)
+    assert result.returns.tolist() == again.returns.tolist()
+    for changed in (
+        evaluate(Trainer(config).learner, config, trainer.env_steps),  # untrained
+        evaluate(trainer.learner, replace(config, seed=1), trainer.env_steps),
+        evaluate(trainer.learner, config, trainer.env_steps + 1),
+    ):
+        assert not set(changed.returns.tolist()) & set(again.returns.tolist())
+    assert len(again.returns) == config.eval_episodes
+    assert set(again.lengths.tolist()) == {9}
+
+
+def test_a_run_goes_on_only_under_its_own_configuration(small, tmp_path):
+    config = small()
+    train(config, models=tmp_path)
+    final = tmp_path / FINAL_NAME
+    longer = Trainer.resume(final, small(total_steps=10_000))
+    assert longer.config.total_steps == 10_000
+    with pytest.raises(ConfigMismatchError, match=r"gamma: 0.99 → 0.5"):
+        Trainer.resume(final, small(gamma=0.5))
+
+
+def test_a_checkpoint_of_other_sizes_is_refused(small):
+    state = Trainer(small()).state_dict()
+    state["sizes"]["observation"] = 12
+    with pytest.raises(SchemaMismatchError, match=r"'observation': 12.*'observation': 11"):
+        Trainer(small()).load_state_dict(state)
+
+
+@pytest.mark.parametrize("name", ["sizes", "search", "learner"])
+def test_a_checkpoint_that_lacks_something_is_refused(small, name):
+    state = Trainer(small()).state_dict()
+    del state[name]
+    with pytest.raises(SchemaMismatchError, match=f"the checkpoint lacks {name}; it holds collector, env_steps"):
+        Trainer(small()).load_state_dict(state)
+
+
+def test_a_batch_that_environments_cannot_share_is_refused():
+    message = "batch_size=1000 is not a multiple of num_envs=32.*use batch_size=992 or 1024"
+    with pytest.raises(ConfigurationError, match=message):
+        from_mapping(HMASDConfig, {"batch_size": 1000, "num_envs": 32})
+
+
+def test_an_ablation_of_a_baseline_is_refused():
+    with pytest.raises(ConfigurationError, match="leaves out a part of HMASD"):
+        from_mapping(HMASDConfig, {"algorithm": "mappo", "ablation": "no_team"})
+
+
+def test_a_configuration_survives_json(small):
+    config = small(n_agents=None)
+    assert HMASDConfig(**json.loads(json.dumps(to_mapping(config)))) == config

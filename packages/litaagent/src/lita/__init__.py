@@ -1,0 +1,1 @@
+"""The ``lita`` command line, one module per topic."""

@@ -1,0 +1,131 @@
+"""``lita explain``: why our agent made each offer."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+from tyro.conf import Positional
+
+from apexrl.configuration import configuration
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from litaagent_std.agents.replay import Explained, Replay
+
+__all__ = ["Config", "run"]
+
+_WIDTH = 140
+
+
+@configuration
+class Config:
+    """Play a world again and print why our agent did what it did with one partner on one day.
+
+    For each round: what was offered, our limit, what we did and why, what L1 clipped, how likely the partner was to
+    take it, and other proposals within the goal. A wrong PARTNER is answered by the names that there were.
+    """
+
+    world: Annotated[int, Positional]
+    """Number of a world of --source; without it, the seed of an official world."""
+
+    day: Annotated[int, Positional]
+    """The day."""
+
+    partner: Annotated[str, Positional]
+    """Id of the partner."""
+
+    source: Path | None = None
+    """A tournament's folder, or the folder of one evaluation of the arena (with report.json)."""
+
+    seat: int | None = None
+    """Our agent's seat; needed where several of ours deal with PARTNER."""
+
+    agent: str = "lita"
+    """Without --source: who sits in the competitors' seats, as lita arena names agents."""
+
+    days: Annotated[int, Field(ge=5)] | None = None
+    """Without --source: days of the world. Default: drawn from the official range."""
+
+    levels: Annotated[int, Field(ge=2, le=4)] | None = None
+    """Without --source: production levels. Default: drawn from the official range."""
+
+
+def run(config: Config) -> int:
+    """Print the explanation."""
+    from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
+
+    restart_with_fixed_hashing()  # the world runs in this very process
+    from rich.console import Console
+
+    from litaagent_std.agents.replay import explain, from_seed, from_source
+
+    replay = (
+        from_seed(config.world, config.agent, config.days, config.levels)
+        if config.source is None
+        else from_source(config.source, config.world)
+    )
+    found = explain(replay, config.day, config.partner, config.seat)
+    console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
+    console.print(_heading(replay, found), markup=False)
+    console.print(_goals(found))
+    console.print(_decisions(found))
+    return 0
+
+
+def _heading(replay: Replay, found: Explained) -> str:
+    obs, first = found.obs, found.records[0]
+    side = "buys from" if first.buying else "sells to"
+    agenda = obs.buy_agenda if first.buying else obs.sell_agenda
+    band = "" if agenda is None else f"; legal prices {agenda.price_min} to {agenda.price_max}"
+    return (
+        f"{replay.origin}, day {obs.day} of {obs.n_days}: {found.agent} (seat {found.seat}, level {obs.level} of "
+        f"{obs.n_levels}) {side} {first.partner}\n"
+        f"cash {obs.cash:.0f}, stock {obs.stock_in}, stock is {found.regime}{band}; "
+        f"affordable {first.bounds.buy} units"
+    )
+
+
+def _goals(found: Explained) -> Table:
+    """The goal and the bounds by delivery day, at the first decision of the thread."""
+    from rich.table import Table
+
+    first = found.records[0]
+    goals, bounds = first.goals, first.bounds
+    quantities, prices = (goals.q_buy, goals.p_buy) if first.buying else (goals.q_sell, goals.p_sell)
+    table = Table("delivery day", title="goal and bounds at the first decision", title_justify="left")
+    rows: dict[str, list[str]] = {
+        "goal, units": [str(units) for units in quantities],
+        "most to pay" if first.buying else "least to ask": [f"{price:g}" for price in prices],
+    }
+    if not first.buying:
+        rows["lines free (hard bound)"] = [str(units) for units in bounds.lines]
+        rows["covered by input"] = [str(units) for units in bounds.covered]
+    for lead in range(len(quantities)):
+        table.add_column(str(first.day + lead), justify="right")
+    for name, values in rows.items():
+        table.add_row(name, *values)
+    return table
+
+
+def _decisions(found: Explained) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    from litaagent_std.agents.reasons import reason, told
+
+    table = Table(title="decisions, round by round", title_justify="left", show_lines=True)
+    table.add_column("round", justify="right")
+    for column in ("received", "our limit", "we", "because", "others within the goal (probability)"):
+        table.add_column(column)
+    for record in found.records:
+        decision = record.decision
+        said = f"offer {told(decision.offer)}" if decision.kind == "reject" else decision.kind
+        others = [f"{told(offer)} ({chance:.2f})" for offer, chance in record.alternatives]
+        limit = "–" if record.reservation is None else f"{record.reservation:g}"
+        cells = (str(record.round), told(record.received), limit, said, reason(record), "\n".join(others) or "–")
+        table.add_row(*(Text(cell) for cell in cells))
+    return table

@@ -1,0 +1,1 @@
+"""Our agents for the league: `LitaAgentHRL`, its variants, explanations and the export of a submission."""

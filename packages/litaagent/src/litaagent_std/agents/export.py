@@ -1,0 +1,325 @@
+"""A submission for the league: one zip that needs scml and numpy, and nothing of this project.
+
+It holds a package with the agent's shell, a copy of `litaagent_std.policy` (which imports nothing but numpy and itself,
+by relative imports), the settings as JSON and the weights, beside ``requirements.txt`` and ``README.md``. Weights from
+online training bring the modules along that play by them. The same inputs give the same bytes.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import io
+import json
+import re
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import venv
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from apexrl.runs.atomic import write_bytes
+from apexrl.runs.errors import ConfigurationError, UserFacingError
+from litaagent_std import policy
+from litaagent_std.agents import export_check
+from litaagent_std.agents import hrl as shell
+from litaagent_std.agents.online import acting, seat, steering, views
+from litaagent_std.agents.scaffold import class_name, module_name
+from litaagent_std.hrl_xf import online
+from litaagent_std.policy.l1.digest import check_l1_digest, l1_digest
+
+__all__ = ["Submission", "SubmissionError", "contents", "verify", "write"]
+
+_MOVED: Final = {"policy": "litaagent_std.policy", "agent": "litaagent_std.agents.hrl"}
+"""Where modules of a submission come from, by their name in its package."""
+_ONLINE: Final = (acting, seat, steering, views)
+"""All that weights from online training need to play."""
+_MOMENT: Final = (1980, 1, 1, 0, 0, 0)
+_MODE: Final = 0o100644 << 16
+_SHELL_CLASS: Final = "LitaAgentHRL"
+
+
+class SubmissionError(UserFacingError):
+    """A submission does not play where the league would play it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What is submitted.
+
+    Attributes:
+        name: Name of the agent's class.
+        settings: Arguments of `LitaAgentHRL`: layers and parameters, in plain values.
+        weights: File or folder of trained weights.
+        online: Whether the weights are a file of online training, which steers the heuristic layers.
+    """
+
+    name: str = _SHELL_CLASS
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    weights: Path | None = None
+    online: bool = False
+
+    def __post_init__(self) -> None:
+        class_name(self.name)
+
+    @property
+    def package(self) -> str:
+        """Name of the package, from the class: ``LitaAgentHRL`` is ``lita_agent_hrl``."""
+        return module_name(self.name)
+
+    @property
+    def class_path(self) -> str:
+        """The agent's class as the league's form asks for it."""
+        return f"{self.package}.{self.name}"
+
+
+def contents(submission: Submission) -> dict[str, bytes]:
+    """Returns every file of a submission by its name in the zip.
+
+    Raises:
+        ConfigurationError: If the weights do not exist, or the settings do not make an agent.
+        SubmissionError: If a file would import this project.
+    """
+    weights = _weights(submission.weights)
+    _try_settings(submission)
+    base = submission.package
+    files = {f"{base}/policy/{path.name}": path.read_bytes() for path in sorted(_folder(policy).glob("*.py"))}
+    files[f"{base}/policy/l1_digest.py"] = _sealed_digest().encode()
+    files[f"{base}/agent.py"] = _relative(_source(shell)).encode()
+    if submission.online:
+        files[f"{base}/online/__init__.py"] = b""
+        files |= {f"{base}/online/{_stem(one)}.py": _relative(_source(one), depth=2).encode() for one in _ONLINE}
+    files[f"{base}/settings.json"] = (json.dumps(dict(submission.settings), indent=2, sort_keys=True) + "\n").encode()
+    files |= {f"{base}/weights/{name}": data for name, data in weights.items()}
+    files[f"{base}/__init__.py"] = _entry(submission, _weights_argument(submission.weights)).encode()
+    files["requirements.txt"] = _requirements().encode()
+    files["README.md"] = _readme(submission).encode()
+    _check_imports(files)
+    return dict(sorted(files.items()))
+
+
+def write(submission: Submission, path: Path) -> None:
+    """Writes the zip, whole or not at all; the same submission gives the same bytes.
+
+    Raises:
+        UserFacingError: As `contents`; also if the file cannot be written.
+    """
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in contents(submission).items():
+            entry = zipfile.ZipInfo(name, _MOMENT)
+            entry.external_attr = _MODE
+            entry.create_system = 3
+            archive.writestr(entry, data)
+    write_bytes(path, buffer.getvalue())
+
+
+def verify(path: Path, class_path: str, *, n_days: int = 10, fresh_environment: bool = False) -> dict[str, Any]:
+    """Plays a world from the zip where this project cannot be imported.
+
+    Args:
+        path: The zip.
+        class_path: The agent's class.
+        n_days: Days of the world.
+        fresh_environment: Whether to make a virtual environment from the submission's own ``requirements.txt``, which
+            takes minutes and a package index; otherwise this installation's libraries serve, without this project.
+
+    Raises:
+        SubmissionError: If it does not play.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        with zipfile.ZipFile(path) as archive:
+            archive.extractall(folder)
+        python, flags, libraries = Path(sys.executable), ["-I", "-S"], _libraries()
+        if fresh_environment:
+            python, flags, libraries = _environment(Path(folder)), ["-I"], []
+        words = [str(python), *flags, str(export_check.__file__), folder, class_path, str(n_days), *libraries]
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SubmissionError(
+            f"{str(path)!r} does not play: {done.stderr.strip()[-2000:]}",
+            "a submission plays a world of scml without this project",
+            "mend what the message says, and export again",
+        )
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def _libraries() -> list[str]:
+    """Returns the folders of this installation's libraries; without ``site``, nobody follows links to this project."""
+    return list(dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib")))
+
+
+def _environment(folder: Path) -> Path:
+    """Makes a virtual environment with what the submission requires; returns its Python."""
+    home = folder / "environment"
+    venv.create(home, with_pip=True)
+    python = home / "bin" / "python"
+    words = [str(python), "-m", "pip", "install", "--quiet", "-r", str(folder / "requirements.txt")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SubmissionError(
+            f"requirements.txt cannot be installed: {done.stderr.strip()[-2000:]}",
+            "the league installs it before it plays",
+            "see that a package index can be reached, or verify without a fresh environment",
+        )
+    return python
+
+
+def _folder(package: ModuleType) -> Path:
+    return Path(inspect.getfile(package)).parent
+
+
+def _stem(module: ModuleType) -> str:
+    return module.__name__.rpartition(".")[2]
+
+
+def _source(module: ModuleType) -> str:
+    return Path(inspect.getfile(module)).read_text(encoding="utf-8")
+
+
+def _relative(source: str, depth: int = 1) -> str:
+    """Returns source with imports of this project made relative, as they are so deep in the submission's package."""
+    for name, origin in _MOVED.items():
+        before, after = rf"^(\s*)from {re.escape(origin)}(\.| )", rf"\1from {'.' * depth}{name}\2"
+        source = re.sub(before, after, source, flags=re.MULTILINE)
+    return source.replace(f"from {online.__name__}.", "from .")
+
+
+def _sealed_digest() -> str:
+    """Returns a module that states the digest of L1: computing it from source might differ under another Python."""
+    return f'''"""The digest of the L1 in this folder, as it was when the submission was made."""
+
+__all__ = ["check_l1_digest", "l1_digest"]
+
+
+def l1_digest() -> str:
+    """Returns the digest, in hexadecimal digits."""
+    return "{l1_digest()}"
+
+
+{inspect.getsource(check_l1_digest)}'''
+
+
+def _weights(path: Path | None) -> dict[str, bytes]:
+    if path is None:
+        return {}
+    if path.is_file():
+        return {path.name: path.read_bytes()}
+    found = {file.relative_to(path).as_posix(): file.read_bytes() for file in sorted(path.rglob("*.npz"))}
+    if not found:
+        raise ConfigurationError(
+            f"there are no weights in {str(path)!r}",
+            "weights are .npz files, one or a folder of them",
+            "name the file or folder that training wrote",
+        )
+    return found
+
+
+def _weights_argument(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    return f"weights/{path.name}" if path.is_file() else "weights"
+
+
+def _try_settings(submission: Submission) -> None:
+    """Makes the agent once, so that settings that do not go together are refused here and not in the league."""
+    settings = dict(submission.settings)
+    try:
+        if submission.online:
+            seat.PilotedAgent(pilot=acting.PolicySet.load(submission.weights or ""), **settings)
+        else:
+            shell.LitaAgentHRL(**settings, weights=submission.weights)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"the settings make no agent: {error}", "they are the arguments of LitaAgentHRL", "correct them"
+        ) from error
+
+
+def _entry(submission: Submission, weights: str | None) -> str:
+    shell_class, module = ("PilotedAgent", "online.seat") if submission.online else (_SHELL_CLASS, "agent")
+    imports, given = [f"from .{module} import {shell_class} as _Shell"], ""
+    if submission.online:
+        imports.insert(0, "from .online.acting import PolicySet")
+        given = f"""        policies = PolicySet.load(_HERE / "{weights}")
+        settings |= {{"pilot": policies, "rounds": policies.rounds}}
+"""
+    elif weights is not None:
+        given = f"""        settings["weights"] = _HERE / "{weights}"
+"""
+    lines = "\n".join(imports)
+    return f'''"""{submission.name}, an agent for the Standard league of SCML."""
+
+import json
+from pathlib import Path
+
+{lines}
+
+__all__ = ["{submission.name}"]
+
+_HERE = Path(__file__).parent
+
+
+class {submission.name}(_Shell):
+    """The agent with the settings that it was submitted with."""
+
+    def __init__(self, *args, **kwargs):
+        settings = json.loads((_HERE / "settings.json").read_text(encoding="utf-8"))
+{given}        super().__init__(*args, **{{**settings, **kwargs}})
+'''
+
+
+def _requirements() -> str:
+    return f"negmas=={version('negmas')}\nnumpy>=2.0\nscml=={version('scml')}\n"
+
+
+def _readme(submission: Submission) -> str:
+    learned = sorted(name for name in ("l2", "l3", "l4") if submission.settings.get(name) == "learned")
+    layers = f"Learned layers: {', '.join(learned)}." if learned else "All layers are heuristic; no weights are needed."
+    if submission.online:
+        layers = "Weights from online training steer its heuristic layers."
+    return f"""# {submission.name}
+
+An agent for the Standard league of SCML: four layers, of which L1 bounds whatever the others decide. {layers}
+
+- Class: `{submission.class_path}`
+- Requires: see `requirements.txt`; nothing else.
+- Settings: `{submission.package}/settings.json`.
+- License: AGPL-3.0-or-later.
+
+Try it with this folder as the working directory:
+
+    python -c "from {submission.package} import {submission.name}; print({submission.name})"
+"""
+
+
+def _check_imports(files: Mapping[str, bytes]) -> None:
+    """Makes sure that no file imports this project, or anything else that the league does not have."""
+    allowed = {*sys.stdlib_module_names, "numpy", "scml", "negmas"}
+    for name, data in files.items():
+        if not name.endswith(".py"):
+            continue
+        foreign = sorted({module for module in _imported(data.decode()) if module.partition(".")[0] not in allowed})
+        if foreign:
+            raise SubmissionError(
+                f"{name} imports {', '.join(foreign)}",
+                "a submission needs the standard library, numpy, scml and negmas alone",
+                "move that code out of the policy, or make the import relative",
+            )
+
+
+def _imported(source: str) -> list[str]:
+    found: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
+            found.append(node.module)
+    return found

@@ -1,0 +1,211 @@
+"""The agent of the league: a thin shell around `litaagent_std.policy`.
+
+It turns scml's interface into observations, asks the brain, and turns decisions into responses. All threads
+of a round are decided together (`StdSyncAgent`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from negmas import Contract, ResponseType
+from negmas.sao import SAOResponse, SAOState
+from scml.std.agent import StdSyncAgent
+
+from litaagent_std.policy.brain import Brain, Decision, Layers
+from litaagent_std.policy.layers import CoordinationLayer, DecisionLayer, GoalLayer, LayerSet
+from litaagent_std.policy.observation import (
+    Calendar,
+    Observation,
+    Offer,
+    ThreadObservation,
+    Turn,
+    observe_calendar,
+    observe_day,
+)
+from litaagent_std.policy.parameters import Parameters
+
+__all__ = ["LitaAgentHRL"]
+
+_RESPONSES = {
+    "accept": ResponseType.ACCEPT_OFFER,
+    "reject": ResponseType.REJECT_OFFER,
+    "end": ResponseType.END_NEGOTIATION,
+}
+
+
+class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type information
+    """Four layers in play; every layer can be switched, so that each ablation is a configuration.
+
+    Args:
+        *args: Passed to scml.
+        parameters: Tunable numbers, as `Parameters` or as plain data; the shipped ones when None.
+        l2: Version of L2, see `Layers`.
+        l3: Version of L3.
+        l4: Version of L4.
+        weights: File or folder of trained weights; learned layers come from it.
+        goal_layer: An L2 of one's own, instead of weights.
+        decision_layer: An L3 of one's own.
+        coordination_layer: An L4 of one's own.
+        keep_log: Whether the brain keeps a record of every decision (`brain.log`).
+        **kwargs: Passed to scml.
+
+    Raises:
+        ValueError: If a layer is to be learned and neither weights nor a layer are given, or weights are given
+            and no layer is learned.
+    """
+
+    def __init__(
+        self,
+        *args: Any,  # noqa: ANN401 - scml's
+        parameters: Parameters | Mapping[str, Any] | None = None,
+        l2: str = "heuristic",
+        l3: str = "model",
+        l4: str = "joint",
+        weights: str | Path | None = None,
+        goal_layer: GoalLayer | None = None,
+        decision_layer: DecisionLayer | None = None,
+        coordination_layer: CoordinationLayer | None = None,
+        keep_log: bool = False,
+        **kwargs: Any,  # noqa: ANN401 - scml's
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        if parameters is not None and not isinstance(parameters, Parameters):
+            parameters = Parameters.from_mapping(parameters)
+        layers = Layers(l2=l2, l3=l3, l4=l4)
+        given = LayerSet(goal_layer, decision_layer, coordination_layer)
+        chosen = _choose(layers, given, weights)
+        self.brain = Brain(
+            parameters,
+            layers,
+            keep_log=keep_log,
+            goal_layer=chosen.goal,
+            decision_layer=chosen.decision,
+            coordination_layer=chosen.coordination,
+        )
+        self._today: Observation | None = None
+        self._turns: dict[str, list[Turn]] = {}
+
+    def before_step(self) -> None:
+        """Takes the morning's observation."""
+        self._today = observe_day(self.awi, self._today)
+        self._turns = {}
+        self.brain.start_day(self._today)
+
+    def step(self) -> None:
+        """Tells the brain with which commitments the day goes into settlement."""
+        self.brain.end_day(observe_calendar(self.awi))
+
+    def first_proposals(self) -> dict[str, tuple[int, ...] | None]:
+        """Proposes to every partner at the start of its negotiation, if it is ours to open."""
+        if not self._opens():
+            return {}
+        running = {name: entry[0].nmi for name, entry in self.negotiators.items()}
+        now = observe_calendar(self.awi)
+        threads = [self._thread(name, nmi.state, None, now) for name, nmi in running.items() if nmi is not None]
+        proposals = self.brain.propose(threads)
+        for name, offer in proposals.items():
+            self._note(name, 0, mine=True, offer=offer)
+        return {name: None if offer is None else tuple(offer) for name, offer in proposals.items()}
+
+    def counter_all(self, offers: Mapping[str, Any], states: Mapping[str, SAOState]) -> dict[str, SAOResponse]:
+        """Decides on all offers of a round together."""
+        now = observe_calendar(self.awi)
+        threads = [self._thread(name, states[name], offer, now) for name, offer in offers.items() if name in states]
+        decisions = self.brain.respond(threads)
+        for thread in threads:
+            # A partner's answer to our opening belongs to the round that we opened, and is heard in the next.
+            self._note(thread.partner, thread.round - thread.opens, mine=False, offer=thread.offer)
+            decision = decisions[thread.partner]
+            if decision.kind == "reject":
+                self._note(thread.partner, thread.round, mine=True, offer=decision.offer)
+        return {name: _response(decision) for name, decision in decisions.items()}
+
+    def on_negotiation_success(self, contract: Contract, mechanism: Any) -> None:  # noqa: ANN401 - negmas's
+        """Tells the brain of an agreement."""
+        super().on_negotiation_success(contract, mechanism)
+        buyer, seller = contract.annotation["buyer"], contract.annotation["seller"]
+        buying = buyer == self.id
+        agreement = contract.agreement
+        offer = Offer(int(agreement["quantity"]), int(agreement["time"]), int(agreement["unit_price"]))
+        self.brain.contract(seller if buying else buyer, buying=buying, offer=offer)
+
+    def on_negotiation_failure(
+        self,
+        partners: list[str],
+        annotation: dict[str, Any],
+        mechanism: Any,  # noqa: ANN401 - negmas's
+        state: SAOState,
+    ) -> None:
+        """Tells the brain of a negotiation without agreement."""
+        super().on_negotiation_failure(partners, annotation, mechanism, state)
+        for name in partners:
+            if name != self.id:
+                self.brain.thread_failed(name)
+
+    def _thread(
+        self,
+        name: str,
+        state: SAOState,
+        offer: Any,  # noqa: ANN401 - an outcome
+        calendar: Calendar,
+    ) -> ThreadObservation:
+        assert self._today is not None
+        n_rounds = int(self.negotiators[name][0].nmi.n_steps)
+        round_ = int(state.step)
+        return ThreadObservation(
+            day=self._today.day,
+            partner=name,
+            buying=name in self.awi.my_suppliers,
+            round=round_,
+            n_rounds=n_rounds,
+            # The mechanism's own clock still shows 0 when first proposals are asked for, and hurries on slow machines.
+            relative_time=min(1.0, (round_ + 1) / (n_rounds + 1)),
+            opens=self._opens(),
+            offer=None if offer is None else Offer(int(offer[0]), int(offer[1]), int(offer[2])),
+            turns=tuple(self._turns.get(name, ())),
+            calendar=calendar,
+        )
+
+    def _opens(self) -> bool:
+        """Whether we propose first: the callers are every other level, counted from the last."""
+        assert self._today is not None
+        return (self._today.n_levels - 1 - self._today.level) % 2 == 0
+
+    def _note(self, name: str, round_: int, *, mine: bool, offer: Offer | None) -> None:
+        if offer is not None:
+            self._turns.setdefault(name, []).append(Turn(round_, mine, offer))
+
+
+def _choose(layers: Layers, given: LayerSet, weights: str | Path | None) -> LayerSet:
+    """Returns the layers that play: those given, and for the others that are to be learned those of the weights."""
+    places = {"l2": "goal", "l3": "decision", "l4": "coordination"}
+    missing = [name for name in layers.learned if getattr(given, places[name]) is None]
+    if weights is None:
+        if missing:
+            raise ValueError(
+                f"{', '.join(missing)} shall be learned, but there are no weights; give weights=FILE_OR_FOLDER, or "
+                "leave those layers to their heuristics"
+            )
+        return given
+    if not missing:
+        raise ValueError(
+            f"weights={str(weights)!r} would not be used; set l2, l3 or l4 to 'learned', or leave them out"
+        )
+    from litaagent_std.policy.networks.inference import load_layers
+
+    loaded = load_layers(weights)
+    absent = [name for name in missing if getattr(loaded, places[name]) is None]
+    if absent:
+        raise ValueError(
+            f"weights={str(weights)!r} hold no {', '.join(absent)}; train it, or leave it to its heuristic"
+        )
+    return replace(given, **{places[name]: getattr(loaded, places[name]) for name in missing})
+
+
+def _response(decision: Decision) -> SAOResponse:
+    offer = None if decision.kind == "end" or decision.offer is None else tuple(decision.offer)
+    return SAOResponse(_RESPONSES[decision.kind], offer)

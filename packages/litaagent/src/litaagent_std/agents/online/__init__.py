@@ -1,0 +1,1 @@
+"""The agent that plays weights from online training."""

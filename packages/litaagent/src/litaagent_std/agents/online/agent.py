@@ -1,0 +1,28 @@
+"""The agent that online training makes: the heuristic agent under trained steering, for arena and league."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from litaagent_std.agents.online.acting import PolicySet
+from litaagent_std.agents.online.seat import PilotedAgent
+from litaagent_std.agents.online.weights import weights_file
+
+__all__ = ["LitaOnline"]
+
+
+class LitaOnline(PilotedAgent):
+    """Plays by weights that ``lita train-online`` wrote, without exploration; numpy is all it needs to decide.
+
+    Args:
+        *args: Passed to scml.
+        weights: The ``.npz`` file, or the name of one that comes with the package; zeros (the heuristic agent) without.
+        label: A name for tables of results.
+        **kwargs: Passed on, such as ``parameters``.
+    """
+
+    def __init__(self, *args: Any, weights: str | Path | None = None, label: str = "", **kwargs: Any) -> None:  # noqa: ANN401 - scml's
+        policies = PolicySet() if weights is None else PolicySet.load(weights_file(weights))
+        super().__init__(*args, rounds=policies.rounds, pilot=policies, **kwargs)
+        self.label = label

@@ -1,0 +1,128 @@
+"""What policies see: vectors made from `litaagent_std.policy.features`, for L2, for L3 and L4, and for the critic.
+
+The features themselves are the ones of live play and of the data pipeline; here they are only joined and averaged
+over groups of delivery days, so that a vector does not depend on the number of days or partners.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litaagent_std.policy.features import DAY_FEATURES, LIMIT, THREAD_FEATURES, day_features, thread_features
+from litaagent_std.policy.l2.heuristic import buckets
+from litaagent_std.policy.observation import Calendar, Observation, ThreadObservation
+from litaagent_std.policy.parameters import LEVELS, level_name
+
+__all__ = ["DAY_VIEW", "STATE_VIEW", "THREAD_VIEW", "day_view", "round_views", "state_view", "thread_view"]
+
+Floats = NDArray[np.float32]
+
+_BUCKETS: Final = ("today", "soon", "mid", "far")
+_KEPT: Final = 2
+"""Latest offers of a thread that its view holds."""
+_NOW: Final = ("bought", "sold", "net")
+_SIDES: Final = ("buying", "selling")
+_SUMMARY: Final = ("threads", "offers", "mean_advantage", "best_advantage", "offered_quantity")
+_SEEN: Final = ("progress", "days_left", "cash", "stock_in", "margin", "price_out_change_10", "shortfall_penalty_mean")
+_SEEN_PLACES: Final = tuple(DAY_FEATURES["x_static"].index(name) for name in _SEEN)
+_OFFER_ADVANTAGE: Final = THREAD_FEATURES["x_thread"].index("offer_advantage")
+_OFFER_QUANTITY: Final = THREAD_FEATURES["x_thread"].index("offer_quantity")
+
+DAY_VIEW: Final = (
+    *(f"level_{name}" for name in LEVELS),
+    *DAY_FEATURES["x_role"],
+    *DAY_FEATURES["x_static"],
+    *(f"{name}_{bucket}" for bucket in _BUCKETS for name in DAY_FEATURES["x_temporal"]),
+)
+"""Names of L2's inputs, in order."""
+
+THREAD_VIEW: Final = (
+    *(f"level_{name}" for name in LEVELS),
+    *(f"day_{name}" for name in _SEEN),
+    *(f"{name}_now_{bucket}" for bucket in _BUCKETS for name in _NOW),
+    *THREAD_FEATURES["x_thread"],
+    *THREAD_FEATURES["ranges"],
+    *(f"partner_{name}" for name in THREAD_FEATURES["x_partner"]),
+    *(f"offer_{place}_{name}" for place in range(_KEPT) for name in (*THREAD_FEATURES["history"], "there")),
+)
+"""Names of L3's and L4's inputs, in order."""
+
+STATE_VIEW: Final = (
+    *DAY_VIEW,
+    *(f"{name}_now_{bucket}" for bucket in _BUCKETS for name in _NOW),
+    "round",
+    *(f"{side}_{name}" for side in _SIDES for name in _SUMMARY),
+)
+"""Names of what the central critic sees beside a thread's own view: the factory's day and all its threads."""
+
+
+def day_view(obs: Observation) -> Floats:
+    """L2's input on a morning, float32 [len(DAY_VIEW)]."""
+    features = day_features(obs)
+    place = level_name(obs.level, obs.n_levels)
+    level = np.array([place == name for name in LEVELS], np.float32)
+    return np.concatenate((level, features.x_role, features.x_static, _by_bucket(features.x_temporal, obs.horizon)))
+
+
+def _by_bucket(columns: Floats, horizon: int) -> Floats:
+    """Means over the delivery days of each bucket, bucket by bucket; buckets that a short horizon lacks are 0."""
+    rows = [columns[group.start : group.stop].mean(0) for group in buckets(horizon)]
+    rows += [np.zeros(columns.shape[1], np.float32)] * (len(_BUCKETS) - len(rows))
+    return np.concatenate(rows).astype(np.float32)
+
+
+def _now(obs: Observation, calendar: Calendar) -> Floats:
+    """Units bought and sold, and their difference, by bucket as they are agreed at this moment, in lines."""
+    bought, sold = np.array(calendar.bought, np.float32), np.array(calendar.sold, np.float32)
+    units = np.stack((bought, sold, bought - sold), axis=1) / obs.n_lines
+    return np.clip(_by_bucket(units.astype(np.float32), obs.horizon), -LIMIT, LIMIT)
+
+
+def thread_view(thread: ThreadObservation, obs: Observation, day: Floats, now: Floats) -> Floats:
+    """L3's and L4's input for a thread, float32 [len(THREAD_VIEW)].
+
+    Args:
+        thread: The thread.
+        obs: The morning.
+        day: `day_view` of the morning.
+        now: The commitments of this moment, as `state_view` gives them beside the state.
+    """
+    features = thread_features(thread, obs, _KEPT)
+    start = len(LEVELS) + len(DAY_FEATURES["x_role"])
+    seen = day[[start + place for place in _SEEN_PLACES]]
+    offers = np.concatenate((features.history, features.mask[:, None].astype(np.float32)), axis=1).ravel()
+    parts = (day[: len(LEVELS)], seen, now, features.x_thread, features.ranges, features.x_partner, offers)
+    return np.concatenate(parts).astype(np.float32)
+
+
+def round_views(threads: list[ThreadObservation], obs: Observation, day: Floats) -> tuple[Floats, Floats]:
+    """The views of a round.
+
+    Args:
+        threads: The factory's threads that wait for a decision; at least one.
+        obs: The morning.
+        day: `day_view` of the morning.
+
+    Returns:
+        The threads' views [len(threads), len(THREAD_VIEW)] and the state [len(STATE_VIEW)].
+    """
+    now = _now(obs, threads[0].calendar)
+    views = np.stack([thread_view(thread, obs, day, now) for thread in threads])
+    return views, state_view(threads, views, day, now)
+
+
+def state_view(threads: list[ThreadObservation], views: Floats, day: Floats, now: Floats) -> Floats:
+    """What the central critic sees of a factory's round, float32 [len(STATE_VIEW)]."""
+    start = len(LEVELS) + len(_SEEN) + len(now)
+    summary: list[float] = [threads[0].round / 20.0]
+    for buying in (True, False):
+        mine = [place for place, thread in enumerate(threads) if thread.buying is buying]
+        offered = [place for place in mine if threads[place].offer is not None]
+        advantages = views[offered, start + _OFFER_ADVANTAGE]
+        summary += [len(mine) / 6.0, len(offered) / 6.0]
+        summary += [float(advantages.mean()), float(advantages.max())] if offered else [0.0, 0.0]
+        summary.append(min(LIMIT, float(views[offered, start + _OFFER_QUANTITY].sum())))
+    return np.concatenate((day, now, np.array(summary, np.float32)))

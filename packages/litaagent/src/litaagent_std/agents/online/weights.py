@@ -1,0 +1,34 @@
+"""Files of weights that online training makes, and those that come with the package."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from apexrl.runs.atomic import atomic_file
+from litaagent_std.agents.online.acting import PolicySet
+from litaagent_std.tournament.competitors.named_files import named_file
+
+__all__ = ["SHIPPED", "save", "weights_file"]
+
+SHIPPED: Final = Path(__file__).parent / "shipped"
+"""Folder of the trained weights that come with the package. A file there never changes: better ones get a new name."""
+
+
+def weights_file(name: str | Path) -> Path:
+    """Finds the weights that a name stands for: a file, or one that comes with the package.
+
+    Raises:
+        ConfigurationError: If there is none.
+    """
+    return named_file(name, SHIPPED, ".npz", what="weights", made_by="lita train-online")
+
+
+def save(policies: PolicySet, path: str | PathLike[str], **meta: Any) -> None:  # noqa: ANN401 - plain values for JSON
+    """Writes policies as ``.npz`` without pickled objects, whole or not at all; ``meta`` is written beside them."""
+    arrays: dict[str, Any] = policies.arrays(**meta)
+    with atomic_file(path) as file:
+        np.savez(file, **arrays)

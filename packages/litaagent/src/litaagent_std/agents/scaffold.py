@@ -1,0 +1,165 @@
+"""A working agent of one's own, on top of the layers, with a test."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import sys
+from pathlib import Path
+from string import Template
+from typing import Final
+
+from apexrl.runs.atomic import write_text
+from apexrl.runs.errors import ConfigurationError
+
+__all__ = ["class_name", "module_name", "write_agent"]
+
+_LIBRARIES: Final = ("litaagent_std", "negmas", "numpy", "pytest", "scml")
+
+_AGENT: Final = Template('''"""$name: an agent for the Standard league of SCML, on top of the layers of LitaAgentHRL."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from litaagent_std.agents.hrl import LitaAgentHRL
+from litaagent_std.policy.layers import Action, Situation
+
+__all__ = ["$name", "Patience"]
+
+
+class Patience:
+    """An L3 of one's own: asks for our best price in the first rounds, then leaves the plan alone.
+
+    It sees the whole round (`Situation`: threads, goals, bounds, the heuristic plan) and may answer anything: L1 brings
+    it within the agenda, the lines, the input and the cash before it leaves the agent.
+    """
+
+    def __init__(self, rounds: int = 3) -> None:
+        self.rounds = rounds
+
+    def decide(self, situation: Situation, alpha: Mapping[str, float]) -> dict[str, Action]:
+        """Returns an action for each thread that shall not go by the plan."""
+        agenda = situation.agenda
+        best = agenda.price_max if situation.selling else agenda.price_min
+        actions: dict[str, Action] = {}
+        for thread in situation.threads:
+            offer = situation.plan.offers.get(thread.partner)
+            if thread.round < self.rounds and offer is not None:
+                actions[thread.partner] = Action("counter", offer._replace(price=best))
+        return actions
+
+
+class $name(LitaAgentHRL):
+    """Plays like LitaAgentHRL, but with more patience.
+
+    Other layers are replaced in the same way: ``goal_layer`` sets the day's goals (L2), ``coordination_layer`` decides
+    across threads (L4); ``parameters`` changes the numbers of the heuristics.
+    """
+
+    def __init__(self, *args: Any, rounds: int = 3, **kwargs: Any) -> None:
+        super().__init__(*args, decision_layer=Patience(rounds), **kwargs)
+''')
+
+_TEST: Final = Template('''"""$name plays a small world without an error, and its layer does what it says."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))  # the agent is found wherever pytest is started
+
+from $module import $name
+
+from litaagent_std.world.fast.engine import FastWorld
+from litaagent_std.world.events import WorldObserver
+from litaagent_std.world.setup import AgentSpec, official_setup
+
+DAYS = 6
+
+
+class Listener(WorldObserver):
+    """Notes what goes wrong."""
+
+    def __init__(self):
+        self.errors = []
+
+    def on_error(self, event):
+        self.errors.append(event)
+
+
+def play():
+    """Plays a small world with the agent at each level; returns the world, the agents and the errors."""
+    setup = official_setup(1, n_days=DAYS, n_levels=2)
+    seats = {}
+    for seat, factory in enumerate(setup.factories):
+        seats.setdefault(factory.level, seat)
+    spec = AgentSpec("$module.$name", {"keep_log": True}, competitor=True)
+    listener = Listener()
+    world = FastWorld(setup.with_agents({seat: spec for seat in seats.values()}), [listener])
+    world.run()
+    return world, [world.seats[seat].agent for seat in seats.values()], listener.errors
+
+
+def test_it_plays_every_level_without_an_error():
+    world, agents, errors = play()
+    assert errors == []
+    assert world.current_step == DAYS
+    assert all(isinstance(agent, $name) for agent in agents)
+    assert all(agent.brain.log for agent in agents)
+
+
+def test_it_asks_for_the_best_price_first():
+    _, agents, _ = play()
+    seller = agents[0]
+    early = [r for r in seller.brain.log if r.round < 3 and r.decision.kind == "reject"]
+    assert early
+    for record in early:
+        prices = seller.brain.obs.price_history[record.day]
+        assert record.decision.offer.price == int(1.1 * prices[1])
+''')
+
+
+def class_name(name: str) -> str:
+    """Checks the name of a class.
+
+    Raises:
+        ConfigurationError: If it is none, or Python's own.
+    """
+    if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name) or name.startswith("_"):
+        raise ConfigurationError(
+            f"{name!r} cannot name an agent",
+            "a name consists of letters, digits and _, begins with a letter and is no word of Python",
+            "choose another name, such as MyAgent",
+        )
+    return name
+
+
+def module_name(name: str) -> str:
+    """Returns the module of a class: ``MyAgent`` lives in ``my_agent``; a module never hides one of Python's."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", class_name(name)).lower()
+    taken = {name, *keyword.kwlist, *sys.stdlib_module_names, *_LIBRARIES}
+    return f"{words}_agent" if words in taken else words
+
+
+def write_agent(name: str, folder: Path) -> tuple[Path, Path]:
+    """Writes an agent and its test.
+
+    Args:
+        name: Name of the agent's class.
+        folder: Where to; made if it is not there.
+
+    Returns:
+        The two files.
+
+    Raises:
+        ConfigurationError: If the name will not do, or one of the files is there already.
+    """
+    values = {"name": class_name(name), "module": module_name(name)}
+    files = (folder / f"{values['module']}.py", folder / f"test_{values['module']}.py")
+    for file in files:
+        if file.exists():
+            raise ConfigurationError(
+                f"{str(file)!r} is there already", "nothing is overwritten", "choose another name or another --dir"
+            )
+    for file, template in zip(files, (_AGENT, _TEST), strict=True):
+        write_text(file, template.substitute(values))
+    return files

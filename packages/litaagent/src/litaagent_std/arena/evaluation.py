@@ -1,0 +1,222 @@
+"""Running an evaluation: world by world, every agent in the same seat, until all answers are clear."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import count, islice
+from typing import Any, Final
+
+from apexrl.execution import Executor, RunOptions, Task
+from litaagent_std.arena.seeds import SeedBlock
+from litaagent_std.arena.sequential import FEWEST, Verdict, decide
+from litaagent_std.arena.units import Units, unit_key
+from litaagent_std.arena.worlds import Rules, draw, play_unit
+from litaagent_std.policy.parameters import LEVELS, Level
+from litaagent_std.world.setup import AgentSpec
+
+__all__ = ["Contestant", "Evaluation", "Plan", "Unit", "evaluate"]
+
+logger = logging.getLogger(__name__)
+
+WORLDS_PER_WORKER: Final = 8
+"""Worlds per worker between two looks at the answers."""
+
+_DRAWS: Final = 1000
+"""Worlds in a row that may be left out in search of one with the focal seat at the right place."""
+
+Unit = dict[str, Any]
+Look = Callable[["Evaluation"], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """An agent that plays the focal seat, under the name that results call it by."""
+
+    name: str
+    spec: AgentSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be found out.
+
+    Attributes:
+        focal: The agent in question.
+        against: Those it is compared with.
+        rules: What all worlds share.
+        block: Where the seeds come from.
+        worlds: Worlds at most.
+        lead: The difference that is asked for.
+        stop_early: Whether a comparison ends as soon as its answer is clear.
+        fewest: Worlds before which no answer is given but a very clear one; see `sequential`.
+        precision: Half width of the interval up to which a clear answer is measured further.
+        places: Places in the chain at which the contestants differ. Worlds whose focal seat is elsewhere would end
+            alike, so they are left out and do not count.
+    """
+
+    focal: Contestant
+    against: tuple[Contestant, ...]
+    rules: Rules
+    block: SeedBlock
+    worlds: int
+    lead: float = 0.0
+    stop_early: bool = True
+    fewest: int = FEWEST
+    precision: float = math.inf
+    places: tuple[Level, ...] = LEVELS
+
+    def __post_init__(self) -> None:
+        names = [one.name for one in (self.focal, *self.against)]
+        if len(set(names)) < len(names):
+            raise ValueError(f"the names {names} are not all different; name every contestant once")
+
+    def indices(self) -> Iterator[int]:
+        """Indices of the worlds to play, in order.
+
+        Raises:
+            ValueError: If there are none with the focal seat at one of the places.
+        """
+        if set(self.places) >= set(LEVELS):
+            return iter(range(self.worlds))
+        return islice(self._fitting(), self.worlds)
+
+    def _fitting(self) -> Iterator[int]:
+        latest = -1
+        for index in count():
+            if draw(self.rules, self.block.seed(index)).level in self.places:
+                latest = index
+                yield index
+            elif index - latest >= _DRAWS:
+                raise ValueError(
+                    f"none of {_DRAWS} worlds has the focal seat at {' or '.join(self.places)}; "
+                    f"name a place that worlds of {self.rules.levels} levels have"
+                )
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """An evaluation as far as it has come.
+
+    Attributes:
+        plan: What is to be found out.
+        units: Finished units by name and index of the world.
+        failed: Units that could not be played, with the reason; they are tried again by the next start.
+        played: Units that were played by this start.
+    """
+
+    plan: Plan
+    units: dict[str, dict[int, Unit]] = field(default_factory=dict)
+    failed: dict[tuple[str, int], str] = field(default_factory=dict)
+    played: int = 0
+
+    def shared(self, name: str) -> list[int]:
+        """Indices of the worlds that both the focal agent and another played, in order."""
+        return sorted(self.units.get(self.plan.focal.name, {}).keys() & self.units.get(name, {}).keys())
+
+    def differences(self, name: str) -> list[float]:
+        """Focal minus other, world by world."""
+        own, other = self.units.get(self.plan.focal.name, {}), self.units.get(name, {})
+        return [own[index]["score"] - other[index]["score"] for index in self.shared(name)]
+
+    def verdict(self, name: str) -> Verdict:
+        """What the comparison with another says; the same however many worlds were played beyond its end."""
+        plan = self.plan
+        return decide(
+            self.differences(name), plan.lead, stop=plan.stop_early, fewest=plan.fewest, precision=plan.precision
+        )
+
+    def is_open(self, name: str) -> bool:
+        """Whether a comparison goes on: its answer is open, or not as precise as it was asked for."""
+        verdict = self.verdict(name)
+        return verdict.answer == "open" or not verdict.high - verdict.mean <= self.plan.precision
+
+    def pairs(self, name: str) -> tuple[list[Unit], list[Unit]]:
+        """The units of both sides in the worlds that the verdict rests on."""
+        indices = self.shared(name)[: self.verdict(name).worlds]
+        own, other = self.units.get(self.plan.focal.name, {}), self.units.get(name, {})
+        return [own[index] for index in indices], [other[index] for index in indices]
+
+    def open_contestants(self) -> tuple[Contestant, ...]:
+        """Who still has to play: the focal agent, and those against whom the answer is not clear."""
+        plan = self.plan
+        still = tuple(one for one in plan.against if not plan.stop_early or self.is_open(one.name))
+        return (plan.focal, *still) if still or not plan.against else ()
+
+
+def evaluate(
+    plan: Plan, store: Units, executor: Executor, *, time_limit: float = 3600.0, look: Look | None = None
+) -> Evaluation:
+    """Plays what is not played yet.
+
+    Args:
+        plan: What is to be found out.
+        store: Where finished units are and go.
+        executor: What plays them; results do not depend on it.
+        time_limit: Seconds that a world may take.
+        look: Called after every finished unit; evaluation ends when it returns False.
+
+    Returns:
+        The evaluation; complete unless it was ended by ``look``.
+    """
+    state = Evaluation(plan)
+    step = WORLDS_PER_WORKER * executor.workers
+    left = plan.indices()
+    while contestants := state.open_contestants():
+        indices = list(islice(left, step))
+        if not indices:
+            break
+        waiting = list(_waiting(state, store, contestants, indices))
+        if not _play(state, store, executor, waiting, time_limit, look):
+            break
+    return state
+
+
+def _waiting(
+    state: Evaluation, store: Units, contestants: Sequence[Contestant], indices: Sequence[int]
+) -> Iterator[tuple[Contestant, int, str]]:
+    """Takes finished units from the store and yields the others with their keys, world by world."""
+    plan = state.plan
+    for index in indices:
+        for one in contestants:
+            key = unit_key(plan.rules, plan.block.seed(index), one.spec)
+            found = store.get(key)
+            if found is None:
+                yield one, index, key
+            else:
+                state.units.setdefault(one.name, {})[index] = found
+
+
+def _play(
+    state: Evaluation,
+    store: Units,
+    executor: Executor,
+    waiting: Sequence[tuple[Contestant, int, str]],
+    time_limit: float,
+    look: Look | None,
+) -> bool:
+    """Plays units and keeps each as soon as it is finished; returns whether to go on."""
+    plan = state.plan
+    if look is not None and not look(state):
+        return False
+    tasks = [
+        Task(play_unit, (plan.rules, plan.block.seed(index), one.spec), label=f"{one.name} in world {index}")
+        for one, index, _ in waiting
+    ]
+    with closing(executor.run(tasks, RunOptions(time_limit=time_limit, ordered=False))) as run:
+        for result in run:
+            one, index, key = waiting[result.index]
+            if result.value is None:
+                logger.warning("%s failed: %s", result.label, result.failure)
+                state.failed[one.name, index] = str(result.failure)
+            else:
+                unit = {"agent": one.spec.path, "params": dict(one.spec.params), **result.value}
+                store.put(key, unit)
+                state.units.setdefault(one.name, {})[index] = unit
+                state.played += 1
+            if look is not None and not look(state):
+                return False
+    return True

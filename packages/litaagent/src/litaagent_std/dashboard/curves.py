@@ -1,0 +1,45 @@
+"""Curves of a training as it logged them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from apexrl.runs.errors import MetricError
+from apexrl.runs.metrics.jsonl import read_jsonl
+
+__all__ = ["Curve", "read_curves", "thinned"]
+
+Curve = tuple[list[int], list[float]]
+"""Steps, and the values at them."""
+
+_MOST_POINTS: Final = 1500
+
+
+def read_curves(path: Path) -> dict[str, Curve]:
+    """Every metric of a file as steps and values.
+
+    Raises:
+        MetricError: If a line is damaged.
+    """
+    try:
+        rows = read_jsonl(path)
+    except OSError as error:
+        raise MetricError(
+            f"{path.name!r} cannot be read: {error.strerror}", "a training leaves its metrics there", "start it first"
+        ) from error
+    curves: dict[str, Curve] = {}
+    for row in rows:
+        for metric, value in row.items():
+            if metric != "step" and isinstance(value, int | float):
+                steps, values = curves.setdefault(metric, ([], []))
+                steps.append(row["step"])
+                values.append(float(value))
+    return curves
+
+
+def thinned(curve: Curve) -> Curve:
+    """A curve with no more points than the eye can tell apart."""
+    steps, values = curve
+    every = -(-len(steps) // _MOST_POINTS)
+    return (steps[::every], values[::every]) if every else curve

@@ -1,0 +1,295 @@
+"""What an online training is judged by: gain, health, opponents, rewards, the gate, roll-backs, and what it cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from math import isfinite, sqrt
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final
+
+from apexrl.runs.errors import MetricError, RunDirError
+from apexrl.runs.metrics.jsonl import read_jsonl
+from apexrl.runs.run_dir import RunRecord
+from litaagent_std.dashboard.charts import Band, Chart, Series, color_of
+from litaagent_std.dashboard.curves import Curve, read_curves, thinned
+from litaagent_std.dashboard.page import Block, Cell, Facts, Rows, Text, number, signed
+
+__all__ = ["is_online", "online_blocks", "shown_by"]
+
+_LAYERS: Final = ("l2", "l3", "l4")
+_HEALTH: Final = {"breach_rate": "units not delivered", "overstock": "days overstocked", "bankruptcies": "bankrupt"}
+_SEARCH: Final = ("es/effect", "es/effect_noise", "es/gradient_norm", "es/theta_norm")
+_BEGINNINGS: Final = ("play/", "win_rate/", "reward/", "gate/", "sync/")
+_DEFAULT_WINDOW: Final = 10
+_TWO_SIDED: Final = 1.96
+"""Standard errors on each side of a 95 % interval."""
+
+
+def is_online(curves: Mapping[str, Curve]) -> bool:
+    """Whether the metrics are those of an online training."""
+    return "play/gain" in curves
+
+
+def shown_by(metric: str) -> bool:
+    """Whether `online_blocks` shows a metric, so that it needs no chart of its own."""
+    layer, _, name = metric.partition("/")
+    of_layer = layer in _LAYERS and name in {"entropy", "approx_kl", "warm_kl"}
+    return of_layer or metric in _SEARCH or metric.startswith(_BEGINNINGS)
+
+
+def online_blocks(folder: Path, curves: Mapping[str, Curve]) -> list[Block]:
+    """The overview of an online training.
+
+    Args:
+        folder: The run's.
+        curves: Its metrics, as `is_online` knows them.
+    """
+    config, troubles = _config(folder), list[Block]()
+    try:
+        timings = read_curves(folder / "timings.jsonl")
+        gates = read_jsonl(folder / "gates.jsonl") if (folder / "gates.jsonl").exists() else []
+    except MetricError as error:
+        timings, gates = {}, []
+        troubles.append(Text(str(error), "error"))
+    window = int(config.get("monitor", {}).get("window", _DEFAULT_WINDOW))
+    hours = _hours(timings)
+    charts = [
+        _gain(curves, window),
+        _profit(curves, window),
+        _several("online_health", "Health", {text: f"play/{name}" for name, text in _HEALTH.items()}, curves, "share"),
+        _several("online_win_rates", "Win rate by opponent", _named(curves, "win_rate/"), curves, "share of worlds"),
+        _rewards("day", "day_rewards", curves, config),
+        _rewards("thread", "thread_rewards", curves, config),
+        _several("online_entropy", "Entropy by layer", {n: f"{n}/entropy" for n in _LAYERS}, curves, "nats"),
+        _divergence(curves),
+        _several("online_search", "Evolution", {name[3:]: name for name in _SEARCH}, curves, ""),
+        _gates(gates),
+        _several("online_version", "Version and roll-backs", _COUNTED, curves, "count"),
+        _costs(hours),
+        _gain_by_cost(curves, hours, window),
+    ]
+    facts = _facts(folder, config, curves, hours)
+    return [facts, *troubles, *(chart for chart in charts if chart.series), *_gate_table(gates)]
+
+
+_COUNTED: Final = {"version of the policy": "sync/version", "roll-backs so far": "sync/rollbacks"}
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    try:
+        return dict(RunRecord.read(folder).config)
+    except RunDirError:  # the page says so where it shows the parameters
+        return {}
+
+
+def _summary(folder: Path) -> dict[str, Any]:
+    """How the latest start ended; nothing while the first one is under way."""
+    try:
+        found = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _last(curves: Mapping[str, Curve], name: str) -> float | None:
+    return curves[name][1][-1] if name in curves else None
+
+
+def _facts(folder: Path, config: Mapping[str, Any], curves: Mapping[str, Curve], hours: Mapping[str, Curve]) -> Facts:
+    summary = _summary(folder)
+    total = sum(values[-1] for _, values in hours.values())
+    layers = "l2" if config.get("method") in {"es", "surface"} else ", ".join(map(str, config.get("layers", ())))
+    pairs: list[tuple[str, Cell]] = [
+        ("method", str(config.get("method", "–"))),
+        ("layers", layers or "–"),
+        ("update", str(max(steps[-1] for steps, _ in curves.values()))),
+        ("version", number(_last(curves, "sync/version"), 0)),
+        ("worlds", number(_last(curves, "sync/worlds"), 0)),
+        ("roll-backs", number(_last(curves, "sync/rollbacks"), 0)),
+        ("best by the gate", Path(str(summary["best"])).name if summary.get("best") else "none, the warm start stays"),
+        ("CPU hours", number(total, 2)),
+    ]
+    if summary.get("stopped"):
+        pairs.append(("stopped early", str(summary["stopped"])))
+    return Facts(pairs)
+
+
+# -- curves
+
+
+def _smooth(values: Sequence[float], window: int) -> list[float]:
+    """Means of the latest values, at most ``window`` of them."""
+    return [fmean(values[max(0, end - window) : end]) for end in range(1, len(values) + 1)]
+
+
+def _line(name: str, curve: Curve, place: int, **style: Any) -> Series:  # noqa: ANN401 - fields of Series
+    steps, values = thinned(curve)
+    return Series(name=name, x=steps, y=values, color=color_of(place), **style)
+
+
+def _gain(curves: Mapping[str, Curve], window: int) -> Chart:
+    steps, gains = curves["play/gain"]
+    means = _smooth(gains, window)
+    squares = _smooth([error**2 if isfinite(error) else float("nan") for error in curves["play/error"][1]], window)
+    # the mean of n independent values has the error sqrt(mean of squares / n)
+    errors = [sqrt(square / min(window, place + 1)) for place, square in enumerate(squares)]
+    known = [place for place, error in enumerate(errors) if isfinite(error)][:: 1 + len(steps) // 1500]
+    band = Band(
+        name="95 % interval of the mean",
+        x=[steps[place] for place in known],
+        low=[means[place] - _TWO_SIDED * errors[place] for place in known],
+        high=[means[place] + _TWO_SIDED * errors[place] for place in known],
+        color=color_of(0),
+    )
+    series = [
+        _line("each update", (steps, gains), 6, width=0.8),
+        _line(f"mean of {window} updates", (steps, means), 0, width=2.5),
+    ]
+    back = _roll_backs(curves)
+    if back:
+        at = {step: mean for step, mean in zip(steps, means, strict=True)}
+        series.append(
+            Series(name="roll-back", x=back, y=[at.get(step) for step in back], kind="points", color=color_of(1))
+        )
+    return Chart(
+        name="online_gain",
+        title="Gain over the reference in the same worlds",
+        series=series,
+        bands=[band] if known else [],
+        x_title="update",
+        y_title="score less the reference's",
+        wide=True,
+        note="The reference is the heuristic agent on the same seed and seat; exploration is on.",
+    )
+
+
+def _roll_backs(curves: Mapping[str, Curve]) -> list[int]:
+    steps, counts = curves.get("sync/rollbacks", ([], []))
+    return [step for step, before, now in zip(steps, [0.0, *counts], counts, strict=False) if now > before]
+
+
+def _profit(curves: Mapping[str, Curve], window: int) -> Chart:
+    steps, scores = curves["play/score"]
+    profit = [score - 1.0 for score in scores]
+    series = [
+        _line("each update", (steps, profit), 6, width=0.8),
+        _line(f"mean of {window} updates", (steps, _smooth(profit, window)), 2, width=2.5),
+    ]
+    return Chart(
+        name="online_profit", title="Profit", series=series, x_title="update", y_title="share of the initial balance"
+    )
+
+
+def _named(curves: Mapping[str, Curve], beginning: str) -> dict[str, str]:
+    return {metric.removeprefix(beginning): metric for metric in sorted(curves) if metric.startswith(beginning)}
+
+
+def _several(name: str, title: str, metrics: Mapping[str, str], curves: Mapping[str, Curve], unit: str) -> Chart:
+    """Several metrics in one chart; those that were not logged are left out."""
+    there = [(text, metric) for text, metric in metrics.items() if metric in curves]
+    series = [_line(text, curves[metric], place) for place, (text, metric) in enumerate(there)]
+    return Chart(name=name, title=title, series=series, x_title="update", y_title=unit)
+
+
+def _rewards(what: str, weights_name: str, curves: Mapping[str, Curve], config: Mapping[str, Any]) -> Chart:
+    """A mean reward and the terms that it is the sum of, each times its weight."""
+    series = [_line("reward", curves[f"reward/{what}"], 0, width=3.0)] if f"reward/{what}" in curves else []
+    weights = config.get(weights_name, {})
+    for place, (term, metric) in enumerate(_named(curves, f"reward/{what}_").items(), start=1):
+        weight = float(weights.get(term, 1.0))
+        steps, values = curves[metric]
+        weighted = (steps, [weight * value for value in values])
+        series.append(_line(f"{weight:g} · {term}", weighted, place, dashed=True))
+    return Chart(
+        name=f"online_reward_{what}",
+        title=f"Mean reward of a {what} and its terms",
+        series=series,
+        x_title="update",
+        note="Before the reference's reward is taken off and the rest is scaled.",
+    )
+
+
+def _divergence(curves: Mapping[str, Curve]) -> Chart:
+    series = []
+    for place, layer in enumerate(_LAYERS):
+        for name, text in (("approx_kl", "from the version that acted"), ("warm_kl", "from the warm start")):
+            if f"{layer}/{name}" in curves:
+                series.append(
+                    _line(f"{layer} {text}", curves[f"{layer}/{name}"], place, dashed=name == "warm_kl", width=1.5)
+                )
+    return Chart(name="online_kl", title="KL divergence by layer", series=series, x_title="update", y_title="nats")
+
+
+# -- the gate
+
+
+def _gates(gates: Sequence[Mapping[str, Any]]) -> Chart:
+    series = []
+    for text, passed, color in (("did not pass", False, color_of(1)), ("passed", True, color_of(2))):
+        some = [gate for gate in gates if (gate.get("answer") == "better") is passed and gate.get("mean") is not None]
+        labels = [f"{gate.get('candidate')}: {gate.get('answer')} after {gate.get('worlds')} worlds" for gate in some]
+        columns = {name: [gate.get(name) for gate in some] for name in ("step", "mean", "low", "high")}
+        x, y, low, high = columns.values()
+        if some:
+            series.append(Series(name=text, x=x, y=y, low=low, high=high, labels=labels, kind="points", color=color))
+    return Chart(
+        name="online_gate",
+        title="Gate: candidate less best in paired worlds",
+        series=series,
+        x_title="update",
+        y_title="difference of scores",
+        note="Fresh seeds and opponents held out from training for every candidate; intervals of the sequential test.",
+    )
+
+
+def _gate_table(gates: Sequence[Mapping[str, Any]]) -> list[Block]:
+    if not gates:
+        return [Text("the gate has not been asked yet", "note")]
+    rows = [
+        [
+            str(gate.get("candidate")),
+            str(gate.get("best")),
+            str(gate.get("answer")),
+            str(gate["step"]),
+            str(gate.get("worlds")),
+            *(signed(gate.get(name), 4) for name in ("mean", "low", "high")),
+        ]
+        for gate in gates
+    ]
+    columns = ["candidate", "against", "answer", "update", "worlds", "mean", "low", "high"]
+    return [Rows("Decisions of the gate", columns, rows, n_texts=3)]
+
+
+# -- costs
+
+
+def _hours(timings: Mapping[str, Curve]) -> dict[str, Curve]:
+    """CPU hours so far by what they were spent on."""
+    return {
+        part: (steps, [value / 3600.0 for value in values])
+        for part, (steps, values) in ((part, timings[name]) for part, name in _named(timings, "time/cpu_").items())
+    }
+
+
+def _costs(hours: Mapping[str, Curve]) -> Chart:
+    series = [_line(part, curve, place) for place, (part, curve) in enumerate(hours.items())]
+    return Chart(name="online_cpu", title="CPU hours so far", series=series, x_title="update", y_title="hours")
+
+
+def _gain_by_cost(curves: Mapping[str, Curve], hours: Mapping[str, Curve], window: int) -> Chart:
+    total: dict[int, float] = {}
+    for steps, values in hours.values():
+        for step, value in zip(steps, values, strict=True):
+            total[step] = total.get(step, 0.0) + value
+    steps, gains = curves["play/gain"]
+    pairs = [(total[step], mean) for step, mean in zip(steps, _smooth(gains, window), strict=True) if step in total]
+    series = [Series(name="", x=[x for x, _ in pairs], y=[y for _, y in pairs])] if pairs else []
+    return Chart(
+        name="online_cost",
+        title=f"Gain (mean of {window} updates) by cost",
+        series=series,
+        x_title="CPU hours",
+        y_title="score less the reference's",
+    )

@@ -1,0 +1,213 @@
+"""A dataset on disk, read without being loaded.
+
+::
+
+    DATASET/
+      manifest.json       what it was made from and with, and its counts
+      world_split.json    which configurations train, validate and test
+      macro/goal_q.npy    an array per field, a row per morning of a factory
+      micro/history.npy   the same, a row per action of a negotiation
+
+Arrays are mapped into memory: only what is used is read, so a dataset may be larger than the memory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError, EmptySplitError
+from litaagent_std.hrl_xf.data_pipeline.options import SPLITS, Split
+from litaagent_std.hrl_xf.data_pipeline.split import SPLIT_NAME, WorldSplit
+from litaagent_std.policy.features import check_digest
+from litaagent_std.policy.l1.digest import check_l1_digest
+
+__all__ = ["FORMAT", "MANIFEST_NAME", "SCHEMA_VERSION", "OfflineData", "Part"]
+
+MANIFEST_NAME: Final = "manifest.json"
+FORMAT: Final = "litaagent.dataset"
+SCHEMA_VERSION: Final = 1
+
+
+class Part:
+    """The macro or the micro half of a dataset: arrays by name, all with the same number of rows.
+
+    Args:
+        folder: Folder of the arrays.
+        shapes: Expected shape of each.
+        split: The split of the dataset.
+    """
+
+    def __init__(self, folder: Path, shapes: dict[str, list[int]], split: WorldSplit) -> None:
+        self.folder = folder
+        self._shapes, self._split = shapes, split
+        self._arrays: dict[str, NDArray[Any]] = {}
+        self._rows: dict[Split, NDArray[np.int64]] = {}
+
+    def __len__(self) -> int:
+        return next(iter(self._shapes.values()))[0]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._shapes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._shapes
+
+    def keys(self) -> tuple[str, ...]:
+        """Returns the names of the arrays."""
+        return tuple(self._shapes)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._shapes:
+            raise KeyError(f"there is no array {name!r}; there are {list(self._shapes)}")
+        if name not in self._arrays:
+            self._arrays[name] = self._map(name)
+        return self._arrays[name]
+
+    def rows(self, split: Split) -> NDArray[np.int64]:
+        """Returns the numbers of a split's rows.
+
+        Raises:
+            EmptySplitError: If it has none.
+            DatasetError: If there is no such split.
+        """
+        if split not in SPLITS:
+            raise DatasetError(f"there is no split {split!r}", f"splits are {', '.join(SPLITS)}", "choose one of them")
+        if split not in self._rows:
+            configs = np.array(self._split.configs[split], np.int64)
+            self._rows[split] = np.flatnonzero(np.isin(self["config"], configs)).astype(np.int64)
+        if not len(self._rows[split]):
+            counts = {one: len(self._split.configs[one]) for one in SPLITS}
+            raise EmptySplitError(
+                f"the split {split!r} of {str(self.folder.parent)!r} has no rows",
+                f"configurations go to splits whole, and there are {counts}",
+                "collect more configurations, or build the dataset with other ratios",
+            )
+        return self._rows[split]
+
+    def _map(self, name: str) -> NDArray[Any]:
+        path = self.folder / f"{name}.npy"
+        try:
+            empty = not len(self)
+            array: NDArray[Any] = np.load(path, mmap_mode=None if empty else "r", allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise _damaged(path, str(error)) from error
+        if list(array.shape) != self._shapes[name]:
+            raise _damaged(path, f"its shape is {list(array.shape)}, the manifest says {self._shapes[name]}")
+        return array
+
+
+@dataclass(frozen=True)
+class OfflineData:
+    """A dataset; see `OfflineData.open`.
+
+    Attributes:
+        folder: Where it is.
+        manifest: What ``manifest.json`` says.
+        split: What ``world_split.json`` says.
+        macro: A row for each morning of a factory.
+        micro: A row for each action of a negotiation.
+    """
+
+    folder: Path
+    manifest: dict[str, Any]
+    split: WorldSplit
+    macro: Part
+    micro: Part
+
+    @classmethod
+    def open(cls, folder: str | Path, *, check: bool = True) -> OfflineData:
+        """Opens a dataset.
+
+        Args:
+            folder: Its folder.
+            check: Whether to refuse one that was made with other features or another L1.
+
+        Raises:
+            DatasetError: If there is none, it is damaged, or it was made with something else.
+        """
+        place = Path(folder)
+        manifest = read_manifest(place)
+        if check:
+            try:
+                check_digest(manifest["features_digest"], f"dataset {str(place)!r}")
+                check_l1_digest(manifest["l1_digest"], f"dataset {str(place)!r}")
+            except ValueError as error:
+                raise DatasetError(str(error)) from error
+        split = WorldSplit.read(place / SPLIT_NAME)
+        parts = [Part(place / name, manifest["arrays"][name], split) for name in ("macro", "micro")]
+        return cls(place, manifest, split, *parts)
+
+    @property
+    def digest(self) -> str:
+        """Digest of all that the dataset was made from and with."""
+        return str(self.manifest["digest"])
+
+    @property
+    def horizon(self) -> int:
+        """Delivery days after today that the arrays have room for."""
+        return int(self.manifest["horizon"])
+
+    @property
+    def league_horizon(self) -> int:
+        """The league's horizon, which buckets come from."""
+        return int(self.manifest["league_horizon"])
+
+    @property
+    def features_digest(self) -> str:
+        """Digest of the feature table that it was made with."""
+        return str(self.manifest["features_digest"])
+
+    @property
+    def l1_digest(self) -> str:
+        """Digest of the L1 that its baselines were made with."""
+        return str(self.manifest["l1_digest"])
+
+    @cached_property
+    def config_seeds(self) -> dict[int, int]:
+        """Seed of each configuration by its number."""
+        found: dict[int, int] = {}
+        for split in SPLITS:
+            found.update(zip(self.split.configs[split], self.split.config_seeds[split], strict=True))
+        return found
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Reads a dataset's manifest.
+
+    Raises:
+        DatasetError: If there is none, or one that this release cannot read.
+    """
+    path = folder / MANIFEST_NAME
+    try:
+        manifest = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise DatasetError(
+            f"there is no {str(path)!r}", "a finished dataset has a manifest", "build it: lita dataset build"
+        ) from error
+    except ValueError as error:
+        raise _damaged(path, str(error)) from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise _damaged(path, f"it is not marked {FORMAT!r}")
+    if manifest["schema_version"] != SCHEMA_VERSION:
+        raise DatasetError(
+            f"{str(path)!r} has schema version {manifest['schema_version']}",
+            f"this release reads version {SCHEMA_VERSION}",
+            "build the dataset again from its records",
+        )
+    return manifest
+
+
+def _damaged(path: Path, why: str) -> DatasetError:
+    return DatasetError(
+        f"{str(path)!r} cannot be used: {why}",
+        "a dataset's files are those that were written",
+        "remove the dataset's folder and build it again",
+    )

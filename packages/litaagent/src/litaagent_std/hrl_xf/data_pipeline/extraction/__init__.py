@@ -1,0 +1,1 @@
+"""From the record of one world to the arrays of its samples."""

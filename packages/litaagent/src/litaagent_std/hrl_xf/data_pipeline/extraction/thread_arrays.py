@@ -1,0 +1,238 @@
+"""`policy.features.thread_features` for all turns of a factory at once.
+
+Names, order and scales come from the policy's own table; what depends on offers, ranges and partners is computed here
+by columns, with the same operations in the same order, and what depends on round and role is asked of the table
+itself, once for each combination. Tests compare every turn of recorded worlds with `thread_features`, bit by bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import numpy as np
+
+from litaagent_std.hrl_xf.data_pipeline.extraction.columns import Floats64, Ints, WorldColumns
+from litaagent_std.hrl_xf.data_pipeline.extraction.day_arrays import part, scaled
+from litaagent_std.hrl_xf.data_pipeline.extraction.days import WorldDays
+from litaagent_std.policy.features.table import LIMIT, Floats, Mask, to_vector
+from litaagent_std.policy.features.thread import HISTORY, PARTNER, RANGES, THREAD, Moment
+from litaagent_std.policy.observation import Agenda, Calendar, Observation, Offer, Partner, ThreadObservation
+
+__all__ = ["ThreadArrays", "expand_history", "thread_arrays"]
+
+_FROM_HISTORY: Final = {
+    "offer_quantity": "quantity",
+    "offer_lead": "lead",
+    "offer_price": "price",
+    "offer_advantage": "advantage",
+}
+"""Columns of ``x_thread`` that repeat the last row of the history."""
+_COMMITTED: Final = "offer_committed"
+_NAMES: Final = [feature.name for feature in THREAD]
+_PLACE: Final = [(_NAMES.index(own), [f.name for f in HISTORY].index(theirs)) for own, theirs in _FROM_HISTORY.items()]
+_EMPTY: Final = Calendar((), (), (), ())
+_SOMEBODY: Final = Partner("", False, (), (), 0.0, 0.0, 0.0)
+_SOME_MORNING: Final = Observation(
+    *(0, 1, 1, 0, 2, 1, False, 1.0, 1.0, 0, 0, 0, 0, 0, 0.0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+    (1.0, 1.0, 1.0),
+    (1.0, 1.0, 1.0),
+    ((1.0, 1.0, 1.0),),
+    (0.0, 0.0, 0.0),
+    (0.0, 0.0, 0.0),
+    None,
+    None,
+    _EMPTY,
+    (),
+    (),
+    (),
+)
+"""Stands where a formula of the table asks for a morning and does not depend on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadArrays:
+    """Features of a factory's turns; see `policy.features_thread.ThreadFeatures`.
+
+    Attributes:
+        rows: History rows of all offers of its negotiations, and a last row of zeros; see `expand_history`.
+        start: Row of the first offer of each turn's negotiation.
+        count: Offers before each turn.
+        ranges: By turn.
+        x_thread: By turn.
+        x_partner: By turn.
+    """
+
+    rows: Floats
+    start: Ints
+    count: Ints
+    ranges: Floats
+    x_thread: Floats
+    x_partner: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class _Threads:
+    """Features of a factory's negotiations.
+
+    Attributes:
+        start: Row of each negotiation's first offer in ``offers``, by negotiation of the world.
+        offers: History rows of all its negotiations.
+        ranges: By negotiation of the world.
+        partner: By negotiation of the world.
+        n_partners: By negotiation of the world.
+    """
+
+    start: Ints
+    offers: Floats
+    ranges: Floats
+    partner: Floats
+    n_partners: Ints
+
+
+def thread_arrays(world: WorldColumns, days: WorldDays, seat: int, turns: Ints) -> ThreadArrays:
+    """Computes the features of a factory's turns.
+
+    Args:
+        world: The world's columns.
+        days: Its mornings.
+        seat: The factory.
+        turns: The turns.
+    """
+    own = _threads(world, days, seat)
+    thread, before = world.thread[turns], world.before[turns]
+    answers = world.answers[turns]
+    x_thread = _by_role(world, seat, own, turns)
+    last = own.offers[np.where(answers, own.start[thread] + before - 1, -1)]
+    for place, source in _PLACE:
+        x_thread[:, place] = last[:, source]
+    x_thread[:, _NAMES.index(_COMMITTED)] = _committed(world, days, seat, turns)
+    start = own.start[thread]
+    return ThreadArrays(own.offers, start, before, own.ranges[thread], x_thread, own.partner[thread])
+
+
+def _threads(world: WorldColumns, days: WorldDays, seat: int) -> _Threads:
+    n = len(world.day)
+    found = np.flatnonzero((world.buyer == seat) | (world.seller == seat))
+    day, buying = world.day[found], world.buyer[found] == seat
+    other = np.where(buying, world.seller[found], world.buyer[found])
+    counts = world.n_offers[found]
+    ends = np.cumsum(counts)
+    start, n_partners = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    start[found] = ends - counts
+    alive = [(~days.bankrupt[:, days.seats_at(int(days.level[seat]) + step)]).sum(axis=1) for step in (1, -1)]
+    n_partners[found] = np.where(buying, alive[1][day], alive[0][day])
+    ranges, partner = np.zeros((n, len(RANGES)), np.float32), np.zeros((n, len(PARTNER)), np.float32)
+    ranges[found] = scaled(RANGES, _ranges(world, days, seat, found))
+    partner[found] = scaled(PARTNER, _partner(days, seat, day, other))
+    place = np.repeat(world.first_offer[found] - (ends - counts), counts) + np.arange(int(counts.sum()))
+    rows = scaled(HISTORY, _history(world, days, seat, np.repeat(found, counts), place))
+    # A last row of zeros stands for offers that were not made.
+    offers = np.concatenate([rows, np.zeros((1, len(HISTORY)), np.float32)])
+    return _Threads(start, offers, ranges, partner, n_partners)
+
+
+def _usual(world: WorldColumns, days: WorldDays, threads: Ints) -> Floats64:
+    """Returns the trading price of what is negotiated, 1 where there is none."""
+    price = days.trading[world.day[threads], world.product[threads]]
+    return np.where(price > 0, price, 1.0)
+
+
+def _ranges(world: WorldColumns, days: WorldDays, seat: int, threads: Ints) -> dict[str, Floats64]:
+    day = world.day[threads]
+    q_min, q_max, t_min, t_max, p_min, p_max = days.ends[day, world.product[threads]].T
+    lines, horizon, usual = days.lines[seat], max(1, days.horizon), _usual(world, days, threads)
+    return {
+        "quantity_min": q_min / lines,
+        "quantity_max": q_max / lines,
+        "lead_min": (t_min - day) / horizon,
+        "lead_max": (t_max - day) / horizon,
+        "price_min": p_min / usual - 1.0,
+        "price_max": p_max / usual - 1.0,
+    }
+
+
+def _partner(days: WorldDays, seat: int, day: Ints, other: Ints) -> dict[str, Floats64]:
+    r, at, initial = days.reports, (day, other), days.private["balance"][0, seat]
+    trend = part(r.last_cash[at] - r.first_cash[at], r.last_day[at] - r.first_day[at])
+    reported = r.stop[at] > 0
+    return {
+        "bankrupt": days.bankrupt[at].astype(np.float64),
+        "reported": reported.astype(np.float64),
+        "report_age": np.where(reported, day - r.last_day[at], 0).astype(np.float64),
+        "cash": part(r.last_cash[at], initial),
+        "cash_trend": np.where(r.kept[at] >= 2, part(trend, initial), 0.0),
+        "assets": part(r.assets[at], initial),
+        "breach_probability": r.breach_probability[at],
+        "breach_level": r.breach_level[at],
+    }
+
+
+def _history(world: WorldColumns, days: WorldDays, seat: int, threads: Ints, place: Ints) -> dict[str, Floats64]:
+    """Returns the columns of offers; ``threads`` and ``place`` say where each stands."""
+    quantity, time, price = world.offers[place].T.astype(np.float64)
+    inside = (place - world.first_offer[threads]).astype(np.float64)
+    low, high = days.ends[world.day[threads], world.product[threads]][:, 4:].T
+    wide, band = high > low, np.where(high > low, high - low, 1)
+    buying = world.buyer[threads] == seat
+    advantage = np.where(buying, high - price, price - low) / band
+    return {
+        "mine": (world.offer_by[place] == seat).astype(np.float64),
+        "relative_time": (inside // 2 + 1) / (world.n_rounds + 1),
+        "quantity": quantity / days.lines[seat],
+        "lead": (time - world.day[threads]) / max(1, days.horizon),
+        "price": price / _usual(world, days, threads) - 1.0,
+        "advantage": np.where(wide, advantage, 0.5),
+    }
+
+
+def _by_role(world: WorldColumns, seat: int, own: _Threads, turns: Ints) -> Floats:
+    """Returns the columns of ``x_thread`` that follow from round, side, role and number of partners."""
+    thread = world.thread[turns]
+    buying, opens = world.buyer[thread] == seat, world.caller[thread] == seat
+    parts = (world.round[turns], buying, opens, world.answers[turns], own.n_partners[thread])
+    packed = np.ravel_multi_index(
+        [np.asarray(part, np.int64) for part in parts], (1 + world.n_rounds, 2, 2, 2, 1 + int(own.n_partners.max()))
+    )
+    kinds, firsts, places = np.unique(packed, return_index=True, return_inverse=True)
+    rows = np.empty((len(kinds), len(THREAD)), np.float32)
+    for kind, first in enumerate(firsts.tolist()):
+        rows[kind] = _role_row(world.n_rounds, *(int(part[first]) for part in parts))
+    return rows[places.reshape(-1)]
+
+
+@cache
+def _role_row(n_rounds: int, round_: int, buys: int, opens: int, answers: int, n_partners: int) -> Floats:
+    """Returns ``x_thread`` of a thread in which only time and role are real."""
+    offer = Offer(1, 0, 1) if answers else None
+    now = ThreadObservation(0, "", bool(buys), round_, n_rounds, 0.0, bool(opens), offer, (), _EMPTY)
+    return to_vector(THREAD, Moment(now, _SOME_MORNING, Agenda(1, 1, 0, 0, 1, 1), _SOMEBODY, n_partners))
+
+
+def _committed(world: WorldColumns, days: WorldDays, seat: int, turns: Ints) -> Floats:
+    """Returns what the morning's calendar holds on the delivery day of the offer on the table, over the lines."""
+    if not len(world.offers):
+        return np.zeros(len(turns), np.float32)
+    thread = world.thread[turns]
+    units = days.calendar[[0, 2], :, seat]
+    day = world.day[thread]
+    lead = world.offers[np.maximum(0, world.received[turns]), 1] - day
+    inside = world.answers[turns] & (lead >= 0) & (lead < units.shape[2])
+    side = (world.buyer[thread] != seat).astype(np.int64)
+    values = units[side, day, np.where(inside, lead, 0)] / days.lines[seat]
+    return np.where(inside, np.minimum(values, LIMIT), 0.0).astype(np.float32)
+
+
+def expand_history(rows: Floats, start: Ints, count: Ints, length: int) -> tuple[Floats, Mask]:
+    """Returns each action's history with its mask, [n, length, n_history] and [n, length].
+
+    Args:
+        rows: Offers of all negotiations; the last row is 0.
+        start: Row of each action's first offer.
+        count: Offers before it.
+        length: Rows of a history.
+    """
+    steps = np.arange(length)
+    mask = steps < np.asarray(count)[:, None]
+    return np.take(rows, np.where(mask, np.asarray(start)[:, None] + steps, len(rows) - 1), axis=0), mask

@@ -1,0 +1,178 @@
+"""Figures of a dataset: counts, and how prices, quantities, delivery and operations are distributed.
+
+The table of document 002's appendix (number, range, mean, spread, quantiles of the target price), by role and level,
+for targets and for actions. Whole numbers are counted value by value and arrays are read in pieces, so that the figures
+are exact and memory stays flat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litaagent_std.hrl_xf.data_pipeline.dataset import OfflineData
+from litaagent_std.hrl_xf.data_pipeline.extraction.columns import ACCEPT, END, REJECT
+from litaagent_std.policy.features import DAY_FEATURES
+from litaagent_std.policy.parameters import LEVELS
+
+__all__ = ["QUANTILES", "Distribution", "Operations", "Statistics", "dataset_statistics"]
+
+QUANTILES: Final = (0.01, 0.05, 0.25, 0.50, 0.75, 0.95, 0.99)
+ROLES: Final = ("buy", "sell")
+
+_ROWS: Final = 65_536
+_LEVEL: Final = DAY_FEATURES["x_static"].index("level")
+_CENTS: Final = 100
+"""Target prices are means; they are counted to a hundredth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """How a quantity is distributed.
+
+    Attributes:
+        what: The quantity.
+        role: ``buy`` or ``sell``.
+        level: ``first``, ``middle`` or ``last`` level of the chain.
+        n: Number of values.
+        mean: Mean.
+        std: Standard deviation.
+        low: Least value.
+        high: Largest value.
+        quantiles: At `QUANTILES`: the least value that so many do not exceed.
+    """
+
+    what: str
+    role: str
+    level: str
+    n: int
+    mean: float
+    std: float
+    low: float
+    high: float
+    quantiles: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """How many actions of a role and level do what, and the share of answered counter-offers that were taken."""
+
+    role: str
+    level: str
+    accept: int
+    reject: int
+    end: int
+    taken: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """All figures of a dataset."""
+
+    counts: dict[str, Any]
+    distributions: tuple[Distribution, ...]
+    operations: tuple[Operations, ...]
+
+
+class _Tally:
+    """Counts of values, by role and level."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, int, int], NDArray[np.int64]] = {}
+
+    def add(self, what: str, values: NDArray[Any], role: NDArray[Any], level: NDArray[Any]) -> None:
+        for one in range(len(ROLES)):
+            for place in range(len(LEVELS)):
+                chosen = values[(role == one) & (level == place)]
+                if len(chosen):
+                    self._merge((what, one, place), np.bincount(chosen.astype(np.int64)))
+
+    def _merge(self, key: tuple[str, int, int], new: NDArray[np.int64]) -> None:
+        old = self._counts.get(key, np.zeros(0, np.int64))
+        total = np.zeros(max(len(old), len(new)), np.int64)
+        total[: len(old)] += old
+        total[: len(new)] += new
+        self._counts[key] = total
+
+    def counts(self, what: str, role: int, level: int) -> NDArray[np.int64]:
+        return self._counts.get((what, role, level), np.zeros(0, np.int64))
+
+    def distribution(self, what: str, role: int, level: int, unit: float = 1.0) -> Distribution | None:
+        counts = self.counts(what, role, level)
+        if not counts.sum():
+            return None
+        values, n = np.arange(len(counts)) / unit, int(counts.sum())
+        seen = np.flatnonzero(counts)
+        mean = float((values * counts).sum() / n)
+        std = float(np.sqrt((counts * (values - mean) ** 2).sum() / n))
+        places = np.searchsorted(np.cumsum(counts), np.array(QUANTILES) * n)
+        quantiles = tuple(float(values[place]) for place in places)
+        ends = float(values[seen[0]]), float(values[seen[-1]])
+        return Distribution(what, ROLES[role], LEVELS[level], n, mean, std, *ends, quantiles)
+
+
+def dataset_statistics(data: OfflineData) -> Statistics:
+    """Computes the figures of a dataset."""
+    tally = _Tally()
+    for macro in _pieces(data.macro):
+        _add_goals(tally, macro)
+    for micro in _pieces(data.micro, _MICRO):
+        _add_actions(tally, micro, _levels(data.macro["x_static"][micro["day_row"], _LEVEL]))
+    whats = {"target price": float(_CENTS), "target quantity": 1.0, "price": 1.0, "quantity": 1.0, "delivery": 1.0}
+    found = [
+        tally.distribution(what, role, level, unit)
+        for what, unit in whats.items()
+        for role in range(len(ROLES))
+        for level in range(len(LEVELS))
+    ]
+    operations = [_operations(tally, role, level) for role in range(len(ROLES)) for level in range(len(LEVELS))]
+    return Statistics(
+        {**data.manifest["counts"], **{f"worlds_{k}": n for k, n in data.manifest["worlds_by_split"].items()}},
+        tuple(one for one in found if one is not None),
+        tuple(one for one in operations if one is not None),
+    )
+
+
+_MACRO: Final = ("x_static", "goal_q", "goal_p", "goal_p_mask")
+_MICRO: Final = ("op", "offer", "taken", "side", "day_row")
+
+
+def _pieces(part: Any, names: tuple[str, ...] = _MACRO) -> Iterator[dict[str, NDArray[Any]]]:  # noqa: ANN401 - a part
+    for start in range(0, len(part), _ROWS):
+        yield {name: np.asarray(part[name][start : start + _ROWS]) for name in names}
+
+
+def _levels(share: NDArray[Any]) -> NDArray[np.int64]:
+    """Returns the place of each level's name, from how far along the chain it is."""
+    return np.where(share <= 0, 0, np.where(share >= 1, 2, 1))
+
+
+def _add_goals(tally: _Tally, macro: dict[str, NDArray[Any]]) -> None:
+    level = _levels(macro["x_static"][:, _LEVEL])
+    rows, sides, buckets = np.nonzero(macro["goal_p_mask"])
+    price = np.rint(macro["goal_p"][rows, sides, buckets].astype(np.float64) * _CENTS)
+    tally.add("target price", price, sides, level[rows])
+    tally.add("target quantity", np.rint(macro["goal_q"][rows, sides, buckets]), sides, level[rows])
+
+
+def _add_actions(tally: _Tally, micro: dict[str, NDArray[Any]], level: NDArray[np.int64]) -> None:
+    side, made = micro["side"], micro["op"] == REJECT
+    tally.add("op", micro["op"], side, level)
+    answered = made & (micro["taken"] >= 0)
+    tally.add("taken", micro["taken"][answered], side[answered], level[answered])
+    for place, what in enumerate(("quantity", "delivery", "price")):
+        tally.add(what, micro["offer"][made, place], side[made], level[made])
+
+
+def _operations(tally: _Tally, role: int, level: int) -> Operations | None:
+    counts = tally.counts("op", role, level)
+    if not counts.sum():
+        return None
+    accept, reject, end = (int(counts[op]) if op < len(counts) else 0 for op in (ACCEPT, REJECT, END))
+    taken = tally.counts("taken", role, level)
+    share = float(taken[1:].sum() / taken.sum()) if taken.sum() else None
+    return Operations(ROLES[role], LEVELS[level], accept, reject, end, share)

@@ -1,0 +1,154 @@
+"""Samples in a folder of their own: `save_samples` and `load_samples`, without pickle."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from apexrl.runs.atomic import atomic_path, ensure_folder, write_json
+from litaagent_std.hrl_xf.data_pipeline.dataset import MANIFEST_NAME, OfflineData, Part
+from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
+from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import Arrays
+from litaagent_std.hrl_xf.data_pipeline.gather import write_arrays
+from litaagent_std.hrl_xf.data_pipeline.samples import MacroDataset, MacroSample, MicroDataset, MicroSample
+from litaagent_std.hrl_xf.data_pipeline.split import SPLIT_NAME
+from litaagent_std.policy.features import WiderHorizonWarning
+
+__all__ = ["load_samples", "save_samples"]
+
+_ROWS: Final = 4096
+_FILE: Final = "samples.npz"
+_FORMAT: Final = "litaagent.samples"
+_MACRO: Final = ("day", "macro_state_macro", "macro_goal", "macro_scale")
+_MICRO: Final = ("micro_action", "micro_baseline", "micro_context", "micro_scale")
+
+
+def save_samples(
+    macro: Sequence[MacroSample], micro: Sequence[MicroSample], path: str | Path, horizon: int | None = None
+) -> Path:
+    """Writes samples to a folder of their own.
+
+    Samples of a dataset are copied row by row with all their arrays, so that `load_samples` gives a dataset again;
+    samples made from tables go into one file.
+
+    Args:
+        macro: Mornings.
+        micro: Actions, of the same dataset.
+        path: The folder; what samples it held are replaced.
+        horizon: Delivery days after today to make room for; what the samples have when None. Days beyond are
+            masked, and a `WiderHorizonWarning` says so. For samples of a dataset only.
+
+    Raises:
+        DatasetError: If the halves are of different datasets, or the horizon is smaller than theirs.
+    """
+    folder = ensure_folder(path)
+    if isinstance(macro, MacroDataset) and isinstance(micro, MicroDataset):
+        if macro.data.digest != micro.data.digest:
+            raise DatasetError(
+                f"mornings of {macro.data.folder} with actions of {micro.data.folder}",
+                "an action refers to the morning of its day",
+                "give both halves of one dataset",
+            )
+        _copy(macro.data, folder, macro.data.horizon if horizon is None else horizon)
+    else:
+        _pack(macro, micro, folder)
+    return folder
+
+
+def load_samples(path: str | Path) -> tuple[Sequence[MacroSample], Sequence[MicroSample]]:
+    """Reads what `save_samples` wrote.
+
+    Raises:
+        DatasetError: If there are no samples, or they are damaged.
+    """
+    folder = Path(path)
+    if (folder / MANIFEST_NAME).exists():
+        data = OfflineData.open(folder)
+        return MacroDataset(data), MicroDataset(data)
+    return _unpack(folder / _FILE)
+
+
+def _copy(data: OfflineData, folder: Path, horizon: int) -> None:
+    if horizon < data.horizon:
+        raise DatasetError(
+            f"horizon={horizon} is smaller than the samples' {data.horizon}",
+            "standing contracts would be lost",
+            f"give at least {data.horizon}, or nothing",
+        )
+    if folder.resolve() == data.folder.resolve():
+        raise DatasetError(
+            f"{str(folder)!r} holds these samples already", "a copy goes elsewhere", "give another folder"
+        )
+    if horizon > data.league_horizon:
+        warnings.warn(
+            f"horizon={horizon} exceeds the league's {data.league_horizon}; leads {data.league_horizon + 1} to "
+            f"{horizon} are masked",
+            WiderHorizonWarning,
+            stacklevel=3,
+        )
+    (folder / MANIFEST_NAME).unlink(missing_ok=True)
+    extra = horizon - data.horizon
+    shapes = {
+        "macro": write_arrays(folder / "macro", len(data.macro), _pieces(data.macro, extra)),
+        "micro": write_arrays(folder / "micro", len(data.micro), _pieces(data.micro, 0)),
+    }
+    data.split.write(folder / SPLIT_NAME)
+    write_json(folder / MANIFEST_NAME, {**data.manifest, "horizon": horizon, "arrays": shapes})
+
+
+def _pieces(part: Part, extra: int) -> Iterator[Arrays]:
+    for start in range(0, max(1, len(part)), _ROWS):
+        arrays = {name: np.asarray(part[name][start : start + _ROWS]) for name in part}
+        if extra:
+            arrays["x_temporal"] = np.pad(arrays["x_temporal"], ((0, 0), (0, extra), (0, 0)))
+            arrays["mask"] = np.pad(arrays["mask"], ((0, 0), (0, extra)))
+        yield arrays
+
+
+def _pack(macro: Sequence[MacroSample], micro: Sequence[MicroSample], folder: Path) -> None:
+    arrays: dict[str, Any] = {"format": np.array(json.dumps({"format": _FORMAT, "version": 1}))}
+    if macro:
+        arrays["day"] = np.array([one.day for one in macro])
+        for name in ("state_macro", "goal", "scale"):
+            arrays[f"macro_{name}"] = np.stack([getattr(one, name) for one in macro])
+    if micro:
+        lengths = [len(one.history) for one in micro]
+        arrays["negotiation_id"] = np.array([one.negotiation_id for one in micro])
+        arrays["history_ends"] = np.cumsum(lengths)
+        arrays["history"] = np.concatenate([one.history for one in micro])
+        for name in ("action", "baseline", "context", "scale"):
+            arrays[f"micro_{name}"] = np.stack([getattr(one, name) for one in micro])
+    with atomic_path(folder / _FILE) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, **arrays)
+
+
+def _unpack(path: Path) -> tuple[list[MacroSample], list[MicroSample]]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except FileNotFoundError as error:
+        raise DatasetError(
+            f"there are no samples in {str(path.parent)!r}",
+            f"save_samples leaves a {MANIFEST_NAME} or a {_FILE}",
+            "save them, or name another folder",
+        ) from error
+    except (OSError, ValueError, EOFError, KeyError) as error:
+        raise DatasetError(
+            f"{str(path)!r} cannot be read: {error}", "it is what was written", "save it again"
+        ) from error
+    macro = [
+        MacroSample(int(day), *values) for day, *values in zip(*(arrays.get(name, ()) for name in _MACRO), strict=True)
+    ]
+    histories = np.split(arrays["history"], arrays["history_ends"][:-1]) if "history" in arrays else []
+    micro = [
+        MicroSample(str(name), history, *values)
+        for name, history, *values in zip(
+            arrays.get("negotiation_id", ()), histories, *(arrays.get(name, ()) for name in _MICRO), strict=True
+        )
+    ]
+    return macro, micro

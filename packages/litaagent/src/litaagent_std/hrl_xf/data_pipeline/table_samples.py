@@ -1,0 +1,185 @@
+"""Samples from scml's negotiation tables, document 001's route.
+
+States are what a table tells of a morning: the day, the legal prices, and what earlier days agreed. The baseline is
+L1's concession of the price, for the earliest delivery and an even share of the largest legal quantity, because a
+table tells neither stock nor money.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from math import ceil
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from litaagent_std.hrl_xf.data_pipeline.errors import NoSuchAgentError
+from litaagent_std.hrl_xf.data_pipeline.extraction.columns import ACCEPT, END, REJECT
+from litaagent_std.hrl_xf.data_pipeline.samples import Floats, Ints, MacroSample, MicroSample
+from litaagent_std.policy.buckets import bucket_edges
+from litaagent_std.policy.l1 import baseline as l1_baseline
+from litaagent_std.policy.l2.heuristic import Goals
+from litaagent_std.policy.observation import Agenda, Calendar, Offer, ThreadObservation
+from litaagent_std.policy.parameters import Parameters
+
+__all__ = ["build_macro_dataset", "build_micro_dataset"]
+
+Row = dict[str, Any]
+_BUY, _SELL = 0, 1
+_NOBODY: Final = (-1, -1, -1)
+_EMPTY: Final = Calendar((), (), (), ())
+_DEFAULT_ROUNDS: Final = 20
+
+
+def build_macro_dataset(table: pa.Table, agent_name: str = "") -> list[MacroSample]:
+    """Makes a sample of each day on which an agent negotiated; goals are the day's deals by delivery bucket.
+
+    Args:
+        table: From `load_negotiation_csv`.
+        agent_name: Class names of agents begin with it; "" takes all.
+
+    Raises:
+        NoSuchAgentError: If nobody fits.
+    """
+    rows = table.to_pylist()
+    horizon = _horizon(rows)
+    found: dict[tuple[str, str], dict[int, list[tuple[int, Row]]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        for side, role in ((_BUY, "buyer"), (_SELL, "seller")):
+            if row[f"{role}_type"].startswith(agent_name):
+                found[row["world"], row[role]][row["day"]].append((side, row))
+    if not found:
+        raise _nobody(rows, agent_name)
+    return [sample for days in found.values() for sample in _mornings(days, horizon)]
+
+
+def _horizon(rows: list[Row]) -> int:
+    return max((row["time_max"] - row["day"] for row in rows), default=1)
+
+
+def _nobody(rows: list[Row], agent_name: str) -> NoSuchAgentError:
+    known = sorted({row[f"{role}_type"] for row in rows for role in ("buyer", "seller")})
+    return NoSuchAgentError(
+        f"no negotiation of an agent {agent_name!r}",
+        f"agents are named by how their class name begins; the tables hold {', '.join(known) or 'nobody'}",
+        "name one of these",
+    )
+
+
+def _mornings(days: dict[int, list[tuple[int, Row]]], horizon: int) -> Iterator[MacroSample]:
+    """Yields an agent's days in order; deals of a day enter the state of later days only."""
+    edges = np.array(bucket_edges(horizon))
+    last = max(days)
+    agreed = np.zeros((2, last + horizon + 2))
+    first_prices: dict[int, float] = {}
+    for day, negotiations in sorted(days.items()):
+        usual = np.zeros(2)
+        largest = max(row["quantity_max"] for _, row in negotiations)
+        partners = np.zeros(2)
+        quantity, value = np.zeros((2, len(edges) - 1)), np.zeros((2, len(edges) - 1))
+        standing = agreed[:, day : day + horizon + 1].copy()
+        for side, row in negotiations:
+            usual[side] = (row["price_min"] + row["price_max"]) / 2
+            first_prices.setdefault(side, usual[side])
+            partners[side] += 1
+            if row["status"] == "agreement" and row["offers"]:
+                deal = row["offers"][-1]
+                bucket = int(np.searchsorted(edges, deal["time"] - day, side="right")) - 1
+                quantity[side, bucket] += deal["quantity"]
+                value[side, bucket] += deal["quantity"] * deal["price"]
+                agreed[side, deal["time"]] += deal["quantity"]
+        price = np.divide(value, quantity, out=np.zeros_like(value), where=quantity > 0)
+        change = [usual[side] / first_prices[side] - 1 if usual[side] > 0 else 0.0 for side in (_BUY, _SELL)]
+        state = np.concatenate([[day / max(1, last)], partners / 6, usual > 0, change, standing.ravel() / largest])
+        goal = np.stack([quantity[0], price[0], quantity[1], price[1]]).astype(np.float32)
+        scale = np.array([largest, usual[0] or 1, largest, usual[1] or 1], np.float32)
+        yield MacroSample(day, state.astype(np.float32), goal, scale)
+
+
+def build_micro_dataset(table: pa.Table, agent_name: str = "") -> list[MicroSample]:
+    """Makes a sample of each action of an agent, its history strictly before it.
+
+    Args:
+        table: From `load_negotiation_csv`.
+        agent_name: Class names of agents begin with it; "" takes all.
+
+    Raises:
+        NoSuchAgentError: If nobody fits.
+    """
+    rows = table.to_pylist()
+    horizon = _horizon(rows)
+    partners: dict[tuple[str, int, str], int] = defaultdict(int)
+    for row in rows:
+        for role in ("buyer", "seller"):
+            partners[row["world"], row["day"], row[role]] += 1
+    n_rounds = max((offer["round"] + 1 for row in rows for offer in row["offers"]), default=_DEFAULT_ROUNDS)
+    found: list[MicroSample] = []
+    for row in rows:
+        for role in ("buyer", "seller"):
+            if row[f"{role}_type"].startswith(agent_name):
+                shares = partners[row["world"], row["day"], row[role]]
+                found += _actions(row, row[role], horizon, max(n_rounds, _DEFAULT_ROUNDS), shares)
+    if not found:
+        raise _nobody(rows, agent_name)
+    return found
+
+
+def _actions(row: Row, me: str, horizon: int, n_rounds: int, n_partners: int) -> Iterator[MicroSample]:
+    """Yields an agent's actions of one negotiation: its offers, and the answer that ended it if it was its own."""
+    buying, day = row["buyer"] == me, row["day"]
+    agenda = Agenda(*(row[f"{name}_{end}"] for name in ("quantity", "time", "price") for end in ("min", "max")))
+    usual = (agenda.price_min + agenda.price_max) / 2 or 1.0
+    scale = np.array([agenda.quantity_max, max(1, horizon), usual], np.float32)
+    history = np.array([_features(place, o, me, row, agenda, scale, n_rounds) for place, o in enumerate(row["offers"])])
+    history = history.reshape(-1, 6).astype(np.float32)
+    for place, op in _own_turns(row, me):
+        offer = row["offers"][place] if op == REJECT else None
+        made = _NOBODY if offer is None else (offer["quantity"], offer["time"] - day, offer["price"])
+        received = row["offers"][place - 1] if place else None
+        known = None if received is None else Offer(received["quantity"], received["time"], received["price"])
+        thread = ThreadObservation(day, "", buying, place // 2, n_rounds, 0.0, row["caller"] == me, known, (), _EMPTY)
+        context = np.array([place // 2 / n_rounds, float(buying), float(place > 0), n_partners / 6], np.float32)
+        baseline = _baseline(thread, agenda, n_partners)
+        name = f"{row['world']}/{row['negotiation_id']}"
+        yield MicroSample(name, history[:place], np.array([op, *made], np.int32), baseline, context, scale)
+
+
+def _own_turns(row: Row, me: str) -> Iterator[tuple[int, int]]:
+    """Yields the place of each own action among the negotiation's offers, and what it was."""
+    offers = row["offers"]
+    for place, offer in enumerate(offers):
+        if offer["by"] == me:
+            yield place, REJECT
+    if offers and offers[-1]["by"] != me and row["status"] in ("agreement", "broken"):
+        yield len(offers), ACCEPT if row["status"] == "agreement" else END
+
+
+def _features(
+    place: int, offer: Row, me: str, row: Row, agenda: Agenda, scale: Floats, n_rounds: int
+) -> tuple[float, ...]:
+    width = agenda.price_max - agenda.price_min
+    above = (offer["price"] - agenda.price_min) / width if width else 0.5
+    return (
+        float(offer["by"] == me),
+        (place // 2 + 1) / (n_rounds + 1),
+        offer["quantity"] / scale[0],
+        (offer["time"] - row["day"]) / scale[1],
+        (offer["price"] / scale[2] - 1) / 0.1,
+        1 - above if row["buyer"] == me and width else above,
+    )
+
+
+def _baseline(thread: ThreadObservation, agenda: Agenda, n_partners: int) -> Ints:
+    parameters = Parameters()
+    goals = Goals((), (float(agenda.price_max),), (), (float(agenda.price_min),), (), 0.0)
+    limit = l1_baseline.buy_reservation if thread.buying else l1_baseline.sell_reservation
+    price = int(limit(goals, agenda, 0, l1_baseline.progress(thread, proposing=True), parameters))
+    counter = (ceil(agenda.quantity_max / max(1, n_partners)), agenda.time_min - thread.day, price)
+    op = REJECT
+    if thread.offer is not None:
+        now = limit(goals, agenda, 0, l1_baseline.progress(thread, proposing=False), parameters)
+        good = thread.offer.price <= now if thread.buying else thread.offer.price >= now
+        op = ACCEPT if good and thread.offer.quantity <= counter[0] else REJECT
+    return np.array([op, *counter], np.int32)

@@ -1,0 +1,294 @@
+"""L3 as a network: what to do in one thread now, from its history, the day, the partner and the day's goals.
+
+A context token looks at the thread's past offers by attention and says ACCEPT, REJECT or END, and for a rejection the
+counter-offer: a delivery day, a quantity and a price. In ``mode="residual"`` quantity and price are changes of L1's
+baseline, in ``mode="direct"`` they stand for themselves (the `aop` of document 002). Quantity is in units of the lines,
+price is a place in the legal band (0 lowest, 1 highest); both are free in training, where leaving the legal range is
+penalised, and cut to it in `decide`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import torch
+from torch import Tensor, nn
+
+from litaagent_std.hrl_xf.l2_manager import N_ROLE, N_STATIC, DayBatch, DayEncoder, direct
+from litaagent_std.policy.features import THREAD_FEATURES
+from litaagent_std.policy.networks.inference import BASELINE_SIZE, MASKED, thread_columns
+
+__all__ = ["Decisions", "Mode", "TemporalDecisionTransformer", "ThreadBatch", "ThreadEncoder", "ThreadOutputs"]
+
+Mode = Literal["residual", "direct"]
+N_HISTORY: Final = len(THREAD_FEATURES["history"])
+N_NOW: Final = sum(len(THREAD_FEATURES[name]) for name in ("ranges", "x_thread", "x_partner"))
+
+
+@dataclass(frozen=True)
+class ThreadBatch:
+    """M threads before an action.
+
+    Attributes:
+        day: The mornings of their days.
+        history: Offers so far ``[M, L, 6]``, padded at the end.
+        history_mask: bool ``[M, L]``.
+        ranges: Legal ranges ``[M, 6]``.
+        x_thread: Time, role and the offer on the table ``[M, 14]``.
+        x_partner: The partner ``[M, 8]``.
+        goal: The day's goals without units ``[M, 4·B]``, see `policy.inference.goal_inputs`.
+        baseline: L1's baseline decision ``[M, 7]``, see `policy.inference.baseline_inputs`.
+    """
+
+    day: DayBatch
+    history: Tensor
+    history_mask: Tensor
+    ranges: Tensor
+    x_thread: Tensor
+    x_partner: Tensor
+    goal: Tensor
+    baseline: Tensor
+
+
+@dataclass(frozen=True)
+class ThreadOutputs:
+    """What the network says.
+
+    Attributes:
+        op: Logits of ACCEPT, REJECT, END ``[M, 3]``; illegal ones are `MASKED`.
+        lead: Logits of the delivery day ``[M, H + 1]``, likewise.
+        quantity: Units over lines, of each member of the ensemble ``[M, K]``.
+        position: Place of the price in the legal band, likewise.
+    """
+
+    op: Tensor
+    lead: Tensor
+    quantity: Tensor
+    position: Tensor
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Legal decisions: operation ``[M]`` and counter-offer (quantity, lead, unit price) ``[M, 3]``."""
+
+    op: Tensor
+    offer: Tensor
+
+
+class _LookBack(nn.Module):
+    """One query looks at the context itself and at the past offers; then a feed-forward layer."""
+
+    def __init__(self, dim: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm = nn.LayerNorm(dim)
+        self.query = nn.Linear(dim, dim)
+        self.key_value = nn.Linear(dim, 2 * dim)
+        self.project = nn.Linear(dim, dim)
+        self.norm_up = nn.LayerNorm(dim)
+        self.up = nn.Linear(dim, 2 * dim)
+        self.down = nn.Linear(2 * dim, dim)
+
+    def forward(self, context: Tensor, offers: Tensor, mask: Tensor) -> Tensor:
+        """Context ``[M, D]``, offers ``[M, L, D]``, mask bool ``[M, L]``; the new context."""
+        count, width = context.shape
+        normed = self.norm(context)
+        tokens = torch.cat([normed.unsqueeze(1), offers], dim=1)
+        seen = torch.cat([mask.new_ones(count, 1), mask], dim=1)
+        key, value = self.key_value(tokens).view(count, -1, 2, self.heads, width // self.heads).unbind(2)
+        query = self.query(normed).view(count, self.heads, width // self.heads)
+        scores = torch.einsum("mhd,mlhd->mhl", query, key) * (width // self.heads) ** -0.5
+        weights = scores.masked_fill(~seen.unsqueeze(1), MASKED).softmax(-1)
+        context = context + self.project(torch.einsum("mhl,mlhd->mhd", weights, value).flatten(1))
+        out: Tensor = context + self.down(torch.relu(self.up(self.norm_up(context))))
+        return out
+
+
+class ThreadEncoder(nn.Module):
+    """A thread as one vector.
+
+    Args:
+        horizon: The most delivery days after today.
+        league_horizon: The league's own; ``horizon`` without.
+        extra: Width of further inputs of the context.
+        extra_leads: How many further delivery days are given as one-hot vectors.
+        dim: Width of the result.
+        layers: Blocks of attention.
+        heads: Heads of attention; divides ``dim``.
+    """
+
+    def __init__(
+        self,
+        horizon: int,
+        league_horizon: int | None,
+        *,
+        extra: int,
+        extra_leads: int = 0,
+        dim: int = 64,
+        layers: int = 2,
+        heads: int = 2,
+    ) -> None:
+        super().__init__()
+        self.day = DayEncoder(horizon, league_horizon, row_dim=16, dim=dim)
+        self.horizon = horizon
+        self.offers = nn.Linear(N_HISTORY, dim)
+        leads = (2 + extra_leads) * (horizon + 1)
+        self.n_inputs = dim + N_STATIC + N_ROLE + N_NOW + N_HISTORY + 1 + leads + extra
+        self.context = nn.Linear(self.n_inputs, dim)
+        self.blocks = nn.ModuleList(_LookBack(dim, heads) for _ in range(layers))
+        self.norm = nn.LayerNorm(dim)
+
+    def forward(self, batch: ThreadBatch, extra: Tensor, *more_leads: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """Codes ``[M, dim]``, and the context's inputs ``[M, n_inputs]``, for heads with a direct way.
+
+        Args:
+            batch: The threads.
+            extra: Further inputs ``[M, extra]``.
+            *more_leads: Further delivery days, each as lead / league's horizon ``[M]`` and whether it is there.
+        """
+        own, has_own = last_own(batch.history, batch.history_mask)
+        columns = thread_columns()
+        answers = batch.x_thread[:, columns.answers]
+        days = ((own[:, columns.history_lead], has_own), (batch.x_thread[:, columns.offer_lead], answers), *more_leads)
+        parts = [
+            self.day(batch.day),
+            batch.day.x_static,
+            batch.day.x_role,
+            batch.ranges,
+            batch.x_thread,
+            batch.x_partner,
+            own,
+            has_own.unsqueeze(1),
+            *(self._one_hot(lead, there) for lead, there in days),
+            extra,
+        ]
+        inputs = torch.cat(parts, dim=1)
+        context = torch.relu(self.context(inputs))
+        offers = torch.relu(self.offers(batch.history))
+        for block in self.blocks:
+            context = block(context, offers, batch.history_mask)
+        return self.norm(context), inputs
+
+    def _one_hot(self, lead: Tensor, there: Tensor) -> Tensor:
+        index = (lead * self.day.league_horizon).round().long().clamp(0, self.horizon)
+        return nn.functional.one_hot(index, self.horizon + 1).to(lead.dtype) * there.unsqueeze(1)
+
+
+def last_own(history: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Our latest offer of each thread ``[M, 6]``, zeros without one, and whether there is one ``[M]``."""
+    own = mask & (history[:, :, thread_columns().mine] > 0.5)
+    place = torch.arange(history.shape[1], device=history.device)
+    index = torch.where(own, place, -1).amax(1)
+    there = (index >= 0).to(history.dtype)
+    rows = history[torch.arange(len(history), device=history.device), index.clamp(min=0)]
+    return rows * there.unsqueeze(1), there
+
+
+class TemporalDecisionTransformer(nn.Module):
+    """Operation and counter-offer of a thread.
+
+    Args:
+        horizon: The most delivery days after today; data of a shorter horizon is accepted.
+        league_horizon: The league's own horizon; ``horizon`` without.
+        mode: ``residual`` on L1's baseline, or ``direct``.
+        ensemble: Members that say quantity and price; more than one makes doubt measurable.
+        dim: Width of the network.
+        layers: Blocks of attention.
+    """
+
+    kind = "l3"
+
+    def __init__(
+        self,
+        horizon: int = 40,
+        league_horizon: int | None = None,
+        *,
+        mode: Mode = "residual",
+        ensemble: int = 1,
+        dim: int = 64,
+        layers: int = 2,
+    ) -> None:
+        super().__init__()
+        self.mode: Mode = mode
+        self.horizon, self.ensemble = horizon, ensemble
+        n_goal = 4 * DayEncoder(horizon).n_buckets
+        residual = mode == "residual"
+        self.encoder = ThreadEncoder(
+            horizon,
+            league_horizon,
+            extra=n_goal + (BASELINE_SIZE if residual else 0),
+            extra_leads=int(residual),
+            dim=dim,
+            layers=layers,
+        )
+        self.op = nn.Linear(dim, 3)
+        self.lead = nn.Linear(dim, horizon + 1)
+        self.amount = nn.Linear(dim, 2 * ensemble)
+        self.op_skip = direct(self.encoder.n_inputs, 3)
+        self.lead_skip = direct(self.encoder.n_inputs, horizon + 1)
+        self.amount_skip = direct(self.encoder.n_inputs, 2 * ensemble)
+        with torch.no_grad():
+            self.amount.weight.mul_(0.1)
+            self.amount.bias.zero_()
+            self.op.bias.copy_(torch.tensor([0.0, 2.0, 0.0]))  # most decisions go on bargaining
+        self.sizes: dict[str, int | str] = {
+            "horizon": horizon,
+            "mode": mode,
+            "ensemble": ensemble,
+            "dim": dim,
+            "layers": layers,
+        }
+
+    def forward(self, batch: ThreadBatch) -> ThreadOutputs:
+        """Logits and amounts of M threads."""
+        residual = self.mode == "residual"
+        base = batch.baseline
+        more = [(base[:, 4], base[:, 6])] if residual else []
+        extra = torch.cat([batch.goal, base], dim=1) if residual else batch.goal
+        code, inputs = self.encoder(batch, extra, *more)
+        change = (self.amount(code) + self.amount_skip(inputs)).view(-1, self.ensemble, 2)
+        start = _start(base) if residual else torch.full_like(base[:, :2], 0.5)
+        amount = start.unsqueeze(1) + change
+        op = (self.op(code) + self.op_skip(inputs)).masked_fill(~legal_operations(batch.x_thread), MASKED)
+        lead = (self.lead(code) + self.lead_skip(inputs)).masked_fill(~self.legal_leads(batch.ranges), MASKED)
+        return ThreadOutputs(op, lead, amount[..., 0], amount[..., 1])
+
+    def legal_leads(self, ranges: Tensor) -> Tensor:
+        """Delivery days inside the legal range, bool ``[M, H + 1]``."""
+        columns = thread_columns()
+        lead = torch.arange(self.horizon + 1, device=ranges.device)
+        scale = self.encoder.day.league_horizon
+        low = (ranges[:, columns.lead_min] * scale).round()
+        high = (ranges[:, columns.lead_max] * scale).round()
+        return (lead >= low.unsqueeze(1)) & (lead <= high.unsqueeze(1))
+
+    @torch.no_grad()
+    def decide(self, batch: ThreadBatch, low: Tensor, high: Tensor) -> Decisions:
+        """The most probable legal decisions.
+
+        Args:
+            batch: The threads.
+            low: Least legal quantity, lead and unit price, whole numbers ``[M, 3]``.
+            high: Greatest, likewise.
+        """
+        outputs = self(batch)
+        bottom, top = low.to(outputs.quantity.dtype), high.to(outputs.quantity.dtype)
+        lead = outputs.lead.argmax(-1)
+        quantity = outputs.quantity.mean(1) * batch.day.lines
+        price = bottom[:, 2] + outputs.position.mean(1) * (top[:, 2] - bottom[:, 2])
+        legal = [torch.clamp(v.round(), bottom[:, i], top[:, i]) for i, v in ((0, quantity), (1, lead), (2, price))]
+        return Decisions(outputs.op.argmax(-1), torch.stack(legal, dim=1).long())
+
+
+def _start(baseline: Tensor) -> Tensor:
+    """The quantity and price that residuals refer to ``[M, 2]``; the middle where the baseline makes no offer."""
+    there = baseline[:, 6:7]
+    return there * baseline[:, [3, 5]] + (1.0 - there) * 0.5
+
+
+def legal_operations(x_thread: Tensor) -> Tensor:
+    """ACCEPT needs an offer on the table; the others are always legal; bool ``[M, 3]``."""
+    answers = x_thread[:, thread_columns().answers] > 0.5
+    always = torch.ones_like(answers)
+    return torch.stack([answers, always, always], dim=1)

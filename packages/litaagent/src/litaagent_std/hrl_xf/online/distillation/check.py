@@ -1,0 +1,141 @@
+"""Student and teacher in the same held-out world: decisions, scores and CPU time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from litaagent_std.agents.online.acting import PolicySet
+from litaagent_std.agents.online.seat import Question
+from litaagent_std.agents.online.weights import save
+from litaagent_std.arena.statistics import paired_difference
+from litaagent_std.arena.stopwatch import start, stop, timed_path
+from litaagent_std.hrl_xf.online.distillation.shadow import Agreement, ShadowedAgent
+from litaagent_std.hrl_xf.online.worlds import Table, WorldPlan, lay
+from litaagent_std.world.fast.engine import FastWorld
+from litaagent_std.world.setup import AgentSpec
+
+__all__ = ["check_world", "summarize_checks"]
+
+_AGENT: Final = "litaagent_std.agents.online.agent.LitaOnline"
+_SHADOWED: Final = "litaagent_std.hrl_xf.online.distillation.shadow.ShadowedAgent"
+_REPEATS: Final = 5
+"""Times that all answers are timed; the least time counts, as everything else on the machine only adds."""
+
+
+def check_world(plan: WorldPlan, teacher: PolicySet, others: Mapping[str, PolicySet]) -> dict[str, Any]:
+    """Plays a world by the teacher with everybody else as its shadow, and by teacher and student; what a worker does.
+
+    Args:
+        plan: The world; one seat is ours.
+        teacher: Its policies.
+        others: Who is compared with it; one is the ``student``.
+
+    Returns:
+        Plain values: counts of agreement by name, scores, and CPU seconds under ``cpu``.
+    """
+    table = lay(plan)
+    with TemporaryDirectory() as folder:
+        files = {name: str(Path(folder, f"{name}.npz")) for name in ("teacher", *others)}
+        for name, policies in {"teacher": teacher, **others}.items():
+            save(policies, files[name])
+        shadowed = _shadowed(table, files["teacher"], {name: files[name] for name in others})
+        scores, decisions = {}, {}
+        for name in ("teacher", "student") if plan.seed % 2 else ("student", "teacher"):  # no side is always the first
+            scores[name], decisions[name] = _timed(table, files[name])
+    answers = _answers({"teacher": teacher, "student": others["student"]}, shadowed.questions)
+    return {
+        "agreement": {name: asdict(counts) for name, counts in shadowed.agreement.items()},
+        "scores": scores,
+        "cpu": {"answers": answers, "asked": shadowed.decisions, "decisions": decisions},
+    }
+
+
+def _shadowed(table: Table, weights: str, shadows: Mapping[str, str]) -> ShadowedAgent:
+    world = FastWorld(
+        table.with_ours(AgentSpec(_SHADOWED, {"weights": weights, "shadows": shadows})), defaults="native"
+    )
+    world.run()
+    agent = world.seats[table.seats[0]].agent
+    assert isinstance(agent, ShadowedAgent)
+    return agent
+
+
+def _timed(table: Table, weights: str) -> tuple[float, dict[str, float]]:
+    """The score of a seat, and the CPU seconds and number of its decisions."""
+    world = FastWorld(table.with_ours(AgentSpec(timed_path(_AGENT), {"weights": weights})), defaults="native")
+    start()
+    try:
+        world.run()
+    finally:
+        reading = stop()
+    score = list(world.scores().values())[table.seats[0]]
+    return float(score), {"seconds": reading.seconds, "calls": reading.calls}
+
+
+def _answers(policies: Mapping[str, PolicySet], questions: Sequence[Question]) -> dict[str, float]:
+    """CPU seconds of the networks alone for all questions of a world; who decides no rounds is not asked about them."""
+    asked = {
+        name: [question for question in questions if question.kind == "day" or one.rounds]
+        for name, one in policies.items()
+    }
+    found = dict.fromkeys(policies, float("inf"))
+    for _ in range(_REPEATS):
+        for name, one in policies.items():
+            began = time.process_time()
+            for question in asked[name]:
+                one.answer(question)
+            found[name] = min(found[name], time.process_time() - began)
+    return found
+
+
+def summarize_checks(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Sums worlds up: shares of the same decisions and goals, the difference of scores, and ratios of CPU time."""
+    agreement = {}
+    for name in checks[0]["agreement"]:
+        total = Agreement()
+        for check in checks:
+            for field, value in check["agreement"][name].items():
+                setattr(total, field, getattr(total, field) + value)
+        agreement[name] = _shares(total)
+    scores = {name: [check["scores"][name] for check in checks] for name in ("teacher", "student")}
+    difference = paired_difference(scores["student"], scores["teacher"])
+    return {
+        "agreement": agreement,
+        "score": {
+            "worlds": difference.worlds,
+            **{name: sum(values) / len(values) for name, values in scores.items()},
+            "difference": difference.mean,
+            "low": difference.low,
+            "high": difference.high,
+        },
+        "cpu": _costs(checks),
+    }
+
+
+def _shares(counts: Agreement) -> dict[str, float]:
+    return {
+        "decisions": counts.threads,
+        "same_kind": counts.kinds / max(1, counts.threads),
+        "same_decision": counts.same / max(1, counts.threads),
+        "same_goal_quantity": counts.same_quantities / max(1, counts.quantities),
+        "goal_price_gap": counts.price_gap / max(1, counts.prices),
+    }
+
+
+def _costs(checks: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """Microseconds of CPU time per decision: of the networks alone, and of the agent as a whole."""
+    asked = max(1, sum(check["cpu"]["asked"] for check in checks))
+    networks = {
+        name: 1e6 * sum(check["cpu"]["answers"][name] for check in checks) / asked for name in ("teacher", "student")
+    }
+    whole = {}
+    for name in ("teacher", "student"):
+        spent = [check["cpu"]["decisions"][name] for check in checks]
+        whole[name] = 1e6 * sum(one["seconds"] for one in spent) / max(1, sum(one["calls"] for one in spent))
+    parts = {"networks_us": networks, "decision_us": whole}
+    return {name: part | {"ratio": part["student"] / part["teacher"]} for name, part in parts.items()}

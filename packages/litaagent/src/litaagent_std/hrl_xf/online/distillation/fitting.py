@@ -1,0 +1,202 @@
+"""Fitting a compact net to a teacher's numbers.
+
+A linear student minimises ``Σ |ŷ − y|² + λ n |w|²`` over standardised inputs, which has one solution; λ is the one that
+does best in the validation worlds. A student with hidden layers learns by behaviour cloning (`apexrl.algorithms.bc`)
+and keeps the epoch that did best there. Scales of inputs and outputs are folded into the weights: the result is a plain
+`ActingNet`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+from gymnasium.spaces import Box
+from numpy.typing import NDArray
+from torch import nn
+
+from apexrl.algorithms.bc import BC, BCConfig
+from apexrl.collect.env_group import one_thread
+from apexrl.storage.offline import OfflineDataset
+from litaagent_std.agents.online.acting import ActingNet
+from litaagent_std.agents.online.steering import LIMIT
+from litaagent_std.hrl_xf.online.distillation.config import DistillConfig
+
+__all__ = ["Pairs", "constant_net", "errors_of", "fit", "multiplications", "pairs_of"]
+
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+
+_RIDGES: Final = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+_SAME: Final = 1e-6
+"""Inputs that vary less are constants and get no weight."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """What the teacher saw and said: [n, in] and [n, out], the numbers as they count, within ±`LIMIT`."""
+
+    inputs: Floats
+    numbers: Floats
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+
+def pairs_of(teacher: ActingNet, inputs: Floats) -> Pairs:
+    """Asks the teacher."""
+    return Pairs(inputs, np.clip(teacher.mean(inputs), -LIMIT, LIMIT))
+
+
+def multiplications(net: ActingNet) -> int:
+    """Multiplications that one decision of a net takes."""
+    return sum(weight.size for weight in net.weights)
+
+
+def constant_net(like: ActingNet, numbers: Floats) -> ActingNet:
+    """The net that always puts out the same numbers."""
+    shape = (like.weights[0].shape[0], like.weights[-1].shape[1])
+    return ActingNet((np.zeros(shape, np.float32),), (np.asarray(numbers, np.float32),), like.log_std)
+
+
+def fit(cfg: DistillConfig, teacher: ActingNet, train: Pairs, validation: Pairs) -> tuple[ActingNet, dict[str, Any]]:
+    """The student of one layer, and how its fit went. Its exploration is the teacher's.
+
+    Raises:
+        ValueError: If there is nothing to learn from.
+    """
+    if not len(train) or not len(validation):
+        raise ValueError(
+            f"{len(train)} samples to learn from and {len(validation)} to validate: the worlds hold no decisions of "
+            "this layer; give more or longer worlds"
+        )
+    with one_thread():
+        return _network(cfg, teacher, train, validation) if cfg.hidden else _linear(teacher, train, validation)
+
+
+# -- linear
+
+
+def _linear(teacher: ActingNet, train: Pairs, validation: Pairs) -> tuple[ActingNet, dict[str, Any]]:
+    solve = _solver(train)
+    nets = {ridge: _net(teacher, *solve(ridge)) for ridge in _RIDGES}
+    found = {ridge: float(np.square(_error(net, validation)).mean()) for ridge, net in nets.items()}
+    best = min(_RIDGES, key=found.__getitem__)
+    every = Pairs(
+        np.concatenate((train.inputs, validation.inputs)), np.concatenate((train.numbers, validation.numbers))
+    )
+    return _net(teacher, *_solver(every)(best)), {"ridge": best, "validation_rmse": found[best] ** 0.5}
+
+
+def _solver(pairs: Pairs) -> Callable[[float], tuple[Doubles, Doubles]]:
+    """Returns a function from λ to weights and bias for raw inputs; what all λ share is computed once."""
+    centre, scale = _scales(pairs.inputs)
+    z = (pairs.inputs - centre) / scale
+    middle = pairs.numbers.mean(0, dtype=np.float64)
+    square, cross = z.T @ z, z.T @ (pairs.numbers - middle)
+
+    def solve(ridge: float) -> tuple[Doubles, Doubles]:
+        inner = np.linalg.solve(square + ridge * len(pairs) * np.eye(len(square)), cross)
+        weight = inner / scale[:, None]
+        return weight, middle - centre @ weight
+
+    return solve
+
+
+def _scales(values: Floats) -> tuple[Doubles, Doubles]:
+    """Mean and deviation of each column; a constant column gets an infinite scale, so that it counts nothing."""
+    centre, deviation = values.mean(0, dtype=np.float64), values.std(0, dtype=np.float64)
+    return centre, np.where(deviation > _SAME, deviation, np.inf)
+
+
+def _net(teacher: ActingNet, weight: Doubles, bias: Doubles) -> ActingNet:
+    return ActingNet((weight.astype(np.float32),), (bias.astype(np.float32),), teacher.log_std)
+
+
+# -- hidden layers
+
+
+def _network(
+    cfg: DistillConfig, teacher: ActingNet, train: Pairs, validation: Pairs
+) -> tuple[ActingNet, dict[str, Any]]:
+    scales = (*_scales(train.inputs), *_scales(train.numbers))
+    agent = BC(
+        Box(-np.inf, np.inf, (train.inputs.shape[1],), np.float32),
+        Box(-np.inf, np.inf, (train.numbers.shape[1],), np.float32),
+        BCConfig(learning_rate=cfg.learning_rate, seed=cfg.seed),
+        actor_cfg={"hidden_dims": cfg.hidden, "log_std_init": -1.0, "log_std_range": (-4.0, 1.0)},
+    )
+    data = _standard(train, *scales)
+    best, best_error, best_epoch, epoch = None, np.inf, 0, 0
+    while epoch < cfg.epochs and epoch - best_epoch < cfg.patience:
+        epoch += 1
+        agent.update(data)
+        net = _folded(agent, teacher, *scales)
+        error = float(np.square(_error(net, validation)).mean())
+        if error < best_error:
+            best, best_error, best_epoch = net, error, epoch
+    assert best is not None  # the first epoch is better than nothing
+    return best, {"epochs": epoch, "best_epoch": best_epoch, "validation_rmse": best_error**0.5}
+
+
+def _standard(pairs: Pairs, centre: Doubles, scale: Doubles, middle: Doubles, size: Doubles) -> OfflineDataset:
+    return OfflineDataset(
+        observations=torch.from_numpy(((pairs.inputs - centre) / scale).astype(np.float32)),
+        actions=torch.from_numpy(((pairs.numbers - middle) / size).astype(np.float32)),
+    )
+
+
+@torch.no_grad()
+def _folded(
+    agent: BC, teacher: ActingNet, centre: Doubles, scale: Doubles, middle: Doubles, size: Doubles
+) -> ActingNet:
+    """The net for raw inputs and outputs: x' = (x − c) / s goes into the first layer, y = m + y'·d into the last."""
+    linears = [module for module in agent.policy.actor.modules() if isinstance(module, nn.Linear)]
+    weights = [linear.weight.numpy().T.astype(np.float64) for linear in linears]
+    biases = [linear.bias.numpy().astype(np.float64) for linear in linears]
+    weights[0] = weights[0] / scale[:, None]
+    biases[0] = biases[0] - centre @ weights[0]
+    spread = np.where(np.isfinite(size), size, 0.0)  # an output that never varies is its mean
+    weights[-1], biases[-1] = weights[-1] * spread, biases[-1] * spread + middle
+    return ActingNet(
+        tuple(weight.astype(np.float32) for weight in weights),
+        tuple(bias.astype(np.float32) for bias in biases),
+        teacher.log_std,
+    )
+
+
+# -- measuring
+
+
+def _error(net: ActingNet, pairs: Pairs) -> Floats:
+    return np.clip(net.mean(pairs.inputs), -LIMIT, LIMIT) - pairs.numbers
+
+
+def errors_of(net: ActingNet, pairs: Pairs, mean: Floats, names: tuple[str, ...]) -> dict[str, Any]:
+    """Root mean squared errors beside those of two trivial answers.
+
+    Args:
+        net: The student.
+        pairs: Held-out samples.
+        mean: The teacher's mean numbers in the samples that were learned from [out].
+        names: Of the outputs.
+
+    Returns:
+        Over all outputs and by output: ``student``, ``mean`` (always the mean) and ``zero`` (the heuristic agent);
+        ``explained`` is the share of the mean's squared error that the student takes away, None without any.
+    """
+    gaps = {"student": _error(net, pairs), "mean": mean - pairs.numbers, "zero": -pairs.numbers}
+    squares = {name: np.square(gap, dtype=np.float64) for name, gap in gaps.items()}
+    whole = {name: float(square.mean()) for name, square in squares.items()}
+    return {
+        "rows": len(pairs),
+        **{name: value**0.5 for name, value in whole.items()},
+        "explained": 1.0 - whole["student"] / whole["mean"] if whole["mean"] > 0.0 else None,
+        "outputs": {
+            output: {name: float(square[:, place].mean()) ** 0.5 for name, square in squares.items()}
+            for place, output in enumerate(names)
+        },
+    }

@@ -1,0 +1,275 @@
+"""What ``lita distill`` does: samples, fit, checks and the report, each kept as soon as it is there.
+
+::
+
+    <folder>/
+      teacher.npz         what is distilled
+      samples/*.npz       one file per world
+      student.npz         weights to play with, and to go on training from
+      checks/*.json       one file per held-out world
+      report.json         errors beside trivial answers, agreement, scores, CPU time
+
+A run that was killed goes on with the worlds that are missing; nothing depends on where it was killed but CPU times.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.progress import track
+
+from apexrl.execution import Executor, RunOptions, Task, make_executor
+from apexrl.runs.atomic import ensure_folder, write_bytes, write_json
+from apexrl.runs.errors import ConfigMismatchError, ConfigurationError
+from apexrl.runs.run_dir import RunDir
+from apexrl.runs.signals import StopRequest, stop_on_signals
+from litaagent_std.agents.online.acting import LAYERS, NAMES, ActingNet, PolicySet
+from litaagent_std.agents.online.steering import Layer
+from litaagent_std.agents.online.weights import save
+from litaagent_std.hrl_xf.online.distillation.check import check_world, summarize_checks
+from litaagent_std.hrl_xf.online.distillation.config import FREE_FIELDS, DistillConfig
+from litaagent_std.hrl_xf.online.distillation.fitting import (
+    constant_net,
+    errors_of,
+    fit,
+    multiplications,
+    pairs_of,
+)
+from litaagent_std.hrl_xf.online.distillation.samples import (
+    Part,
+    collect,
+    jobs_of,
+    part_of,
+    read_inputs,
+    write_inputs,
+)
+from litaagent_std.hrl_xf.online.jobs import Job
+from litaagent_std.world.reproducible.hashing import fixed_for_workers
+
+__all__ = ["Distilled", "run_distillation", "teacher_file"]
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Distilled:
+    """How far a distillation has come.
+
+    Attributes:
+        path: The student's weights.
+        report: What was measured; None if it was stopped before.
+        played: Worlds that this start played.
+        exit_code: For the shell.
+    """
+
+    path: Path
+    report: dict[str, Any] | None
+    played: int
+    exit_code: int
+
+
+def run_distillation(cfg: DistillConfig) -> Distilled:
+    """Starts a distillation, or goes on with it.
+
+    Raises:
+        ConfigurationError: If there is no teacher, or the student would be no smaller than it.
+        ConfigMismatchError: If the folder holds a distillation of another teacher or with other options.
+    """
+    with (
+        RunDir.start(cfg.output_dir, config=cfg, seed=cfg.seed, free=FREE_FIELDS) as folder,
+        fixed_for_workers(),
+        stop_on_signals() as stop,
+        make_executor(cfg.executor, workers=cfg.workers, address=cfg.address) as executor,
+    ):
+        work = _Work(cfg, folder.path, executor, stop)
+        report = work.run()
+    return Distilled(folder.path / "student.npz", report, work.played, stop.exit_code)
+
+
+def teacher_file(path: Path) -> Path:
+    """The weights to distil: a file itself, or of a run's folder the best, else the newest.
+
+    Raises:
+        ConfigurationError: If there are none.
+    """
+    if path.is_file():
+        return path
+    candidates = [path / "best.npz", *sorted(path.glob("weights/v*.npz"), reverse=True)]
+    found = next((file for file in candidates if file.is_file()), None)
+    if found is None:
+        raise ConfigurationError(
+            f"there are no weights at {str(path)!r}",
+            "a teacher is a file of lita train-online, or the folder of its run",
+            "correct the path, or train first",
+        )
+    return found
+
+
+class _Work:
+    def __init__(self, cfg: DistillConfig, folder: Path, executor: Executor, stop: StopRequest) -> None:
+        self.cfg, self.folder, self.played = cfg, folder, 0
+        self._executor, self._stop = executor, stop
+        self.teacher, self._digest = self._keep_teacher()
+        self.layers = self._student_layers()
+
+    def run(self) -> dict[str, Any] | None:
+        """Everything that is missing; the report, or None if somebody asked to stop."""
+        jobs = jobs_of(self.cfg, self.teacher)
+        if not self._collect(jobs):
+            return None
+        student, fits = self._student()
+        trivial = self._trivial()
+        if not self._check(jobs, {"student": student, **trivial}):
+            return None
+        report = self._report(student, trivial["mean"], fits)
+        write_json(self.folder / "report.json", report)
+        return report
+
+    # -- teacher and student
+
+    def _keep_teacher(self) -> tuple[PolicySet, str]:
+        kept = self.folder / "teacher.npz"
+        data = teacher_file(self.cfg.teacher).read_bytes()
+        if kept.exists() and kept.read_bytes() != data:
+            raise ConfigMismatchError(
+                f"{str(self.folder)!r} distils other weights than those that {str(self.cfg.teacher)!r} now holds",
+                "a distillation goes on only with the teacher that it was started with",
+                f"name {str(kept)!r} as the teacher, or choose another folder",
+            )
+        write_bytes(kept, data)
+        try:
+            return PolicySet.load(kept), sha256(data).hexdigest()
+        except ValueError as error:
+            raise ConfigurationError(str(error), "a teacher must fit this version", "train it again") from error
+
+    def _student_layers(self) -> tuple[Layer, ...]:
+        """The layers that the student gets.
+
+        Raises:
+            ConfigurationError: If the teacher lacks one, or the student would be no smaller.
+        """
+        there = tuple(layer for layer in LAYERS if layer in self.teacher.nets)
+        missing = [layer for layer in self.cfg.layers if layer not in there]
+        if missing:
+            raise ConfigurationError(
+                f"the teacher has no {', '.join(missing)}", f"its layers are {', '.join(there)}", "leave it out"
+            )
+        layers = tuple(layer for layer in there if layer in (self.cfg.layers or there))
+        before = sum(map(multiplications, self.teacher.nets.values()))
+        after = sum(self._size(self.teacher.nets[layer]) for layer in layers)
+        if after >= before:
+            raise ConfigurationError(
+                f"the student would need {after} multiplications, the teacher needs {before}",
+                "a student is smaller than its teacher",
+                "give fewer --hidden or --layers; a linear policy of a single layer is as compact as it gets",
+            )
+        return layers
+
+    def _size(self, net: ActingNet) -> int:
+        widths = (net.weights[0].shape[0], *self.cfg.hidden, net.weights[-1].shape[1])
+        return sum(one * other for one, other in pairwise(widths))
+
+    def _paths(self, *parts: Part) -> dict[int, Path]:
+        """Files of samples of some parts by the number of the world."""
+        cfg = self.cfg
+        worlds = [world for world in range(cfg.worlds + cfg.held_out) if part_of(cfg, world) in parts]
+        return {world: self.folder / "samples" / f"world_{world:05d}.npz" for world in worlds}
+
+    def _student(self) -> tuple[PolicySet, dict[str, Any]]:
+        """The student; fitted unless it is there."""
+        path, told = self.folder / "student.npz", self.folder / "fit.json"
+        if path.exists() and told.exists():
+            return PolicySet.load(path), json.loads(told.read_text(encoding="utf-8"))
+        nets: dict[Layer, ActingNet] = {}
+        fits: dict[str, Any] = {}
+        for layer in self.layers:
+            teacher = self.teacher.nets[layer]
+            train, validation = (
+                pairs_of(teacher, read_inputs(self._paths(part), layer)) for part in ("train", "validation")
+            )
+            nets[layer], fits[layer] = fit(self.cfg, teacher, train, validation)
+            logger.info("%s: fitted to %d samples, %s", layer, len(train), fits[layer])
+        student = PolicySet(nets, self.teacher.version, self.teacher.places)
+        save(student, path, made_by="lita distill", teacher=self._digest, seed=self.cfg.seed)
+        write_json(told, fits)
+        return student, fits
+
+    def _trivial(self) -> dict[str, PolicySet]:
+        """The teacher's mean numbers, whatever it sees; and zeros, which is the heuristic agent."""
+        nets = {}
+        for layer, net in self.teacher.nets.items():
+            pairs = pairs_of(net, read_inputs(self._paths("train", "validation"), layer))
+            nets[layer] = constant_net(net, pairs.numbers.mean(0))
+        return {"mean": PolicySet(nets, places=self.teacher.places), "zero": PolicySet()}
+
+    # -- worlds
+
+    def _collect(self, jobs: list[Job]) -> bool:
+        paths = self._paths("train", "validation", "held_out")
+        missing = [world for world, path in paths.items() if not path.exists()]
+        ensure_folder(self.folder / "samples")
+        tasks = (Task(collect, (jobs[world],), label=f"world {world}") for world in missing)
+        return self._play("samples", tasks, missing, lambda world, found: write_inputs(paths[world], found))
+
+    def _check_path(self, world: int) -> Path:
+        return self.folder / "checks" / f"world_{world:05d}.json"
+
+    def _check(self, jobs: list[Job], others: Mapping[str, PolicySet]) -> bool:
+        missing = [world for world in self._paths("held_out") if not self._check_path(world).exists()]
+        ensure_folder(self.folder / "checks")
+        tasks = (
+            Task(check_world, (jobs[world].plan, self.teacher, others), label=f"check {world}") for world in missing
+        )
+        return self._play("checks", tasks, missing, lambda world, found: write_json(self._check_path(world), found))
+
+    def _play(self, what: str, tasks: Iterable[Task[T]], worlds: list[int], keep: Callable[[int, T], None]) -> bool:
+        """Plays worlds and keeps each as it comes; whether all of them are there."""
+        if not worlds:
+            return True
+        run = self._executor.run(tasks, RunOptions(time_limit=self.cfg.time_limit, on_failure="raise"))
+        for world in track(worlds, what, console=Console(stderr=True), disable=self.cfg.quiet):
+            if self._stop.requested:
+                run.close()
+                return False
+            keep(world, next(run).unwrap())
+            self.played += 1
+        run.close()
+        return True
+
+    # -- the report
+
+    def _report(self, student: PolicySet, mean: PolicySet, fits: Mapping[str, Any]) -> dict[str, Any]:
+        errors = {}
+        for layer in self.layers:
+            held_out = pairs_of(self.teacher.nets[layer], read_inputs(self._paths("held_out"), layer))
+            errors[layer] = errors_of(student.nets[layer], held_out, mean.nets[layer].biases[0], NAMES[layer])
+        checks = [json.loads(self._check_path(world).read_text(encoding="utf-8")) for world in self._paths("held_out")]
+        return {
+            "teacher": {"sha256": self._digest, **_shape(self.teacher)},
+            "student": _shape(student),
+            "worlds": {part: len(self._paths(part)) for part in ("train", "validation", "held_out")},
+            "fit": dict(fits),
+            "error": errors,
+            **summarize_checks(checks),
+        }
+
+
+def _shape(policies: PolicySet) -> dict[str, Any]:
+    """The widths of each layer's net, and the multiplications of all."""
+    return {
+        "layers": {
+            layer: [net.weights[0].shape[0], *(weight.shape[1] for weight in net.weights)]
+            for layer, net in sorted(policies.nets.items())
+        },
+        "multiplications": sum(map(multiplications, policies.nets.values())),
+    }

@@ -1,0 +1,89 @@
+"""What a teacher sees in worlds that it plays: the inputs of each layer, split by configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apexrl.runs.atomic import atomic_file
+from litaagent_std.agents.online.acting import INPUTS, PolicySet
+from litaagent_std.agents.online.steering import Layer
+from litaagent_std.hrl_xf.online.distillation.config import DistillConfig
+from litaagent_std.hrl_xf.online.jobs import Job
+from litaagent_std.hrl_xf.online.opponents import OpponentPool
+from litaagent_std.hrl_xf.online.rollout import SeatRollout, play_world
+from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
+from litaagent_std.hrl_xf.rewards import DayWeights
+
+__all__ = ["Inputs", "Part", "collect", "jobs_of", "part_of", "read_inputs", "write_inputs"]
+
+Floats = NDArray[np.float32]
+Inputs = dict[Layer, Floats]
+"""What each layer saw, [n, in]; the rows of a world in the order of its decisions."""
+Part = Literal["train", "validation", "held_out"]
+
+_FIRST: Final = 1 << 31
+"""Index of the first world within a seed's block, behind those that any run trains in."""
+_VALIDATION: Final = 5
+"""Every so-many-th of the worlds to learn from validates the fit."""
+
+
+def part_of(cfg: DistillConfig, world: int) -> Part:
+    """Which part a world belongs to; every world is a configuration of its own, so none is in two parts."""
+    if world >= cfg.worlds:
+        return "held_out"
+    return "validation" if world % _VALIDATION == min(_VALIDATION, cfg.worlds) - 1 else "train"
+
+
+def jobs_of(cfg: DistillConfig, teacher: PolicySet) -> list[Job]:
+    """All worlds: those to learn from with exploration, those to measure in as in play."""
+    pool = OpponentPool(cfg.pool)
+    jobs = []
+    for world in range(cfg.worlds + cfg.held_out):
+        luck = np.random.default_rng(np.random.SeedSequence([cfg.seed, 2, world]))
+        plan = WorldPlan(
+            seed=training_seed(cfg.seed, _FIRST + world), days=cfg.days, levels=cfg.levels, opponents=pool.draw(luck)
+        )
+        explores = part_of(cfg, world) != "held_out"
+        jobs.append(Job(plan, teacher, world if explores else None, teacher.rounds))
+    return jobs
+
+
+def collect(job: Job) -> Inputs:
+    """Plays a world; what a worker does."""
+    rollout = play_world(job.plan, job.policies, DayWeights(), job.luck_seed, rounds=job.rounds)
+    return {layer: _joined(layer, [_seen(layer, seat) for seat in rollout.seats]) for layer in job.policies.nets}
+
+
+def _seen(layer: Layer, seat: SeatRollout) -> Floats | None:
+    if layer == "l2":
+        return seat.days.views if len(seat.days.day) else None
+    rows = seat.rounds
+    if rows is None or not len(rows.thread):
+        return None
+    return rows.views if layer == "l3" else np.concatenate((rows.views, rows.states[rows.state_of]), axis=1)
+
+
+def _joined(layer: Layer, parts: Sequence[Floats | None]) -> Floats:
+    """Rows of several origins; an empty table of the right width if there are none."""
+    return np.concatenate([np.zeros((0, INPUTS[layer]), np.float32), *(part for part in parts if part is not None)])
+
+
+def write_inputs(path: Path, inputs: Inputs) -> None:
+    """Keeps a world's inputs, whole or not at all."""
+    named: dict[str, Any] = {str(layer): rows for layer, rows in inputs.items()}
+    with atomic_file(path) as file:
+        np.savez_compressed(file, **named)
+
+
+def read_inputs(paths: Mapping[int, Path], layer: Layer) -> Floats:
+    """A layer's inputs of several worlds, one after the other."""
+    parts: list[Floats | None] = []
+    for _, path in sorted(paths.items()):
+        with np.load(path, allow_pickle=False) as file:
+            parts.append(np.asarray(file[layer], np.float32))
+    return _joined(layer, parts)

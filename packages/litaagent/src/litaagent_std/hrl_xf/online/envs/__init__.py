@@ -1,0 +1,1 @@
+"""The league as Gymnasium, PettingZoo and `VecEnv` environments."""

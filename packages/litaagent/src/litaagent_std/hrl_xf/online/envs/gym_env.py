@@ -1,0 +1,159 @@
+"""The league for every library that speaks Gymnasium: one seat, by day or by round.
+
+Actions lie in [−1, 1], where 1 stands for `steering.LIMIT`. Importing this module registers two ids;
+``gymnasium.make`` can also do it by itself:
+
+    gymnasium.make("litaagent_std.hrl_xf.online.envs.gym_env:litaagent/LeagueDay-v0")
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from litaagent_std.agents.online.steering import LIMIT as ACTION_LIMIT
+from litaagent_std.agents.online.views import DAY_VIEW, STATE_VIEW, THREAD_VIEW
+from litaagent_std.hrl_xf.online.envs.stages import DAY_NUMBERS, PLACES, ROUND_NUMBERS, DayStage, RoundStage
+from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
+from litaagent_std.hrl_xf.rewards import DayWeights, ThreadWeights
+from litaagent_std.policy.features import LIMIT
+from litaagent_std.policy.features.table import Floats
+from litaagent_std.world.setup import AgentSpec
+
+__all__ = ["DAY_ID", "ROUND_ID", "LeagueDayEnv", "LeagueRoundEnv"]
+
+DAY_ID: Final = "litaagent/LeagueDay-v0"
+ROUND_ID: Final = "litaagent/LeagueRound-v0"
+
+Info = dict[str, Any]
+
+
+class _WorldSource:
+    """Draws worlds from an environment's random stream."""
+
+    def __init__(self, days: tuple[int, ...], levels: int | None, opponents: tuple[str, ...]) -> None:
+        self._days, self._levels = days, levels
+        self._opponents = tuple(AgentSpec(path, competitor=True) for path in opponents)
+
+    def plan(self, luck: np.random.Generator) -> WorldPlan:
+        seed = training_seed((1 << 20) - 1, int(luck.integers(1 << 32)))
+        return WorldPlan(seed=seed, days=self._days, levels=self._levels, opponents=self._opponents)
+
+
+class LeagueDayEnv(gym.Env[Floats, Floats]):
+    """A world by days. An action shifts the day's goals; zeros are the heuristic agent.
+
+    Args:
+        days: Lengths of worlds to draw from.
+        levels: Production levels; the official range when None.
+        opponents: Class paths of other competitors.
+        weights: Of the reward's terms, which come by name in ``info``.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - Gymnasium's name and form
+
+    def __init__(
+        self,
+        days: tuple[int, ...] = (50,),
+        levels: int | None = None,
+        opponents: tuple[str, ...] = (),
+        weights: DayWeights | None = None,
+    ) -> None:
+        self.observation_space = spaces.Box(-LIMIT, LIMIT, (len(DAY_VIEW),), np.float32)
+        self.action_space = spaces.Box(-1.0, 1.0, (DAY_NUMBERS,), np.float32)
+        self._source, self._weights = _WorldSource(tuple(days), levels, tuple(opponents)), weights
+        self._stage: DayStage | None = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Floats, Info]:
+        """Starts a new world."""
+        super().reset(seed=seed)
+        self.close()
+        while self._stage is None or self._stage.over:
+            self._stage = DayStage(self._source.plan(self.np_random), self._weights)
+        return self._stage.views[0].copy(), {}
+
+    def step(self, action: Floats) -> tuple[Floats, float, bool, bool, Info]:
+        """Plays until the next day on which there is something to decide; ``info["score"]`` when the world is over."""
+        if self._stage is None:
+            raise RuntimeError("step() before reset(): there is no world yet; call reset() first")
+        told = self._stage.step(ACTION_LIMIT * np.asarray(action, np.float32)[None])
+        info: Info = {name: values[0] for name, values in told.items() if name != "reward"}
+        if self._stage.over:
+            info["score"] = self._stage.scores[0]
+        return self._stage.views[0].copy(), float(told["reward"][0]), self._stage.over, False, info
+
+    def close(self) -> None:
+        """Leaves the world."""
+        if self._stage is not None:
+            self._stage.close()
+            self._stage = None
+
+
+class LeagueRoundEnv(gym.Env[dict[str, Any], Floats]):
+    """A world by rounds. Observations hold all places for threads, a mask of who is there, and the factory's state.
+
+    Args:
+        days: Lengths of worlds to draw from.
+        levels: Production levels; the official range when None.
+        opponents: Class paths of other competitors.
+        day_weights: Of the day's terms.
+        thread_weights: Of the threads' own terms.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - Gymnasium's name and form
+
+    def __init__(
+        self,
+        days: tuple[int, ...] = (50,),
+        levels: int | None = None,
+        opponents: tuple[str, ...] = (),
+        day_weights: DayWeights | None = None,
+        thread_weights: ThreadWeights | None = None,
+    ) -> None:
+        self.observation_space = spaces.Dict(
+            {
+                "threads": spaces.Box(-LIMIT, LIMIT, (PLACES, len(THREAD_VIEW)), np.float32),
+                "mask": spaces.MultiBinary(PLACES),
+                "state": spaces.Box(-LIMIT, LIMIT, (len(STATE_VIEW),), np.float32),
+            }
+        )
+        self.action_space = spaces.Box(-1.0, 1.0, (PLACES * ROUND_NUMBERS,), np.float32)
+        self._source = _WorldSource(tuple(days), levels, tuple(opponents))
+        self._weights = (day_weights, thread_weights)
+        self._stage: RoundStage | None = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], Info]:
+        """Starts a new world."""
+        super().reset(seed=seed)
+        self.close()
+        while self._stage is None or self._stage.over:
+            self._stage = RoundStage(self._source.plan(self.np_random), *self._weights)
+        return self._seen(self._stage), {}
+
+    @staticmethod
+    def _seen(stage: RoundStage) -> dict[str, Any]:
+        return {"threads": stage.views.copy(), "mask": stage.mask.astype(np.int8), "state": stage.state.copy()}
+
+    def step(self, action: Floats) -> tuple[dict[str, Any], float, bool, bool, Info]:
+        """Plays until the next round; the reward is the sum over threads, ``info["rewards"]`` has them apart."""
+        if self._stage is None:
+            raise RuntimeError("step() before reset(): there is no world yet; call reset() first")
+        told = self._stage.step(ACTION_LIMIT * np.asarray(action, np.float32).reshape(PLACES, ROUND_NUMBERS))
+        info: Info = {"rewards": told.rewards, "ended": told.ended}
+        if self._stage.over:
+            info["score"] = self._stage.score
+        return self._seen(self._stage), float(told.rewards.sum()), self._stage.over, False, info
+
+    def close(self) -> None:
+        """Leaves the world."""
+        if self._stage is not None:
+            self._stage.close()
+            self._stage = None
+
+
+for _name, _class in ((DAY_ID, LeagueDayEnv), (ROUND_ID, LeagueRoundEnv)):
+    if _name not in gym.registry:
+        gym.register(_name, entry_point=f"{__name__}:{_class.__name__}")

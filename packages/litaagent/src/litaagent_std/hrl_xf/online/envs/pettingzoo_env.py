@@ -1,0 +1,127 @@
+"""The league for libraries that speak PettingZoo: several seats of one world, all deciding once a day."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from gymnasium import spaces
+from pettingzoo import ParallelEnv
+
+from litaagent_std.agents.online.steering import LIMIT as ACTION_LIMIT
+from litaagent_std.agents.online.views import DAY_VIEW
+from litaagent_std.hrl_xf.online.envs.stages import DAY_NUMBERS, DayStage
+from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
+from litaagent_std.hrl_xf.rewards import DayWeights
+from litaagent_std.policy.features import LIMIT
+from litaagent_std.policy.features.table import Floats
+from litaagent_std.world.setup import AgentSpec
+
+__all__ = ["LeagueParallelEnv", "parallel_env"]
+
+_RUN: Final = (1 << 20) - 2
+"""Worlds of this environment share no seed with training runs of smaller numbers."""
+
+
+class LeagueParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no type information
+    """Several seats of one world. An agent is a seat; all leave when the world is over.
+
+    Args:
+        seats: Our seats.
+        days: Lengths of worlds to draw from.
+        levels: Production levels; the official range when None.
+        opponents: Class paths of other competitors.
+        weights: Of the reward's terms, which come by name in the infos.
+    """
+
+    metadata: dict[str, Any] = {"name": "litaagent_league_v0", "render_modes": []}  # noqa: RUF012 - PettingZoo's
+
+    def __init__(
+        self,
+        seats: int = 2,
+        days: tuple[int, ...] = (50,),
+        levels: int | None = None,
+        opponents: tuple[str, ...] = (),
+        weights: DayWeights | None = None,
+    ) -> None:
+        self.render_mode = None
+        self.possible_agents = [f"seat_{number}" for number in range(seats)]
+        self.agents: list[str] = []
+        self._days, self._levels, self._weights = tuple(days), levels, weights
+        self._opponents = tuple(AgentSpec(path, competitor=True) for path in opponents)
+        self._luck = np.random.default_rng()
+        self._stage: DayStage | None = None
+
+    @cached_property
+    def _observation(self) -> spaces.Box:
+        return spaces.Box(-LIMIT, LIMIT, (len(DAY_VIEW),), np.float32)
+
+    @cached_property
+    def _actions(self) -> dict[str, spaces.Box]:
+        return {name: spaces.Box(-1.0, 1.0, (DAY_NUMBERS,), np.float32) for name in self.possible_agents}
+
+    def observation_space(self, agent: str) -> spaces.Box:
+        """L2's view of a day."""
+        return self._observation
+
+    def action_space(self, agent: str) -> spaces.Box:
+        """L2's numbers in [−1, 1]; 1 stands for `steering.LIMIT`."""
+        return self._actions[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Floats], dict[str, dict[str, Any]]]:
+        """Starts a new world."""
+        if seed is not None:
+            self._luck = np.random.default_rng(seed)
+        self.close()
+        while self._stage is None or self._stage.over:
+            plan = WorldPlan(
+                seed=training_seed(_RUN, int(self._luck.integers(1 << 32))),
+                days=self._days,
+                levels=self._levels,
+                seats=len(self.possible_agents),
+                opponents=self._opponents,
+            )
+            self._stage = DayStage(plan, self._weights)
+        self.agents = list(self.possible_agents)
+        return self._views(self._stage), {name: {} for name in self.agents}
+
+    def _views(self, stage: DayStage) -> dict[str, Floats]:
+        return {name: view.copy() for name, view in zip(self.possible_agents, stage.views, strict=True)}
+
+    def step(
+        self, actions: dict[str, Floats]
+    ) -> tuple[dict[str, Floats], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        """Plays until the next day on which a seat has something to decide."""
+        if self._stage is None or not self.agents:
+            raise RuntimeError("step() without a world under way; call reset() first")
+        rows = np.stack([np.asarray(actions[name], np.float32) for name in self.possible_agents])
+        told = self._stage.step(ACTION_LIMIT * rows)
+        over = self._stage.over
+        infos: dict[str, dict[str, Any]] = {
+            name: {term: values[place] for term, values in told.items() if term != "reward"}
+            for place, name in enumerate(self.possible_agents)
+        }
+        if over:
+            for name, score in zip(self.possible_agents, self._stage.scores, strict=True):
+                infos[name]["score"] = score
+            self.agents = []
+        rewards = dict(zip(self.possible_agents, told["reward"], strict=True))
+        ends = dict.fromkeys(self.possible_agents, over)
+        return self._views(self._stage), rewards, ends, dict.fromkeys(self.possible_agents, False), infos
+
+    def render(self) -> None:
+        """There is nothing to see."""
+
+    def close(self) -> None:
+        """Leaves the world."""
+        if self._stage is not None:
+            self._stage.close()
+            self._stage = None
+
+
+def parallel_env(**options: Any) -> LeagueParallelEnv:  # noqa: ANN401 - those of the class
+    """Makes the environment, under the name that PettingZoo's users expect."""
+    return LeagueParallelEnv(**options)

@@ -1,0 +1,1 @@
+"""How a batch of worlds becomes the next version: PPO, evolution strategies, response surface."""

@@ -1,0 +1,195 @@
+"""From rollouts to what a layer learns from: rows with rewards, trajectory by trajectory.
+
+Rewards are centred by the reference policy's on the same world, scaled by kind of configuration and seat, and put
+where they belong: a day's at that day's decision, a thread's own at its last round, together with its share of the
+day's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from apexrl.storage.advantages import gae
+from apexrl.storage.rollout import MixedVersionsError
+from litaagent_std.agents.online.steering import Layer
+from litaagent_std.hrl_xf.online.rollout import RoundRows, SeatRollout, WorldRollout
+from litaagent_std.hrl_xf.rewards import (
+    DAY_TERMS,
+    DayWeights,
+    ReturnScales,
+    ThreadWeights,
+    centred,
+    day_reward,
+    thread_reward,
+)
+from litaagent_std.policy.features.table import Floats
+
+__all__ = ["LayerBatch", "References", "day_batch", "round_batch", "trajectory_gae"]
+
+References = Mapping[int, Mapping[int, Sequence[float]]]
+"""The reference policy's reward of every day, by the world's seed and the seat."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerBatch:
+    """Rows of whole trajectories, one trajectory after the other.
+
+    Attributes:
+        version: The version of the policy that made all of them.
+        observations: What the layer's policy saw [n, in].
+        critic_observations: What the critic sees [n, c].
+        actions: [n, out].
+        log_probs: [n].
+        rewards: [n].
+        trajectory: Which trajectory a row belongs to [n], rising from 0 without gaps.
+    """
+
+    version: int
+    observations: Floats
+    critic_observations: Floats
+    actions: Floats
+    log_probs: Floats
+    rewards: NDArray[np.float64]
+    trajectory: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+
+def check_version(rollouts: Iterable[WorldRollout], version: int) -> None:
+    """Makes sure that all worlds were played under one version.
+
+    Raises:
+        MixedVersionsError: If one was not.
+    """
+    for rollout in rollouts:
+        if rollout.version != version:
+            raise MixedVersionsError(
+                f"world {rollout.seed} was played under version {rollout.version}, but the batch is of version "
+                f"{version}; on-policy learning must not mix versions: play the world again under the present snapshot"
+            )
+
+
+def seat_rewards(seat: SeatRollout, reference: Sequence[float], weights: DayWeights) -> list[float]:
+    """A seat's rewards by decision, less the reference's over the same days."""
+    terms = seat.days.terms
+    raw = [
+        day_reward({name: float(terms[name][place]) for name in DAY_TERMS}, weights)
+        for place in range(len(seat.days.day))
+    ]
+    return centred(raw, [int(day) for day in seat.days.day], reference)
+
+
+def day_batch(
+    rollouts: Sequence[WorldRollout], references: References, weights: DayWeights, scales: ReturnScales, version: int
+) -> LayerBatch:
+    """L2's batch: one trajectory per world and seat."""
+    check_version(rollouts, version)
+    seats = [(rollout.seed, seat) for rollout in rollouts for seat in rollout.seats if len(seat.days.day)]
+    rewards, trajectory = [], []
+    for number, (seed, seat) in enumerate(seats):
+        own = seat_rewards(seat, references.get(seed, {}).get(seat.seat, ()), weights)
+        rewards.append(np.array(own) / scales.scale(seat.kind))
+        trajectory.append(np.full(len(own), number))
+    views = np.concatenate([seat.days.views for _, seat in seats])
+    return LayerBatch(
+        version,
+        views,
+        views,
+        np.concatenate([seat.days.actions for _, seat in seats]),
+        np.concatenate([seat.days.log_probs for _, seat in seats]),
+        np.concatenate(rewards),
+        np.concatenate(trajectory),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRewards:
+    """What decides the rewards of rounds.
+
+    Attributes:
+        references: See `References`.
+        days: Weights of the day's terms.
+        threads: Weights of the thread's terms.
+        scales: Sizes of returns.
+    """
+
+    references: References
+    days: DayWeights
+    threads: ThreadWeights
+    scales: ReturnScales
+
+    def of(self, seed: int, seat: SeatRollout, rows: RoundRows) -> NDArray[np.float64]:
+        """Rewards of a seat's rows [m]: at each thread's last round its own terms and its share of the day."""
+        by_decision = seat_rewards(seat, self.references.get(seed, {}).get(seat.seat, ()), self.days)
+        shared = {int(day): reward for day, reward in zip(seat.days.day, by_decision, strict=True)}
+        scale = self.scales.scale(seat.kind)
+        rewards = np.zeros(len(rows.thread))
+        last = np.flatnonzero(np.diff(rows.thread, append=-1))
+        for number, row in enumerate(last):
+            terms = {name: float(values[number]) for name, values in rows.terms.items()}
+            day = self.threads.shared * shared.get(int(rows.day[number]), 0.0) / scale
+            rewards[row] = thread_reward(terms, self.threads) + day
+        return rewards
+
+
+def round_batch(
+    layer: Layer, rollouts: Sequence[WorldRollout], told: RoundRewards, version: int, *, central: bool
+) -> LayerBatch:
+    """L3's or L4's batch: one trajectory per negotiation.
+
+    Args:
+        layer: ``l3`` or ``l4``.
+        rollouts: Worlds whose rounds were steered.
+        told: What decides the rewards.
+        version: The version that all worlds must have.
+        central: Whether L3's critic sees the factory's state beside the thread (else what L3 itself sees).
+    """
+    check_version(rollouts, version)
+    parts: list[tuple[Floats, Floats, Floats, Floats, NDArray[np.float64], NDArray[np.int64]]] = []
+    started = 0
+    for rollout in rollouts:
+        for seat in rollout.seats:
+            rows = seat.rounds
+            if rows is None or not len(rows.thread):
+                continue
+            joined = np.concatenate((rows.views, rows.states[rows.state_of]), axis=1)
+            seen = joined if layer == "l4" else rows.views
+            critic = joined if central else seen
+            rewards = told.of(rollout.seed, seat, rows)
+            parts.append((seen, critic, rows.actions[layer], rows.log_probs[layer], rewards, rows.thread + started))
+            started += len(rows.day)
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    return LayerBatch(version, *columns)
+
+
+def trajectory_gae(rewards: Tensor, values: Tensor, trajectory: Tensor, gamma: float, gae_lambda: float) -> Tensor:
+    """Generalised advantages [n] of trajectories that all ended by themselves.
+
+    Args:
+        rewards: [n].
+        values: V of each row [n].
+        trajectory: Which trajectory a row belongs to [n], rising from 0 without gaps.
+        gamma: Discount.
+        gae_lambda: λ.
+    """
+    lengths = torch.bincount(trajectory)
+    starts = torch.cumsum(lengths, 0) - lengths
+    step = torch.arange(len(rewards)) - starts[trajectory]
+    shape = (int(lengths.max()), len(lengths))  # trajectories side by side, so that one pass over time serves all
+
+    def spread(column: Tensor) -> Tensor:
+        table = torch.zeros(shape, dtype=column.dtype)
+        table[step, trajectory] = column
+        return table
+
+    last = step == lengths[trajectory] - 1
+    following = torch.where(last, torch.zeros_like(values), torch.roll(values, -1))
+    table = gae(spread(rewards), spread(values), spread(following), spread(last), gamma, gae_lambda)
+    return table[step, trajectory]

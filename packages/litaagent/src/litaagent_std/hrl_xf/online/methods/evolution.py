@@ -1,0 +1,138 @@
+"""Evolution strategies on L2's parameters: no credit assignment, only whole worlds compared in pairs.
+
+Salimans et al. (2017) with antithetic pairs and common luck: all members of a population play the same worlds, so that
+most of what differs between their scores is what differs between them.
+
+    g = 1/(2σP) Σ_i (F(θ + σε_i) − F(θ − σε_i)) ε_i        θ ← θ + Adam(g) − α·decay·θ
+
+Few numbers are moved: the linear policy's biases, and its weights of some inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from apexrl.runs.errors import ConfigurationError
+from litaagent_std.agents.online.acting import ActingNet, PolicySet
+from litaagent_std.agents.online.views import DAY_VIEW
+from litaagent_std.hrl_xf.online.config import EvolutionConfig
+from litaagent_std.hrl_xf.online.jobs import Job
+from litaagent_std.hrl_xf.online.names import check_names, columns_of
+from litaagent_std.hrl_xf.online.rollout import WorldRollout
+from litaagent_std.hrl_xf.online.worlds import WorldPlan
+from litaagent_std.policy.parameters import LEVELS, Level
+
+__all__ = ["EvolutionMethod"]
+
+Vector = NDArray[np.float64]
+
+
+class EvolutionMethod:
+    """Moves a linear L2 by what worlds say.
+
+    Args:
+        cfg: How to search.
+        seed: Of the perturbations.
+        warm: Policies to start from; L2 must be linear. Zeros without.
+        places: Places in the chain that are learned for.
+
+    Raises:
+        ConfigurationError: If an input or output does not exist, or the warm start's L2 is not linear.
+    """
+
+    def __init__(
+        self, cfg: EvolutionConfig, seed: int, warm: PolicySet | None = None, places: tuple[Level, ...] = LEVELS
+    ) -> None:
+        check_names("L2", "input", cfg.inputs, DAY_VIEW)
+        self.cfg, self._seed, self._places, self.version = cfg, seed, places, 0
+        self._rows = [DAY_VIEW.index(name) for name in cfg.inputs]
+        nets = {} if warm is None else dict(warm.nets)
+        self._base = nets.pop("l2", ActingNet.zeros("l2"))
+        if len(self._base.weights) != 1:
+            raise ConfigurationError(
+                "the warm start's L2 has hidden layers",
+                "evolution moves a linear policy",
+                "start from another file, or from nothing",
+            )
+        self._others = nets
+        self._columns = columns_of("l2", cfg.outputs)
+        size = (1 + len(self._rows)) * len(self._columns)
+        self.theta: Vector = np.zeros(size)
+        self._first, self._second = np.zeros(size), np.zeros(size)
+
+    def _net(self, theta: Vector) -> ActingNet:
+        """The policy with the moved numbers added to the warm start's."""
+        table = theta.reshape(1 + len(self._rows), len(self._columns)).astype(np.float32)
+        weight, bias = self._base.weights[0].copy(), self._base.biases[0].copy()
+        weight[np.ix_(self._rows, self._columns)] += table[1:]
+        bias[self._columns] += table[0]
+        return ActingNet((weight,), (bias,), self._base.log_std)
+
+    def _set(self, theta: Vector) -> PolicySet:
+        return PolicySet({**self._others, "l2": self._net(theta)}, self.version, self._places)
+
+    def policies(self) -> PolicySet:
+        """The centre of the search."""
+        return self._set(self.theta)
+
+    def _perturbations(self) -> Vector:
+        luck = np.random.default_rng(np.random.SeedSequence([self._seed, 7, self.version]))
+        return luck.standard_normal((self.cfg.pairs, len(self.theta)))
+
+    def jobs(self, plans: Sequence[WorldPlan]) -> list[Job]:
+        """Every member of the population in every world, and the reference in every world."""
+        jobs = []
+        for noise in self._perturbations():
+            for sign in (1.0, -1.0):
+                member = self._set(self.theta + sign * self.cfg.sigma * noise)
+                jobs += [Job(plan, member, None, member.rounds) for plan in plans]
+        return jobs + [Job(plan, PolicySet({}, self.version), None, rounds=False) for plan in plans]
+
+    def update(self, jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> dict[str, float]:
+        """One step along the estimated gradient."""
+        cfg = self.cfg
+        played = [rollout for job, rollout in zip(jobs, rollouts, strict=True) if job.policies.nets]
+        scores = np.array([np.mean([seat.score for seat in rollout.seats]) for rollout in played])
+        worlds = len(played) // (2 * cfg.pairs)
+        fitness = scores.reshape(cfg.pairs, 2, worlds)
+        difference = fitness[:, 0] - fitness[:, 1]  # [pairs, worlds]; the world itself cancels
+        effect = difference.mean(1)
+        gradient = (effect / (2.0 * cfg.sigma)) @ self._perturbations() / cfg.pairs
+        self.version += 1
+        self.theta = self.theta + self._adam(gradient) - cfg.decay * self.theta
+        noise = difference.std(1, ddof=1).mean() / np.sqrt(worlds) if worlds > 1 else float("nan")
+        return {
+            "es/fitness": float(scores.mean()),
+            "es/effect": float(np.abs(effect).mean()),
+            "es/effect_noise": float(noise),
+            "es/gradient_norm": float(np.linalg.norm(gradient)),
+            "es/theta_norm": float(np.linalg.norm(self.theta)),
+        }
+
+    def _adam(self, gradient: Vector) -> Vector:
+        """Adam's step (Kingma and Ba, 2015): β₁ = 0.9, β₂ = 0.99."""
+        self._first = 0.9 * self._first + 0.1 * gradient
+        self._second = 0.99 * self._second + 0.01 * gradient**2
+        first = self._first / (1.0 - 0.9**self.version)
+        second = self._second / (1.0 - 0.99**self.version)
+        step: Vector = self.cfg.learning_rate * first / (np.sqrt(second) + 1e-8)
+        return step
+
+    def rename(self, version: int) -> None:
+        """See `litaagent_std.hrl_xf.online.methods.methods.Method`."""
+        self.version = version
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that decides the next update."""
+        columns = {"theta": self.theta, "first": self._first, "second": self._second}
+        return {name: torch.from_numpy(column.copy()) for name, column in columns.items()} | {"version": self.version}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from `state_dict`."""
+        self.theta, self._first, self._second = (state[name].numpy().copy() for name in ("theta", "first", "second"))
+        self.version = int(state["version"])

@@ -1,0 +1,104 @@
+"""A market made by hand whose best strategy is known: what a learner must be able to find.
+
+One factory of ours sells to one patient buyer, for the same day only. The buyer offers the lowest legal price in every
+round, and in its last two rounds accepts whatever it is offered. The heuristic seller concedes with time down to its
+reservation price, so it sells cheaply, and the trading price follows it down; the best seller holds the highest legal
+price until the end. Nobody can get more than the highest legal price for all that the lines can make on every day,
+which is what `best_score` computes without playing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+from litaagent_std.agents.hrl import LitaAgentHRL
+from litaagent_std.hrl_xf.online.worlds import OURS, Table, table_of
+from litaagent_std.policy.brain import Brain, Decision
+from litaagent_std.policy.observation import Calendar, Observation, Offer, ThreadObservation
+from litaagent_std.world.rules.prices import price_band
+from litaagent_std.world.setup import AgentSpec, ExogenousContract, Factory, WorldSetup
+
+__all__ = ["PatientBuyer", "best_score", "patient_market"]
+
+LINES: Final = 10
+DAYS: Final = 8
+ROUNDS: Final = 6
+PRICES: Final = (1, 40, 80)
+COST: Final = 30
+BALANCE: Final = 1000
+_TOLD: Final = 0.9
+_UNITS_BEFORE: Final = 50
+
+
+class _PatientBrain:
+    """Offers the lowest price for all its lines, and takes anything in the end."""
+
+    def start_day(self, obs: Observation) -> None:
+        """Takes the morning in."""
+        assert obs.buy_agenda is not None  # the buyer is no first level
+        self._cheap = Offer(LINES, obs.day, obs.buy_agenda.price_min)
+
+    def propose(self, threads: list[ThreadObservation]) -> dict[str, Offer | None]:
+        """The lowest legal price for today."""
+        return {thread.partner: self._cheap for thread in threads}
+
+    def respond(self, threads: list[ThreadObservation]) -> dict[str, Decision]:
+        """Insists on the lowest price until the last two rounds."""
+        return {
+            thread.partner: Decision("accept", thread.offer)
+            if thread.round >= ROUNDS - 2
+            else Decision("reject", self._cheap)
+            for thread in threads
+        }
+
+    def contract(self, partner: str, *, buying: bool, offer: Offer) -> None:
+        """Learns nothing."""
+
+    def thread_failed(self, partner: str) -> None:
+        """Learns nothing."""
+
+    def end_day(self, calendar: Calendar) -> None:
+        """Learns nothing."""
+
+
+class PatientBuyer(LitaAgentHRL):
+    """The buyer of the market."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - scml's
+        super().__init__(*args, **kwargs)
+        self.brain = cast("Brain", _PatientBrain())
+
+
+def patient_market(seed: int = 0, days: int = DAYS) -> Table:
+    """The market as a world with one seat of ours; the seed changes nothing but luck, of which there is none."""
+    free = (0.0, 0.0)
+    ours = Factory(0, COST, LINES, BALANCE, (0.5, 0.0), free)
+    buyer = Factory(1, 1, LINES, 1_000_000, (0.1, 0.0), free)
+    supply = [ExogenousContract(day, 0, LINES, 1, -1, 0) for day in range(days)]
+    demand = [ExogenousContract(day, 2, LINES, 200, 1, -1) for day in range(days)]
+    setup = WorldSetup(
+        seed,
+        days,
+        PRICES,
+        (ours, buyer),
+        tuple(supply + demand),
+        (AgentSpec(OURS, competitor=True), AgentSpec(f"{__name__}.PatientBuyer")),
+        n_rounds=ROUNDS,
+        horizon=0,
+        neutral_names=True,
+    )
+    return table_of(setup)
+
+
+def best_score(days: int = DAYS) -> float:
+    """The score of a seller that gets the highest legal price for all its lines on every day.
+
+    The trading price follows by the league's rule: tp' = (0.9·B·tp + q·p) / (0.9·B + q), B' = 0.9·B + q.
+    """
+    price, units, balance = float(PRICES[1]), float(_UNITS_BEFORE), float(BALANCE)
+    for _ in range(days):
+        top = max(price_band(price, 0.1))
+        balance += LINES * (top - COST - 1)  # the input costs 1
+        price = (_TOLD * units * price + LINES * top) / (_TOLD * units + LINES)
+        units = _TOLD * units + LINES
+    return balance / BALANCE

@@ -1,0 +1,109 @@
+"""Worlds to train in: official configurations with seats of ours, drawn from a plan of plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from litaagent_std.policy.parameters import Level, level_name
+from litaagent_std.tournament.competitors.integer_offers import original_path
+from litaagent_std.world.reproducible.streams import numpy_stream
+from litaagent_std.world.setup import OFFICIAL_LEVELS, AgentSpec, WorldSetup, official_setup
+
+__all__ = ["OURS", "TRAINING_SEEDS", "Table", "WorldPlan", "class_name", "lay", "table_of", "training_seed"]
+
+OURS: Final = "litaagent_std.hrl_xf.online.envs.driven.SteeredAgent"
+"""Class path of a seat of ours."""
+TRAINING_SEEDS: Final = 1 << 61
+"""Training seeds start here; the arena's blocks (tuning, gates, verdict) have no seed with this bit alone."""
+_WORLDS_PER_RUN: Final = 1 << 32
+
+
+def training_seed(run_seed: int, world: int) -> int:
+    """The seed of the world at an index of a run; no seed of the arena.
+
+    Raises:
+        ValueError: If the run's seed or the index is out of range.
+    """
+    if not (0 <= run_seed < 1 << 20 and 0 <= world < _WORLDS_PER_RUN):
+        raise ValueError(f"run_seed={run_seed} must be below {1 << 20} and world={world} below {_WORLDS_PER_RUN}")
+    return TRAINING_SEEDS | run_seed * _WORLDS_PER_RUN | world
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldPlan:
+    """A world to play, as plain values that travel to any worker.
+
+    Attributes:
+        seed: Decides the configuration, the seats and all luck.
+        days: Lengths to draw from.
+        levels: Production levels; drawn from the official range when None.
+        seats: How many seats are ours.
+        opponents: Who else competes; the remaining seats get the league's default agents in official proportion.
+    """
+
+    seed: int
+    days: tuple[int, ...] = (50,)
+    levels: int | None = None
+    seats: int = 1
+    opponents: tuple[AgentSpec, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.seats < 1:
+            raise ValueError(f"seats={self.seats} leaves nobody to train; give at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A world that is ready to be played.
+
+    Attributes:
+        setup: The world.
+        seats: Numbers of our seats.
+        rivals: Numbers of the seats of other competitors, with their names.
+        place: Level of each of our seats, by its name.
+    """
+
+    setup: WorldSetup
+    seats: tuple[int, ...]
+    rivals: dict[int, str]
+    place: dict[int, Level]
+
+    def kind(self, seat: int) -> str:
+        """What returns are scaled by: number of levels and place in the chain."""
+        return f"{self.setup.n_levels}-{self.place[seat]}"
+
+    def with_ours(self, agent: AgentSpec) -> WorldSetup:
+        """The world with an agent in all our seats."""
+        return self.setup.with_agents({seat: replace(agent, competitor=True) for seat in self.seats})
+
+
+def lay(plan: WorldPlan) -> Table:
+    """Draws the world of a plan: a pure function of the plan."""
+    luck = numpy_stream(plan.seed, "online")
+    ours = AgentSpec(OURS)
+    setup = official_setup(
+        plan.seed,
+        [ours] * plan.seats + list(plan.opponents),
+        n_days=int(luck.choice(plan.days)),
+        n_levels=OFFICIAL_LEVELS if plan.levels is None else plan.levels,
+        n_competitors=plan.seats + len(plan.opponents),
+    )
+    return table_of(replace(setup, neutral_names=True))
+
+
+def class_name(path: str) -> str:
+    """The name of an agent's class, with or without a coat that casts its offers."""
+    return original_path(path).rpartition(".")[2]
+
+
+def table_of(setup: WorldSetup) -> Table:
+    """A table from any setup; our seats are those whose agent has the path `OURS`."""
+    seats = tuple(seat for seat, agent in enumerate(setup.agents) if agent.path == OURS)
+    rivals = {
+        seat: agent.params.get("label") or class_name(agent.path)
+        for seat, agent in enumerate(setup.agents)
+        if agent.competitor and seat not in seats
+    }
+    place = {seat: level_name(setup.factories[seat].level, setup.n_levels) for seat in seats}
+    return Table(setup, seats, rivals, place)

@@ -1,0 +1,314 @@
+"""Batches from a dataset's arrays: what a step of training takes, in the order that the seed decides.
+
+Arrays may be memory-mapped and larger than memory; a batch reads its own rows. The order of an epoch depends on seed,
+phase and epoch alone, and batches are the same whoever prepares them, so a resumed run repeats exactly what an
+uninterrupted one would have done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from apexrl.runs.errors import UserFacingError
+from litaagent_std.hrl_xf.data_pipeline.errors import EmptySplitError
+from litaagent_std.hrl_xf.data_pipeline.options import Split
+from litaagent_std.hrl_xf.l2_manager import DayBatch
+from litaagent_std.hrl_xf.l3_executor import ThreadBatch
+from litaagent_std.policy.buckets import n_buckets
+from litaagent_std.policy.networks.inputs import baseline_inputs, goal_inputs, offer_inputs
+
+__all__ = [
+    "Batches",
+    "DataError",
+    "GoalHat",
+    "MacroBatch",
+    "MacroRows",
+    "MicroBatch",
+    "MicroRows",
+    "Split",
+    "Table",
+    "TrainingData",
+    "batch_order",
+    "rows_of",
+]
+
+Array = NDArray[Any]
+Rows = NDArray[np.int64]
+_DAY = ("x_static", "x_temporal", "x_role", "mask", "lines", "price")
+_THREAD = ("history", "history_mask", "ranges", "x_thread", "x_partner")
+_ACTION = ("op", "offer", "issue_low", "issue_high", "taken", "side", "baseline_op", "baseline", "received")
+
+
+class DataError(UserFacingError):
+    """A dataset cannot be trained on."""
+
+
+class Table(Protocol):
+    """Arrays of the same length by name, and the rows of each split."""
+
+    def __getitem__(self, name: str) -> Array: ...
+
+    def rows(self, split: Split) -> Rows:
+        """Numbers of a split's rows."""
+
+
+class TrainingData(Protocol):
+    """What training needs of a dataset; `data_pipeline.dataset.OfflineData` is one."""
+
+    @property
+    def macro(self) -> Table:
+        """A row for each morning."""
+
+    @property
+    def micro(self) -> Table:
+        """A row for each decision."""
+
+    @property
+    def horizon(self) -> int:
+        """Delivery days after today that the arrays have room for."""
+
+    @property
+    def league_horizon(self) -> int:
+        """The league's horizon, which buckets and scales come from."""
+
+    @property
+    def digest(self) -> str:
+        """Digest of all that the dataset was made from."""
+
+    @property
+    def features_digest(self) -> str:
+        """Digest of the features."""
+
+    @property
+    def l1_digest(self) -> str:
+        """Digest of the L1 that gave the baselines."""
+
+
+@dataclass(frozen=True)
+class GoalHat:
+    """Backfilled goals of every morning, each ``[N, 2, B]`` in raw units."""
+
+    quantity: Array
+    price: Array
+
+
+@dataclass(frozen=True)
+class MacroBatch:
+    """Mornings, their recorded goals ``[N, 2, B]`` and normalised returns ``[N]``."""
+
+    day: DayBatch
+    goal_q: Tensor
+    goal_p: Tensor
+    goal_p_mask: Tensor
+    returns: Tensor
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """Decisions: the thread before them, what was done, and what came of it.
+
+    Attributes:
+        rows: Row numbers ``[M]``.
+        thread: What was known.
+        op: Operation ``[M]``.
+        offer: Counter-offer (quantity, lead, unit price) ``[M, 3]``; valid where ``op == 1``.
+        offer_inputs: The same without units ``[M, 4]``.
+        low: Least legal values ``[M, 3]``.
+        high: Greatest legal values ``[M, 3]``.
+        taken: Whether the partner took the counter-offer ``[M]``; −1 where that cannot be said.
+        weight: How much each decision counts ``[M]``.
+    """
+
+    rows: Tensor
+    thread: ThreadBatch
+    op: Tensor
+    offer: Tensor
+    offer_inputs: Tensor
+    low: Tensor
+    high: Tensor
+    taken: Tensor
+    weight: Tensor
+
+
+def rows_of(table: Table, split: Split) -> Rows:
+    """Returns the rows of a split, none where validation or test is empty.
+
+    Raises:
+        EmptySplitError: If there is nothing to train on.
+    """
+    try:
+        return table.rows(split)
+    except EmptySplitError:
+        if split == "train":
+            raise
+        return np.zeros(0, np.int64)
+
+
+def _take(table: Table | Mapping[str, Array], names: tuple[str, ...], rows: Rows) -> dict[str, Array]:
+    return {name: np.asarray(table[name][rows]) for name in names}
+
+
+def _tensors(arrays: Mapping[str, Array]) -> dict[str, Tensor]:
+    return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+
+
+class MacroRows(Dataset[dict[str, Tensor]]):
+    """Mornings by row numbers.
+
+    Args:
+        data: The dataset.
+    """
+
+    def __init__(self, data: TrainingData) -> None:
+        self._macro = data.macro
+
+    def __getitem__(self, rows: Rows) -> dict[str, Tensor]:
+        return _tensors(_take(self._macro, (*_DAY, "goal_q", "goal_p", "goal_p_mask", "return_norm"), np.sort(rows)))
+
+    @staticmethod
+    def batch(t: Mapping[str, Tensor]) -> MacroBatch:
+        """Puts the tensors of a batch in order."""
+        return MacroBatch(_day(t), t["goal_q"], t["goal_p"], t["goal_p_mask"], t["return_norm"])
+
+
+class MicroRows(Dataset[dict[str, Tensor]]):
+    """Decisions by row numbers, with the mornings of their days and the goals that L2 gives.
+
+    Args:
+        data: The dataset.
+        goal_hat: Goals of all mornings; 0 without, for networks that do not read them.
+        weights: How much each decision counts; all alike without.
+        pre_tensorize: Copy the arrays into memory now.
+        workers: Threads that do so.
+    """
+
+    def __init__(
+        self,
+        data: TrainingData,
+        goal_hat: GoalHat | None = None,
+        *,
+        weights: Array | None = None,
+        pre_tensorize: bool = False,
+        workers: int = 1,
+    ) -> None:
+        self._macro: Table | Mapping[str, Array] = data.macro
+        self._micro: Table | Mapping[str, Array] = data.micro
+        self._goal_hat, self._weights, self._horizon = goal_hat, weights, data.league_horizon
+        self._n_buckets = n_buckets(data.league_horizon)
+        if pre_tensorize:
+            with ThreadPoolExecutor(workers) as pool:
+                names = (*_THREAD, *_ACTION, "day_row")
+                self._micro = dict(zip(names, pool.map(lambda name: np.array(data.micro[name]), names), strict=True))
+                self._macro = dict(zip(_DAY, pool.map(lambda name: np.array(data.macro[name]), _DAY), strict=True))
+
+    def __getitem__(self, rows: Rows) -> dict[str, Tensor]:
+        rows = np.sort(rows)
+        a = _take(self._micro, (*_THREAD, *_ACTION, "day_row"), rows)
+        a |= _take(self._macro, _DAY, a["day_row"])
+        longest = max(1, int(a["history_mask"].sum(1).max(initial=0)))  # padding is at the end
+        a["history"], a["history_mask"] = a["history"][:, :longest], a["history_mask"][:, :longest]
+        a["goal"] = self._goal(a)
+        a["base"] = baseline_inputs(
+            a["baseline_op"], a["baseline"], a["issue_low"], a["issue_high"], a["lines"], self._horizon
+        )
+        usual = a["price"][np.arange(len(rows)), a["side"].astype(np.int64)]
+        a["offer_inputs"] = offer_inputs(
+            a["offer"], a["issue_low"], a["issue_high"], a["lines"], usual, a["side"], self._horizon
+        )
+        a["weight"] = np.ones(len(rows), np.float32) if self._weights is None else self._weights[rows]
+        return _tensors(a) | {"rows": torch.from_numpy(rows)}
+
+    def _goal(self, a: Mapping[str, Array]) -> Array:
+        if self._goal_hat is None:
+            return np.zeros((len(a["day_row"]), 4 * self._n_buckets), np.float32)
+        quantity, price = self._goal_hat.quantity[a["day_row"]], self._goal_hat.price[a["day_row"]]
+        return goal_inputs(quantity, price, a["lines"], a["price"])
+
+    @staticmethod
+    def batch(t: Mapping[str, Tensor]) -> MicroBatch:
+        """Puts the tensors of a batch in order."""
+        names = ("history", "history_mask", "ranges", "x_thread", "x_partner", "goal", "base")
+        thread = ThreadBatch(_day(t), *(t[name] for name in names))
+        op, offer, low, high, taken = (t[name].long() for name in ("op", "offer", "issue_low", "issue_high", "taken"))
+        weight = t["weight"].float()
+        return MicroBatch(t["rows"], thread, op, offer, t["offer_inputs"], low, high, taken, weight)
+
+
+def _day(t: Mapping[str, Tensor]) -> DayBatch:
+    return DayBatch(*(t[name] for name in _DAY))
+
+
+def batch_order(rows: Rows, size: int, seed: int, phase: str, epoch: int | None) -> list[Rows]:
+    """Returns the rows of each batch of an epoch.
+
+    Args:
+        rows: The rows to go through.
+        size: Rows of a batch, at most.
+        seed: Seed of the run.
+        phase: Name of the phase.
+        epoch: Which epoch; None keeps the rows in order, for evaluation.
+    """
+    if epoch is not None:
+        text = f"{seed} {phase} {epoch}".encode()
+        generator = np.random.default_rng(int.from_bytes(hashlib.sha256(text).digest()[:8], "little"))
+        rows = generator.permutation(rows)
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
+
+
+class _EpochOrder(Sampler[Rows]):
+    def __init__(self) -> None:
+        self.batches: list[Rows] = []
+
+    def __iter__(self) -> Iterator[Rows]:
+        return iter(self.batches)
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+
+class Batches:
+    """Prepares the batches of an epoch, here or in processes of their own.
+
+    Args:
+        dataset: `MacroRows` or `MicroRows`.
+        workers: Processes; 0 prepares batches here.
+        pin_memory: Keep prepared batches in page-locked memory.
+        persistent_workers: Keep the processes from epoch to epoch.
+        prefetch_factor: Batches that each process prepares ahead.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset[dict[str, Tensor]],
+        *,
+        workers: int = 0,
+        pin_memory: bool = False,
+        persistent_workers: bool = False,
+        prefetch_factor: int = 2,
+    ) -> None:
+        self._order = _EpochOrder()
+        self._loader = DataLoader(
+            dataset,
+            sampler=self._order,
+            batch_size=None,
+            num_workers=workers,
+            pin_memory=pin_memory,
+            persistent_workers=persistent_workers and workers > 0,
+            prefetch_factor=prefetch_factor if workers else None,
+        )
+
+    def __call__(self, batches: list[Rows], device: torch.device) -> Iterator[dict[str, Tensor]]:
+        """Gives the batches of these rows, on a device."""
+        self._order.batches = batches
+        for batch in self._loader:
+            yield {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}

@@ -1,0 +1,1 @@
+"""Trained networks beside baselines that need no network."""

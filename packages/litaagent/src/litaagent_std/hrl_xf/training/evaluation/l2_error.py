@@ -1,0 +1,115 @@
+"""Errors of a trained L2 in raw units: what ``scripts/eval_l2_val_error.py`` prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import torch
+from pydantic import Field
+
+from apexrl.algorithms.devices import resolve_device
+from apexrl.configuration import configuration
+from apexrl.runs.errors import UserFacingError
+from apexrl.runs.run_dir import RunRecord
+from litaagent_std.hrl_xf.data_pipeline.build import build_dataset
+from litaagent_std.hrl_xf.data_pipeline.dataset import OfflineData
+from litaagent_std.hrl_xf.data_pipeline.options import DatasetOptions, Split
+from litaagent_std.hrl_xf.data_pipeline.split import SPLIT_NAME, WorldSplit
+from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
+from litaagent_std.hrl_xf.training.evaluation.l2 import goal_error
+from litaagent_std.hrl_xf.training.loop import load_state
+
+__all__ = ["L2ErrorConfig", "l2_error", "run"]
+
+_WEIGHTS = "l2_bc.pt"
+
+
+class _NoRunError(UserFacingError):
+    """The folder does not hold what is needed."""
+
+
+@configuration
+class L2ErrorConfig:
+    """Errors of L2's goals in raw units on a split: MAE, RMSE, mean target, mean relative error of Q and P.
+
+    Sides that the factory does not trade (`x_role`) do not count.
+    """
+
+    output_dir: Path
+    """A training run; it must hold world_split.json and l2_bc.pt."""
+
+    split: Split = "val"
+    """What to measure on: train, val or test."""
+
+    data_dir: Path | None = None
+    """Records. Default: those that the run was trained on."""
+
+    dataset_dir: Path | None = None
+    """A dataset that is there, instead of records. Default: the run's."""
+
+    agent_name: str | None = None
+    """Whose decisions. Default: those that the run learned from."""
+
+    num_workers: Annotated[int, Field(ge=0)] = 0
+    """Worlds to parse at once; 0 is as many as there are CPUs."""
+
+    batch_size: Annotated[int, Field(ge=1)] = 1024
+    """Mornings per batch."""
+
+    device: str = "cpu"
+    """Where to compute."""
+
+
+def l2_error(config: L2ErrorConfig) -> dict[str, dict[str, float]]:
+    """Returns the errors of Q and P.
+
+    Raises:
+        UserFacingError: If the run lacks a file, or its split is not the dataset's.
+    """
+    folder = config.output_dir
+    for name in (SPLIT_NAME, _WEIGHTS):
+        if not (folder / name).exists():
+            raise _NoRunError(
+                f"{str(folder)!r} has no {name}", "a run with a trained L2 has one", "name the folder of such a run"
+            )
+    data = _dataset(config)
+    kept = WorldSplit.read(folder / SPLIT_NAME)
+    if config.agent_name is None and kept.config_seeds[config.split] != data.split.config_seeds[config.split]:
+        raise _NoRunError(
+            f"the split {config.split!r} of {str(folder)!r} is not that of the dataset {str(data.folder)!r}",
+            "errors are measured on the configurations that the run held out",
+            "name the records that the run was trained on",
+        )
+    content = torch.load(folder / _WEIGHTS, map_location="cpu", weights_only=True)
+    model = HorizonManagerPPO(league_horizon=data.league_horizon, **content["meta"]["sizes"])
+    load_state(folder / _WEIGHTS, model)
+    return goal_error(model, data, config.split, config.batch_size, resolve_device(config.device))
+
+
+def _dataset(config: L2ErrorConfig) -> OfflineData:
+    told = RunRecord.read(config.output_dir).config
+    if config.dataset_dir is not None and config.data_dir is None:
+        return OfflineData.open(config.dataset_dir)
+    ratios = told["split_ratios"]
+    assert isinstance(ratios, list)  # the run's configuration was validated
+    shares = [float(str(ratio)) for ratio in ratios]
+    options = DatasetOptions(
+        agent_name=str(told["agent_name"]) if config.agent_name is None else config.agent_name,
+        labels="deals" if told["labels"] == "deals" else "intention",
+        split_seed=int(str(told["split_seed"])),
+        ratios=(shares[0], shares[1], shares[2]),
+    )
+    folder = config.dataset_dir
+    if folder is None and config.data_dir is None and config.agent_name is None and told["dataset_dir"] is not None:
+        folder = Path(str(told["dataset_dir"]))
+    records = Path(str(told["data_dir"])) if config.data_dir is None else config.data_dir
+    return build_dataset(records, folder, options, num_workers=config.num_workers or None)
+
+
+def run(config: L2ErrorConfig) -> int:
+    """Prints the errors, a line for Q and one for P, as document 002 has them."""
+    for name, found in l2_error(config).items():
+        errors = f"MAE {found['mae']:.4f}, RMSE {found['rmse']:.4f}, mean_target {found['mean_target']:.4f}"
+        print(f"{config.split} {name}: {errors}, mean_rel_err {found['mean_rel_err']:.4f} ({found['count']} values)")
+    return 0

@@ -1,0 +1,70 @@
+"""All networks of a run beside their baselines, as plain tables."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from litaagent_std.hrl_xf.data_pipeline.options import Split
+from litaagent_std.hrl_xf.training.data import TrainingData, rows_of
+from litaagent_std.hrl_xf.training.evaluation.l2 import evaluate_l2
+from litaagent_std.hrl_xf.training.evaluation.l3 import evaluate_acceptance, evaluate_l3
+from litaagent_std.hrl_xf.training.evaluation.tables import summary_lines
+from litaagent_std.hrl_xf.training.l4_rounds import rounds_of
+
+if TYPE_CHECKING:
+    from litaagent_std.hrl_xf.training.trainer import HRLXFTrainer
+
+__all__ = ["evaluate_all"]
+
+logger = logging.getLogger(__name__)
+
+
+def evaluate_all(trainer: HRLXFTrainer, data: TrainingData, *, most: int = 100_000) -> dict[str, Any]:
+    """Measures every network that the trainer holds on val and test, where these have rows.
+
+    Args:
+        trainer: The networks.
+        data: The dataset.
+        most: Decisions per split, at most.
+    """
+    tables: dict[str, Any] = {}
+    splits: tuple[Split, ...] = ("val", "test")
+    for split in splits:
+        if not len(rows_of(data.macro, split)):
+            continue
+        found: dict[str, Any] = {"l2": evaluate_l2(trainer.l2.cpu(), data, split, torch.device("cpu"))}
+        if trainer.l3 is not None:
+            found["l3"] = evaluate_l3(trainer.l3, data, trainer.goal_hat(data), split, most=most)
+        if trainer.acceptance is not None:
+            found["acceptance"] = evaluate_acceptance(trainer.acceptance, data, split, most=most)
+        if trainer.l4 is not None:
+            found["l4"] = _evaluate_l4(trainer, data, split)
+        tables[split] = found
+        for line in summary_lines(found):
+            logger.info("Eval %s | %s", split, line)
+    return tables
+
+
+@torch.no_grad()
+def _evaluate_l4(trainer: HRLXFTrainer, data: TrainingData, split: Split) -> dict[str, float]:
+    """Returns the agreement with the exact coordinator, by thread and by round, beside taking nothing."""
+    assert trainer.l4 is not None  # asked before
+    rounds = rounds_of(data, trainer.goal_hat(data), split, 5000)
+    if not len(rounds):
+        return {"rounds": 0.0}
+    tensors = rounds.tensors(np.arange(len(rounds)))
+    said = (trainer.l4.cpu()(tensors["threads"], tensors["mask"]) > 0).numpy()
+    right = (said == (rounds.taken > 0.5)) | ~rounds.mask
+    nothing = (rounds.taken <= 0.5) | ~rounds.mask
+    count = rounds.mask.sum()
+    return {
+        "rounds": float(len(rounds)),
+        "agreement": float((right & rounds.mask).sum() / count),
+        "rounds_alike": float(right.all(1).mean()),
+        "agreement_of_nothing": float((nothing & rounds.mask).sum() / count),
+        "rounds_alike_of_nothing": float(nothing.all(1).mean()),
+    }

@@ -1,0 +1,136 @@
+"""Rounds to distil L4 from: recorded offers that stood side by side, and what the exact coordinator takes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from litaagent_std.hrl_xf.data_pipeline.options import Split
+from litaagent_std.hrl_xf.training.data import GoalHat, Rows, TrainingData, rows_of
+from litaagent_std.policy.buckets import bucket_of
+from litaagent_std.policy.features import THREAD_FEATURES
+from litaagent_std.policy.l4.heuristic import best_subset
+from litaagent_std.policy.networks.inputs import L4_SIZE, coordinator_inputs, spread
+
+__all__ = ["Rounds", "exact_choice", "rounds_of"]
+
+_LEAST_GAIN = 0.01
+"""Worth of a unit at our limit price, as in the policy: between equal offers one is better than none."""
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """G rounds of up to K threads.
+
+    Attributes:
+        threads: Inputs ``[G, K, L4_SIZE]``.
+        mask: Threads that exist, bool ``[G, K]``.
+        taken: What the exact coordinator accepts ``[G, K]``.
+        value: What each offer is worth ``[G, K]``.
+        quantity: Units of each offer ``[G, K]``.
+        lead: Delivery day of each offer ``[G, K]``.
+        room: Units that may be agreed on that day ``[G, K]``.
+    """
+
+    threads: NDArray[np.float32]
+    mask: NDArray[np.bool_]
+    taken: NDArray[np.float32]
+    value: NDArray[np.float64]
+    quantity: NDArray[np.int64]
+    lead: NDArray[np.int64]
+    room: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.threads)
+
+    def tensors(self, rows: Rows) -> dict[str, Tensor]:
+        """The tensors of some rounds."""
+        return {
+            "threads": torch.from_numpy(self.threads[rows]),
+            "mask": torch.from_numpy(self.mask[rows]),
+            "taken": torch.from_numpy(self.taken[rows]),
+        }
+
+
+def exact_choice(
+    quantity: NDArray[np.int64], lead: NDArray[np.int64], value: NDArray[np.float64], room: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Returns the offers that the exact coordinator accepts: a knapsack for each delivery day."""
+    taken = np.zeros(len(quantity), np.bool_)
+    for day in np.unique(lead):
+        some = np.flatnonzero(lead == day)
+        chosen = best_subset(quantity[some].tolist(), value[some].tolist(), int(room[some[0]]))
+        taken[some[list(chosen)]] = True
+    return taken
+
+
+def _groups(data: TrainingData, split: Split, most: int) -> list[Rows]:
+    """Returns the decisions of each chosen round, those with an offer on the table."""
+    micro = data.micro
+    rows = rows_of(micro, split)
+    rows = rows[np.asarray(micro["received"][rows])[:, 0] > 0]
+    if not len(rows):
+        return []
+    keys = [np.asarray(micro[name][rows], np.int64) for name in ("round", "side", "day_row")]
+    order = np.lexsort(keys)
+    ordered = np.stack([key[order] for key in keys])
+    starts = np.flatnonzero(np.r_[True, (ordered[:, 1:] != ordered[:, :-1]).any(0)])
+    groups = np.split(rows[order], starts[1:])
+    groups = [group for group in groups if len(group) > 1] or groups  # a single offer needs no coordination
+    step = max(1, -(-len(groups) // most))
+    return groups[::step]
+
+
+def rounds_of(data: TrainingData, goal_hat: GoalHat, split: Split, most: int) -> Rounds:
+    """Collects rounds of a split, evenly over it, and solves each exactly.
+
+    Args:
+        data: The dataset.
+        goal_hat: Goals of all mornings, which give the room of each delivery day and the limit price.
+        split: Whose rounds.
+        most: Rounds, at most.
+    """
+    groups = _groups(data, split, most)
+    width = max((len(group) for group in groups), default=1)
+    shape = (len(groups), width)
+    found = Rounds(
+        np.zeros((*shape, L4_SIZE), np.float32),
+        np.zeros(shape, np.bool_),
+        np.zeros(shape, np.float32),
+        np.zeros(shape),
+        np.zeros(shape, np.int64),
+        np.full(shape, -1, np.int64),
+        np.zeros(shape, np.int64),
+    )
+    for index, group in enumerate(groups):
+        _solve(found, index, group, data, goal_hat)
+    return found
+
+
+def _solve(found: Rounds, index: int, group: Rows, data: TrainingData, goal_hat: GoalHat) -> None:
+    micro, macro, horizon = data.micro, data.macro, data.league_horizon
+    day = int(micro["day_row"][group[0]])
+    side = int(micro["side"][group[0]])
+    offers = np.asarray(micro["received"][group], np.float64)
+    lines, usual = float(macro["lines"][day]), float(macro["price"][day][side])
+    lead = np.clip(offers[:, 1].astype(np.int64), 0, horizon)
+    if index % 2:  # most goals leave little to choose, so every other round meets an arbitrary one
+        drawn = np.random.default_rng(int(group[0]))
+        room = drawn.integers(0, int(2 * lines) + 1, horizon + 1).astype(np.float64)
+        limit = np.full(len(group), drawn.uniform(offers[:, 2].min() - 1.0, offers[:, 2].max() + 1.0))
+    else:
+        room = np.minimum(spread(goal_hat.quantity[day, side], horizon), lines)
+        limit = np.array([goal_hat.price[day, side, bucket_of(int(one), horizon)] for one in lead], np.float64)
+    surplus = offers[:, 2] - limit if side == 1 else limit - offers[:, 2]
+    value = np.where(surplus >= 0, offers[:, 0] * (surplus + _LEAST_GAIN), -1.0)
+    time = np.asarray(micro["x_thread"][group])[:, THREAD_FEATURES["x_thread"].index("relative_time")]
+    here = (index, slice(0, len(group)))
+    found.threads[here] = coordinator_inputs(offers, surplus, room[lead], time, lines, usual, horizon)
+    found.mask[here] = True
+    found.value[here], found.lead[here] = value, lead
+    found.quantity[here], found.room[here] = offers[:, 0].astype(np.int64), room[lead].astype(np.int64)
+    found.taken[here] = exact_choice(found.quantity[here], lead, value, found.room[here])

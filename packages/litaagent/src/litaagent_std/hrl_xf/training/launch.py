@@ -1,0 +1,198 @@
+"""A training run from the command line: records to dataset, phases, evaluation, weights for play, record."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from apexrl.configuration import to_mapping
+from apexrl.runs.digest import differences
+from apexrl.runs.errors import UserFacingError
+from apexrl.runs.run_dir import RunDir, RunRecord
+from apexrl.runs.signals import stop_on_signals
+from litaagent_std.hrl_xf.acceptance import AcceptanceModel
+from litaagent_std.hrl_xf.data_pipeline.build import build_dataset
+from litaagent_std.hrl_xf.data_pipeline.dataset import OfflineData
+from litaagent_std.hrl_xf.data_pipeline.options import DatasetOptions
+from litaagent_std.hrl_xf.data_pipeline.split import SPLIT_NAME
+from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
+from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
+from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
+from litaagent_std.hrl_xf.training.config import PHASES
+from litaagent_std.hrl_xf.training.evaluation.run import evaluate_all
+from litaagent_std.hrl_xf.training.loop import Interrupted, load_state
+from litaagent_std.hrl_xf.training.record import RECORD_NAME, RUNS_FOLDER, TrainingRecord
+from litaagent_std.hrl_xf.training.run_config import RUN_FREE, TrainRunConfig
+from litaagent_std.hrl_xf.training.trainer import HRLXFTrainer
+from litaagent_std.policy.features import check_digest
+from litaagent_std.policy.l1.digest import check_l1_digest
+
+__all__ = ["new_run", "train"]
+
+logger = logging.getLogger("litaagent_std.hrl_xf")
+
+_INTERRUPTED: Final = 130
+
+
+class _WrongWeightsError(UserFacingError):
+    """Weights that a phase builds on are missing or do not fit."""
+
+
+def new_run(config: TrainRunConfig) -> Path:
+    """Returns the folder of a run: the one asked for, the newest unfinished one of the same options, or a new one."""
+    if config.output_dir is not None:
+        return config.output_dir
+    wanted = to_mapping(config)
+    for record in sorted(RUNS_FOLDER.glob(f"*/{RECORD_NAME}"), key=lambda path: path.stat().st_mtime, reverse=True):
+        folder = record.parent
+        if not TrainingRecord.read(folder).content["finished"] and (folder / "run.json").exists():
+            told = RunRecord.read(folder).config
+            if not differences(told, wanted, ("output_dir",)):
+                return folder
+    name = "_".join(phase for phase in PHASES if phase in config.phases)
+    return RUNS_FOLDER / f"{name}_{datetime.now(UTC):%Y%m%d_%H%M%S}"
+
+
+def train(config: TrainRunConfig) -> int:
+    """Runs or goes on with a training run; the return value is the exit status."""
+    folder = new_run(config)
+    config = replace(config, output_dir=folder)
+    with (
+        RunDir.start(folder, config=to_mapping(config), seed=config.seed, free=RUN_FREE),
+        _log_file(config.log_dir, folder.name) as log,
+        stop_on_signals() as stop,
+    ):
+        trainer = _trainer(config)
+        trainer.stop = stop
+        trainer.record.log(str(log))
+        try:
+            data = build_dataset(
+                config.data_dir,
+                config.dataset_dir,
+                DatasetOptions(
+                    agent_name=config.agent_name,
+                    labels=config.labels,
+                    split_seed=config.split_seed,
+                    ratios=config.split_ratios,
+                ),
+                num_workers=config.num_workers or None,
+                say=logger.info,
+            )
+            shutil.copyfile(data.folder / SPLIT_NAME, folder / SPLIT_NAME)
+            _phases(config, trainer, data)
+        except Interrupted as stopped:
+            logger.info("%s", stopped)
+            return _INTERRUPTED
+    return 0
+
+
+def _phases(config: TrainRunConfig, trainer: HRLXFTrainer, data: OfflineData) -> None:
+    """Trains what was asked for, in the order of the layers, and loads what it builds on."""
+    done: list[str] = []
+    steps: dict[str, Callable[[OfflineData], None]] = {
+        "l2": trainer.train_l2,
+        "l3": trainer.train_l3,
+        "acceptance": trainer.train_acceptance,
+        "awr": trainer.train_phase1_awr,
+        "l4": trainer.train_l4_distill,
+    }
+    for phase in PHASES:
+        if phase in config.phases:
+            _prepare(config, trainer, data, phase, done)
+            steps[phase](data)
+            done.append(phase)
+    _keep_earlier(trainer, data, config, done)
+    tables = evaluate_all(trainer, data, most=config.eval_max_rows)
+    trainer.record.evaluation(tables)
+    tag = "awr" if "awr" in done else "bc"
+    files = trainer.save_all(tag)
+    logger.info("weights for play: %s", ", ".join(str(file) for file in files))
+
+
+_FINAL: Final = {"l3": ("l3_awr.pt", "l3_bc.pt"), "acceptance": ("acceptance.pt",), "l4": ("l4_distill.pt",)}
+
+
+def _keep_earlier(trainer: HRLXFTrainer, data: OfflineData, config: TrainRunConfig, done: list[str]) -> None:
+    """Loads what earlier starts of the run trained, so that it is measured and exported again, and drops the rest.
+
+    L3 and L4 read the goals of L2, so those of before a change of L2 do not count.
+    """
+    for name, files in _FINAL.items():
+        if name in done or (name == "l3" and "awr" in done):
+            continue
+        found = [trainer.folder / file for file in files if (trainer.folder / file).exists()]
+        if found and (name == "acceptance" or "l2" not in config.phases):
+            _load(found[0], getattr(trainer, name), data, f"--phases {name}")
+        else:
+            setattr(trainer, name, None)  # an untrained network is neither measured nor exported
+
+
+def _prepare(config: TrainRunConfig, trainer: HRLXFTrainer, data: OfflineData, phase: str, done: list[str]) -> None:
+    """Loads the weights of earlier phases that this start did not train."""
+    folder = trainer.folder
+    if phase != "l2" and "l2" not in done:
+        _load(config.l2_path or folder / "l2_bc.pt", trainer.l2, data, "--l2-path")
+        done.append("l2")
+    if phase == "awr" and "l3" not in done:
+        _load(config.l3_path or folder / "l3_bc.pt", trainer.l3, data, "--l3-path")
+
+
+def _load(path: Path, model: Any, data: OfflineData, option: str) -> None:  # noqa: ANN401 - a network
+    if not path.exists():
+        raise _WrongWeightsError(
+            f"there are no weights {str(path)!r}",
+            "a phase builds on the ones before it",
+            f"train them in the same run (--phases), or name them with {option}",
+        )
+    meta = load_state(path, model)
+    try:
+        check_digest(meta["features_digest"], f"weights {str(path)!r}")
+        check_l1_digest(meta["l1_digest"], f"weights {str(path)!r}")
+    except ValueError as error:
+        raise _WrongWeightsError(str(error)) from error
+    if meta["horizon"] != data.league_horizon:
+        raise _WrongWeightsError(
+            f"weights {str(path)!r} were trained for the horizon {meta['horizon']}",
+            f"the dataset's is {data.league_horizon}, and goals are by parts of it",
+            "train them on this dataset",
+        )
+
+
+def _trainer(config: TrainRunConfig) -> HRLXFTrainer:
+    """Builds the networks of a run; their first weights depend on its seed alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        l2 = HorizonManagerPPO(config.horizon)
+        l3 = TemporalDecisionTransformer(config.horizon, mode=config.l3_mode, ensemble=config.l3_ensemble)
+        acceptance = AcceptanceModel(config.horizon)
+        l4 = ThreadCoordinator()
+    return HRLXFTrainer(l2, l3, l4, config, acceptance)
+
+
+@contextmanager
+def _log_file(folder: Path, name: str) -> Iterator[Path]:
+    """Sends the log to ``folder/name_TIME.out`` and to the screen."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}_{datetime.now(UTC):%Y%m%d_%H%M%S}.out"
+    handlers: list[logging.Handler] = [logging.FileHandler(path, encoding="utf-8"), logging.StreamHandler(sys.stdout)]
+    before = logger.level
+    logger.setLevel(logging.INFO)
+    for handler in handlers:
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        logger.addHandler(handler)
+    try:
+        yield path
+    finally:
+        for handler in handlers:
+            logger.removeHandler(handler)
+            handler.close()
+        logger.setLevel(before)

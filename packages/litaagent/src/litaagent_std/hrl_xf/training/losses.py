@@ -1,0 +1,129 @@
+"""What the layers minimise: pure functions of tensors, the formula beside the line.
+
+Errors of masked components count neither above nor below the line, and a sample without any gives 0, never NaN.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from apexrl.algorithms.losses import masked_mean, squared_error
+from litaagent_std.hrl_xf.l2_manager import DayBatch
+from litaagent_std.hrl_xf.l3_executor import ThreadOutputs
+from litaagent_std.hrl_xf.training.config import QTransform
+from litaagent_std.hrl_xf.training.data import MicroBatch
+from litaagent_std.policy.networks.inputs import MASKED, PRICE_UNIT
+
+__all__ = ["bounds_penalty", "effective_sample_size", "ensemble_mask", "goal_errors", "l3_losses", "transformed"]
+
+_HUBER = 0.05
+"""Errors of L3's amounts beyond this (a twentieth of the lines or of the price band) count linearly: offers are often
+repeated to the unit, and a squared error would blur what is repeated."""
+_Q_WEIGHT = 5.0
+"""Weight of quantities beside the others: in units of the lines their errors are small numbers."""
+
+
+def transformed(quantity: Tensor, lines: Tensor, transform: QTransform) -> Tensor:
+    """Quantities ``[N, 2, B]`` on the scale of the loss, x = 10·Q / lines (units, where a factory has ten lines).
+
+    none: x / 10. log1p: log(1 + x). sqrt: √x, smoothed at 0 so that its slope stays finite.
+    """
+    x = 10.0 * quantity / lines.clamp(min=1.0).view(-1, 1, 1)
+    if transform == "log1p":
+        return torch.log1p(x)
+    if transform == "sqrt":
+        return torch.sqrt(x + 1e-2) - 0.1
+    return x / 10.0
+
+
+def goal_errors(
+    predicted: tuple[Tensor, Tensor],
+    target: tuple[Tensor, Tensor, Tensor],
+    day: DayBatch,
+    days: Tensor,
+    transform: QTransform,
+    q_weight: float,
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The loss of L2 and its parts.
+
+    Args:
+        predicted: Quantities and prices ``[N, 2, B]``.
+        target: Recorded quantities and prices, and where prices count.
+        day: The mornings.
+        days: Delivery days of each bucket that exist ``[N, B]``.
+        transform: Scale of quantities.
+        q_weight: Weight of quantities.
+    """
+    goal_q, goal_p, p_mask = target
+    counts = (day.x_role.unsqueeze(-1) > 0) & (days.unsqueeze(1) > 0)  # sides that trade, days that exist
+    q_error = squared_error(transformed(predicted[0], day.lines, transform), transformed(goal_q, day.lines, transform))
+    usual = day.price.clamp(min=1e-6).unsqueeze(-1)
+    p_error = squared_error(predicted[1] / usual / PRICE_UNIT, goal_p / usual / PRICE_UNIT)
+    prices = p_mask & counts
+    q_loss, p_loss = masked_mean(q_error, counts), masked_mean(p_error, prices)
+    loss = (q_weight * q_loss + p_loss) / (q_weight + 1.0)
+    every = torch.cat([counts, prices]).to(q_error.dtype)
+    mse = (torch.cat([q_error, p_error]) * every).sum() / every.sum().clamp(min=1.0)
+    return loss, {"q": q_loss, "p": p_loss, "mse": mse}
+
+
+def bounds_penalty(outputs: ThreadOutputs, batch: MicroBatch) -> Tensor:
+    """Mean squared distance of quantity (in lines) and position from the legal range ``[M]``."""
+    lines = batch.thread.day.lines.clamp(min=1.0)
+    low, high = batch.low[:, 0] / lines, batch.high[:, 0] / lines
+    below = functional.relu(low.unsqueeze(1) - outputs.quantity) + functional.relu(-outputs.position)
+    above = functional.relu(outputs.quantity - high.unsqueeze(1)) + functional.relu(outputs.position - 1.0)
+    return (below.square() + above.square()).mean(1)
+
+
+def ensemble_mask(rows: Tensor, members: int) -> Tensor:
+    """Which members learn from which rows: about two thirds each, decided by the row's number; ``[M, K]``."""
+    if members == 1:
+        return torch.ones(len(rows), 1, device=rows.device)
+    member = torch.arange(members, device=rows.device)
+    mixed = (rows.unsqueeze(1) * 2_654_435_761 + (member + 1) * 40_503_121) % 4_294_967_291
+    return ((mixed >> 7) % 3 != 0).to(torch.float32)
+
+
+def l3_losses(
+    outputs: ThreadOutputs, batch: MicroBatch, *, bounds_weight: float, variance_weight: float
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The loss of L3 and its parts: cross-entropies of operation and lead, robust errors of quantity and price.
+
+    Counter-offers count where the record made one; each decision counts by its weight.
+    """
+    offers = (batch.op == 1).to(outputs.op.dtype) * batch.weight
+    lines = batch.thread.day.lines.clamp(min=1.0)
+    width = (batch.high[:, 2] - batch.low[:, 2]).clamp(min=1)
+    quantity = batch.offer[:, 0] / lines
+    position = torch.where(batch.high[:, 2] > batch.low[:, 2], (batch.offer[:, 2] - batch.low[:, 2]) / width, 0.5)
+    members = ensemble_mask(batch.rows, outputs.quantity.shape[1]) * offers.unsqueeze(1)
+    lead = batch.offer[:, 1].clamp(0, outputs.lead.shape[1] - 1)
+    legal = outputs.lead.gather(1, lead.unsqueeze(1)).squeeze(1) > MASKED / 2
+    op = (functional.cross_entropy(outputs.op, batch.op, reduction="none") * batch.weight).mean()
+    t = _weighted(functional.cross_entropy(outputs.lead, lead, reduction="none"), offers * legal)
+    q = _weighted(squared_error(outputs.quantity, quantity.unsqueeze(1).expand_as(outputs.quantity), _HUBER), members)
+    p = _weighted(squared_error(outputs.position, position.unsqueeze(1).expand_as(outputs.position), _HUBER), members)
+    penalty = _weighted(bounds_penalty(outputs, batch), offers)
+    loss = op + t + _Q_WEIGHT * q + p + bounds_weight * penalty
+    right = (outputs.op.argmax(-1) == batch.op).to(torch.float32).mean()
+    parts = {"op": op, "q": q, "p": p, "t": t, "bounds": penalty, "op_acc": right}
+    if outputs.quantity.shape[1] > 1:
+        variance = _weighted(outputs.quantity.var(1) + outputs.position.var(1), offers)
+        loss = loss + variance_weight * variance
+        parts["variance"] = variance
+    return loss, parts
+
+
+def _weighted(values: Tensor, weights: Tensor) -> Tensor:
+    """Σ w·x / Σ w; 0 where nothing counts."""
+    total = weights.sum()
+    return (values * weights).sum() / torch.where(total > 0, total, torch.ones_like(total))
+
+
+def effective_sample_size(weights: Tensor) -> float:
+    """Share of decisions that an unweighted sample of the same precision would need: (Σw)² / (n·Σw²)."""
+    squares = weights.square().sum()
+    return float(weights.sum().square() / (len(weights) * squares)) if float(squares) > 0 else 0.0

@@ -1,0 +1,153 @@
+"""The training record, which writes itself: what was trained, from what, with what result.
+
+``training.json`` in a run's folder; metrics by epoch are in ``metrics/<phase>/metrics.jsonl``. Document 002 kept such
+a record by hand.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from apexrl.runs.atomic import write_json
+from apexrl.runs.errors import RunDirError
+from apexrl.runs.metrics.jsonl import read_jsonl
+
+if TYPE_CHECKING:
+    from litaagent_std.hrl_xf.training.data import TrainingData
+    from litaagent_std.hrl_xf.training.loop import PhaseResult, PhaseSpec
+
+__all__ = ["RECORD_NAME", "RUNS_FOLDER", "TrainingRecord", "curves", "stages_of"]
+
+RECORD_NAME = "training.json"
+RUNS_FOLDER = Path("training_runs")
+"""Where runs go unless told otherwise."""
+_FORMAT = "litaagent.training"
+
+
+def curves(folder: Path, phase: str) -> list[dict[str, Any]]:
+    """Returns the metrics of each epoch of a phase."""
+    path = folder / "metrics" / phase / "metrics.jsonl"
+    return read_jsonl(path) if path.exists() else []
+
+
+def stages_of(epochs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the stages of a phase: epochs with the same learning rate, with the losses at their ends."""
+    stages: list[dict[str, Any]] = []
+    for epoch in epochs:
+        losses = {name: value for name, value in epoch.items() if name not in ("step", "lr")}
+        if stages and stages[-1]["lr"] == epoch["lr"]:
+            stages[-1] |= {"to": epoch["step"], "losses": losses}
+        else:
+            stages.append({"from": epoch["step"], "to": epoch["step"], "lr": epoch["lr"], "losses": losses})
+    return stages
+
+
+class TrainingRecord:
+    """The record of one run.
+
+    Args:
+        folder: The run's folder.
+        content: What ``training.json`` says.
+    """
+
+    def __init__(self, folder: Path, content: dict[str, Any]) -> None:
+        self.folder, self.content = folder, content
+
+    @classmethod
+    def open(cls, folder: Path) -> TrainingRecord:
+        """Reads the record of a folder, or begins one."""
+        if (folder / RECORD_NAME).exists():
+            return cls.read(folder)
+        empty: dict[str, Any] = {
+            "format": _FORMAT,
+            "finished": False,
+            "config": {},
+            "dataset": {},
+            "phases": {},
+            "evaluation": {},
+            "weights": [],
+            "log": None,
+        }
+        return cls(folder, empty)
+
+    @classmethod
+    def read(cls, folder: Path) -> TrainingRecord:
+        """Reads the record of a run.
+
+        Raises:
+            RunDirError: If there is none.
+        """
+        path = folder / RECORD_NAME
+        try:
+            content = json.loads(path.read_bytes())
+        except FileNotFoundError as error:
+            raise RunDirError(
+                f"{str(folder)!r} holds no training run: it has no {RECORD_NAME}",
+                "lita train and HRLXFTrainer write one",
+                "correct the path; lita runs list shows what there is",
+            ) from error
+        except ValueError as error:
+            raise RunDirError(
+                f"{str(path)!r} is damaged: {error}", "it is JSON", "train again, or remove it"
+            ) from error
+        if not isinstance(content, dict) or content.get("format") != _FORMAT:
+            raise RunDirError(
+                f"{str(path)!r} is something else", f"it is marked {_FORMAT!r}", "name the folder of a training run"
+            )
+        return cls(folder, content)
+
+    def data(self, data: TrainingData, config: Any) -> None:  # noqa: ANN401 - plain values
+        """Notes what the run is trained on and with."""
+        self.content["dataset"] = {
+            "digest": data.digest,
+            "features_digest": data.features_digest,
+            "l1_digest": data.l1_digest,
+            "horizon": data.league_horizon,
+            "mornings": len(data.macro["config"]),
+            "decisions": len(data.micro["config"]),
+        }
+        self.content["config"] = config
+        self.content["finished"] = False
+        self.write()
+
+    def phase(self, spec: PhaseSpec, result: PhaseResult, evaluation: Mapping[str, float], digest: str) -> None:
+        """Notes a finished phase."""
+        name = spec.name
+        known = self.content["phases"].get(name, {})
+        self.content["phases"][name] = {
+            "epochs": result.epochs,
+            "best_epoch": result.best_epoch,
+            "stopped_early": result.stopped_early,
+            "rows": len(spec.rows),
+            "batch_size": spec.batch_size,
+            "rows_per_second": result.rows_per_second or known.get("rows_per_second", 0.0),
+            "stages": stages_of(curves(spec.folder, name)),
+            "losses": result.losses,
+            "evaluation": dict(evaluation),
+            "weights": f"{name}.pt",
+            "weights_digest": digest,
+        }
+        self.write()
+
+    def evaluation(self, tables: Mapping[str, Any]) -> None:
+        """Notes the networks beside the baselines."""
+        self.content["evaluation"] = dict(tables)
+        self.write()
+
+    def log(self, path: str) -> None:
+        """Notes where the log is."""
+        self.content["log"] = path
+        self.write()
+
+    def weights(self, files: Sequence[Path], *, finished: bool) -> None:
+        """Notes the weights for play, and whether the run is done."""
+        self.content["weights"] = [str(file.relative_to(self.folder)) for file in files]
+        self.content["finished"] = finished
+        self.write()
+
+    def write(self) -> None:
+        """Replaces the file, whole or not at all."""
+        write_json(self.folder / RECORD_NAME, self.content)

@@ -1,0 +1,1 @@
+"""L1: hard and soft bounds, the guard over all threads, and the baseline decision."""

@@ -1,0 +1,1 @@
+"""L2: the day's goals, heuristic and learned."""

@@ -1,0 +1,1 @@
+"""L3: decisions within a thread, heuristic and learned."""

@@ -1,0 +1,163 @@
+"""L3: what a partner would accept.
+
+The league seats mostly its own default agents, whose rules of acceptance are simple. `archetypes` states them
+as probabilities of acceptance for every possible offer at once; `PartnerModel` weighs them by how well they
+explain a partner's answers so far (Bayes' rule, tempered, because answers within a day resemble each other).
+`OfferGrid` holds every legal offer of a side, so that a thread's best proposal is one pass of numpy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..observation import Agenda, Offer
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+ARCHETYPES: Final = ("random", "greedy", "sharing", "able")
+"""Accepts one offer in ten; bargains over the price and takes up to 3/4 of its lines; shares its need out and
+buys ahead at the lowest price only; and a competitor who takes little."""
+
+PRIOR: Final = (0.28, 0.28, 0.28, 0.16)
+LARGE_OFFER: Final = (0.65, 0.03, 0.3, 0.04)
+"""How often each archetype offers more units than a factory has lines."""
+
+_LEAST, _MOST = 0.002, 0.97
+
+
+@dataclass(frozen=True, slots=True)
+class OfferGrid:
+    """Every offer of a side: each lead × quantity × price of the agenda.
+
+    Attributes:
+        lead: Days until delivery, shape (n,).
+        quantity: Units, shape (n,).
+        price: Unit price, shape (n,).
+        concession: Place in the price band as the receiver sees it, 1 at its best price, shape (n,).
+        share: Quantity over our lines, shape (n,).
+        today: Whether delivery is today, shape (n,).
+        ahead: For a sale, whether a bargaining buyer takes the price for a later day, shape (n,).
+    """
+
+    lead: IntArray
+    quantity: IntArray
+    price: IntArray
+    concession: FloatArray
+    share: FloatArray
+    today: BoolArray
+    ahead: BoolArray
+
+    @classmethod
+    def of(cls, agenda: Agenda, day: int, leads: int, n_lines: int, *, selling: bool) -> OfferGrid:
+        """Builds the grid of one day."""
+        top = max(agenda.quantity_min, min(agenda.quantity_max, n_lines))
+        lead, quantity, price = (
+            axis.ravel()
+            for axis in np.meshgrid(
+                np.arange(max(1, min(leads, agenda.time_max - day + 1))),
+                np.arange(max(1, agenda.quantity_min), top + 1),
+                np.arange(agenda.price_min, agenda.price_max + 1),
+                indexing="ij",
+            )
+        )
+        width = max(1, agenda.price_max - agenda.price_min)
+        position = (price - agenda.price_min) / width
+        low, high = int(0.9 * agenda.price_max), agenda.price_max
+        ahead = price <= high - 0.9 * (high - low) if selling else price >= low + 0.9 * (high - low)
+        return cls(lead, quantity, price, 1.0 - position if selling else position, quantity / n_lines, lead == 0, ahead)
+
+    def offer(self, index: int, day: int) -> Offer:
+        """Returns one entry as an offer."""
+        return Offer(int(self.quantity[index]), day + int(self.lead[index]), int(self.price[index]))
+
+    def index(self, offer: Offer, day: int) -> int | None:
+        """Returns the entry of an offer, or None when the grid does not hold it."""
+        found = np.flatnonzero(
+            (self.lead == offer.time - day) & (self.quantity == offer.quantity) & (self.price == offer.price)
+        )
+        return int(found[0]) if len(found) else None
+
+    def no_better(self, offer: Offer, day: int, *, selling: bool) -> BoolArray:
+        """Returns the offers for the same later day that are no better for the receiver, shape (n,)."""
+        worse = self.price >= offer.price if selling else self.price <= offer.price
+        same = (self.lead == offer.time - day) & ~self.today
+        return np.asarray(same & worse & (self.quantity >= offer.quantity))
+
+
+def archetypes(grid: OfferGrid, time: float, *, selling: bool, edge: bool) -> FloatArray:
+    """Returns the probability that each archetype accepts each offer, shape (4, n).
+
+    Args:
+        grid: The offers.
+        time: Relative time of the thread.
+        selling: Whether we sell.
+        edge: Whether the partner sits at the other end of the chain, where its need is exogenous.
+    """
+    best = grid.concession >= 0.999
+    small = grid.share <= 0.75
+    bargain = _soft(grid.concession - (1.0 - time) ** 0.6, 0.06)
+    shared = _soft(grid.concession - 1.0 + time**2, 0.05)
+    # A bargaining partner's days fill up from the near ones, and a full day takes only a few units more.
+    booked = (9.0 - 0.75 * grid.lead) if edge and selling else (4.0 - 0.3 * grid.lead)
+    greedy_later = small * grid.ahead * np.minimum(1.0, 1.6 * np.exp(-np.maximum(0.5, booked) * grid.share))
+    if selling:
+        greedy_today = small * (bargain * 0.05 * (1.0 - grid.share) if edge else 0.95 * bargain)
+        sharing_today = np.where(best, 0.15, 0.01) if edge else 0.9 * (grid.share <= 0.2) * shared
+        sharing_later = np.where(best, (0.9 if edge else 0.15) * np.exp(-0.12 * grid.lead), 0.0)
+        able = 0.02 + 0.05 * grid.concession + 0.1 * (time < 0.1) * (grid.share <= 0.5)
+    else:
+        greedy_today = (0.8 - 0.4 * grid.share if edge else small) * bargain
+        sharing_today = 0.9 * shared
+        sharing_later = np.where(best, 0.1 if edge else 0.75, 0.0)
+        able = 0.03 + 0.1 * grid.concession + 0.3 * (time < 0.2) * (grid.share <= 0.4)
+    rows = (
+        np.full(len(grid.lead), 0.1),
+        np.where(grid.today, greedy_today, greedy_later),
+        np.where(grid.today, sharing_today, sharing_later),
+        able,
+    )
+    return np.asarray(np.clip(np.stack(rows), _LEAST, _MOST), dtype=np.float64)
+
+
+def _soft(margin: FloatArray, width: float) -> FloatArray:
+    """Returns a step from 0 to 1 at margin 0, softened over `width`."""
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip((margin + 0.5 * width) / (0.25 * width), -30.0, 30.0))))
+
+
+class PartnerModel:
+    """Belief about one partner: a weight for each archetype.
+
+    Args:
+        rate: How much one answer counts, from 0 (not at all) to 1 (as independent evidence).
+    """
+
+    def __init__(self, rate: float) -> None:
+        self._log_weights = np.log(np.array(PRIOR))
+        self._rate = rate
+
+    @property
+    def weights(self) -> FloatArray:
+        """The weights, summing to 1, shape (4,)."""
+        shifted = np.exp(self._log_weights - self._log_weights.max())
+        return np.asarray(shifted / shifted.sum())
+
+    def answer(self, likelihood: FloatArray, *, accepted: bool) -> None:
+        """Takes an answer in; `likelihood` is each archetype's probability of accepting, shape (4,)."""
+        evidence = np.log(likelihood if accepted else 1.0 - likelihood)
+        self._learn(evidence * (1.0 if accepted else self._rate))
+
+    def offered(self, *, large: bool) -> None:
+        """Takes the size of one of the partner's own offers in."""
+        chance = np.array(LARGE_OFFER)
+        self._learn(self._rate * np.log(chance if large else 1.0 - chance))
+
+    def _learn(self, evidence: FloatArray) -> None:
+        # Weights never vanish, so that a partner who changes is recognised again.
+        weights = self._log_weights + evidence
+        self._log_weights = np.maximum(weights - weights.max(), -6.0)

@@ -1,0 +1,118 @@
+"""L3 in play, learned: the network's decision in each thread of a round.
+
+The network reads what it was trained on: the features of thread and morning, the learned goals of the morning, and
+L1's baseline of the thread alone (`l1_thread`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..features import thread_features
+from ..l1.thread import SidePlan, morning_plans, thread_baseline
+from ..l2.learned import LearnedGoals
+from ..layers import Action, Situation, residual
+from ..networks.inputs import OPERATIONS, baseline_inputs, goal_inputs
+from ..observation import Agenda, Observation, Offer
+from ..parameters import Parameters, level_name
+
+if TYPE_CHECKING:
+    from ..networks.inference import DayInputs, DecisionNetwork, ThreadInputs
+
+__all__ = ["LearnedDecisions"]
+
+
+class LearnedDecisions:
+    """A `DecisionLayer` from trained weights.
+
+    Args:
+        network: The trained network.
+        goals: The learned L2 whose goals it was trained with.
+        parameters: Numbers of L1's baseline.
+    """
+
+    def __init__(self, network: DecisionNetwork, goals: LearnedGoals, parameters: Parameters | None = None) -> None:
+        self._network, self._goals = network, goals
+        self._parameters = parameters or Parameters()
+        self._morning: Observation | None = None
+        self._plans: tuple[SidePlan | None, SidePlan | None] = (None, None)
+
+    def decide(self, situation: Situation, alpha: Mapping[str, float]) -> Mapping[str, Action]:
+        """Decides the threads of a round; see `DecisionLayer`."""
+        obs, agenda = situation.obs, situation.agenda
+        batch, counters = self._inputs(situation)
+        low, high = legal_range(agenda, obs.day)
+        count = len(situation.threads)
+        ops, offers = self._network.decide(batch, np.tile(low, (count, 1)), np.tile(high, (count, 1)))
+        actions: dict[str, Action] = {}
+        for thread, op, (quantity, lead, price), base in zip(
+            situation.threads, ops.tolist(), offers.tolist(), counters, strict=True
+        ):
+            offer = Offer(quantity, obs.day + lead, price)
+            if base is not None and self._network.residual:
+                change = (offer.quantity - base.quantity, offer.time - base.time, offer.price - base.price)
+                offer = residual(base, change, alpha[thread.partner])
+            actions[thread.partner] = (Action("accept"), Action("counter", offer), Action("end"))[op]
+        return actions
+
+    def _inputs(self, situation: Situation) -> tuple[ThreadInputs, list[Offer | None]]:
+        from ..networks.inference import ThreadInputs
+
+        obs = situation.obs
+        quantity, price, day = self._goals.morning(obs)
+        plan = self._plan(situation)
+        features = [thread_features(thread, obs) for thread in situation.threads]
+        decisions = [("end", None) if plan is None else thread_baseline(thread, plan) for thread in situation.threads]
+        count = len(features)
+        low, high = legal_range(situation.agenda, obs.day)
+        counters = [offer for _, offer in decisions]
+        base = baseline_inputs(
+            np.array([OPERATIONS.index(kind) for kind, _ in decisions]),
+            np.array([(-1, -1, -1) if o is None else (o.quantity, o.time - obs.day, o.price) for o in counters]),
+            np.tile(low, (count, 1)),
+            np.tile(high, (count, 1)),
+            np.full(count, float(obs.n_lines)),
+            obs.horizon,
+        )
+        goal = goal_inputs(quantity[None], price[None], day.lines, day.price)
+        batch = ThreadInputs(
+            _repeated(day, count),
+            np.stack([f.history for f in features]),
+            np.stack([f.mask for f in features]),
+            np.stack([f.ranges for f in features]),
+            np.stack([f.x_thread for f in features]),
+            np.stack([f.x_partner for f in features]),
+            np.tile(goal, (count, 1)),
+            base,
+        )
+        return batch, counters
+
+    def _plan(self, situation: Situation) -> SidePlan | None:
+        """Returns L1's plan of the side, made once a day."""
+        obs = situation.obs
+        if self._morning is not obs:
+            level = self._parameters.at(level_name(obs.level, obs.n_levels))
+            self._morning, self._plans = obs, morning_plans(obs, situation.memory, level)
+        return self._plans[situation.selling]
+
+
+def legal_range(agenda: Agenda, day: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the least and the greatest legal quantity, lead and unit price, each ``[3]``."""
+    low = np.array([agenda.quantity_min, agenda.time_min - day, agenda.price_min])
+    return low, np.array([agenda.quantity_max, agenda.time_max - day, agenda.price_max])
+
+
+def _repeated(day: DayInputs, count: int) -> DayInputs:
+    from ..networks.inference import DayInputs
+
+    return DayInputs(
+        np.repeat(day.x_static, count, 0),
+        np.repeat(day.x_temporal, count, 0),
+        np.repeat(day.x_role, count, 0),
+        np.repeat(day.mask, count, 0),
+        np.repeat(day.lines, count, 0),
+        np.repeat(day.price, count, 0),
+    )

@@ -1,0 +1,1 @@
+"""L4: coordination across threads, heuristic and learned."""

@@ -1,0 +1,89 @@
+"""L4 in play, learned: attention over the threads of a round weighs their offers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from ..layers import Situation
+from ..networks.inputs import coordinator_inputs
+from ..observation import ThreadObservation
+
+if TYPE_CHECKING:
+    from ..networks.inference import CoordinatorNetwork
+
+__all__ = ["LearnedCoordination"]
+
+TAKEN: Final = 0.5
+"""An offer is accepted from this α on."""
+
+
+class LearnedCoordination:
+    """A `CoordinationLayer` from trained weights.
+
+    Args:
+        network: The trained network.
+    """
+
+    def __init__(self, network: CoordinatorNetwork) -> None:
+        self._network = network
+
+    def weigh(self, situation: Situation) -> Mapping[str, float]:
+        """Returns α of the threads that have an offer on the table; see `CoordinationLayer`."""
+        threads = [thread for thread in situation.threads if thread.offer is not None]
+        if not threads:
+            return {}
+        inputs = _inputs(situation, threads)
+        alpha = self._network(inputs[None], np.ones((1, len(threads)), np.bool_))[0]
+        return {thread.partner: float(value) for thread, value in zip(threads, alpha, strict=True)}
+
+    def accept(self, situation: Situation, wanted: frozenset[str]) -> frozenset[str]:
+        """Takes wanted offers in the order of α, as long as α favours them and they fit."""
+        alpha = self.weigh(situation)
+        room = _room(situation)
+        offers = {thread.partner: thread.offer for thread in situation.threads if thread.offer is not None}
+        taken: set[str] = set()
+        for partner in sorted(wanted & offers.keys(), key=lambda name: (-alpha[name], name)):
+            offer = offers[partner]
+            lead = offer.time - situation.obs.day
+            if alpha[partner] >= TAKEN and 0 <= lead < len(room) and offer.quantity <= room[lead]:
+                taken.add(partner)
+                room[lead] -= offer.quantity
+        return frozenset(taken)
+
+
+def _room(situation: Situation) -> list[int]:
+    """Returns the units that may still be agreed by lead: the goal less what is on other tables, within L1."""
+    goals, bounds = situation.goals, situation.bounds
+    room = list(goals.q_sell if situation.selling else goals.q_buy)
+    for offer in situation.outstanding.values():
+        lead = offer.time - situation.obs.day
+        if 0 <= lead < len(room):
+            room[lead] -= offer.quantity
+    most = bounds.lines if situation.selling else (bounds.buy,) * len(room)
+    return [max(0, min(units, limit)) for units, limit in zip(room, most, strict=True)]
+
+
+def _inputs(situation: Situation, threads: list[ThreadObservation]) -> np.ndarray:
+    obs, goals = situation.obs, situation.goals
+    room = _room(situation)
+    limits = goals.p_sell if situation.selling else goals.p_buy
+    rows, surplus, free = [], [], []
+    for thread in threads:
+        assert thread.offer is not None  # only such threads are given
+        lead = min(max(thread.offer.time - obs.day, 0), len(room) - 1)
+        gain = thread.offer.price - limits[lead]
+        rows.append((thread.offer.quantity, lead, thread.offer.price))
+        surplus.append(gain if situation.selling else -gain)
+        free.append(room[lead])
+    return coordinator_inputs(
+        np.array(rows, np.float64),
+        np.array(surplus),
+        np.array(free, np.float64),
+        np.array([(thread.round + 1) / (thread.n_rounds + 1) for thread in threads]),
+        obs.n_lines,
+        obs.price_out if situation.selling else obs.price_in,
+        obs.horizon,
+    )

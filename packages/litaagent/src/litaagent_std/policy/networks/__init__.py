@@ -1,0 +1,1 @@
+"""Exported networks with numpy alone: inputs, forward pass and weights files."""

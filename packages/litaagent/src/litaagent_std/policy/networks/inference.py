@@ -1,0 +1,362 @@
+"""Trained layers with numpy alone: running the networks, and making layers of weights.
+
+The networks are those of `hrl_xf` (torch), line by line; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..l2.heuristic import buckets
+from ..layers import LayerSet
+from .inputs import (
+    BASELINE_SIZE,
+    F32,
+    GOAL_CAP,
+    GOAL_SHARPNESS,
+    L4_SIZE,
+    MASKED,
+    OFFER_SIZE,
+    PRICE_UNIT,
+    band_columns,
+    thread_columns,
+)
+from .weights import Weights, WeightsError, load_weights, read_weights
+
+__all__ = [
+    "BASELINE_SIZE",
+    "GOAL_CAP",
+    "GOAL_SHARPNESS",
+    "L4_SIZE",
+    "MASKED",
+    "OFFER_SIZE",
+    "PRICE_UNIT",
+    "AcceptanceNetwork",
+    "CoordinatorNetwork",
+    "DayInputs",
+    "DecisionNetwork",
+    "GoalNetwork",
+    "ThreadInputs",
+    "Weights",
+    "WeightsError",
+    "band_columns",
+    "load_layers",
+    "load_weights",
+    "softmax",
+    "thread_columns",
+]
+
+
+def load_layers(path: str | Path) -> LayerSet:
+    """Returns the learned layers that a weights file or folder holds, ready for `Brain`.
+
+    Raises:
+        WeightsError: As `read_weights`; also for an L3 without the L2 whose goals it was trained with.
+    """
+    from ..l2.learned import LearnedGoals
+    from ..l3.learned import LearnedDecisions
+    from ..l4.learned import LearnedCoordination
+
+    found = read_weights(path)
+    goal = LearnedGoals(GoalNetwork(found["l2"])) if "l2" in found else None
+    decision = None
+    if "l3" in found:
+        if goal is None:
+            raise WeightsError(
+                f"{found['l3'].source!r} was trained with the goals of an L2, and none is beside it; give a folder "
+                "that holds both"
+            )
+        decision = LearnedDecisions(DecisionNetwork(found["l3"]), goal)
+    coordination = LearnedCoordination(CoordinatorNetwork(found["l4"])) if "l4" in found else None
+    return LayerSet(goal, decision, coordination)
+
+
+def softmax(logits: NDArray[Any]) -> F32:
+    """Returns probabilities over the last axis."""
+    raised = np.exp(logits - logits.max(-1, keepdims=True))
+    return np.asarray(raised / raised.sum(-1, keepdims=True), np.float32)
+
+
+def sigmoid(x: NDArray[Any]) -> F32:
+    """Returns 1 / (1 + e^−x) without overflow."""
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)), np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class DayInputs:
+    """N mornings: the arrays of `DayFeatures`, the lines ``[N]`` and the trading prices ``[N, 2]``."""
+
+    x_static: F32
+    x_temporal: F32
+    x_role: F32
+    mask: NDArray[np.bool_]
+    lines: F32
+    price: F32
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadInputs:
+    """M threads: the arrays of `ThreadFeatures`, their mornings, goals ``[M, 4·B]`` and baselines ``[M, 7]``."""
+
+    day: DayInputs
+    history: F32
+    history_mask: NDArray[np.bool_]
+    ranges: F32
+    x_thread: F32
+    x_partner: F32
+    goal: F32
+    baseline: F32
+
+
+_HEADS = ("op", "lead", "amount")
+
+
+class _Network:
+    """Arrays of a network and the layers that all of them share.
+
+    Args:
+        weights: The content of a file.
+        kind: What it has to be.
+    """
+
+    def __init__(self, weights: Weights, kind: str) -> None:
+        if weights.kind != kind:
+            raise WeightsError(f"weights {weights.source!r} are of kind {weights.kind!r}, {kind!r} is needed here")
+        self.meta = weights.meta
+        self.sizes: Mapping[str, Any] = weights.meta["sizes"]
+        self._a = {
+            name: np.ascontiguousarray(array.T) if array.ndim == 2 else array for name, array in weights.arrays.items()
+        }
+
+    def _linear(self, name: str, x: NDArray[Any]) -> NDArray[Any]:
+        out: NDArray[Any] = x @ self._a[f"{name}.weight"] + self._a[f"{name}.bias"]
+        return out
+
+    def _direct(self, name: str, x: NDArray[Any]) -> NDArray[Any]:
+        out: NDArray[Any] = x @ self._a[f"{name}.weight"]
+        return out
+
+    def _norm(self, name: str, x: NDArray[Any]) -> NDArray[Any]:
+        centered = x - x.mean(-1, keepdims=True)
+        deviation = np.sqrt(np.square(centered).mean(-1, keepdims=True) + np.float32(1e-5))
+        out: NDArray[Any] = centered / deviation * self._a[f"{name}.weight"] + self._a[f"{name}.bias"]
+        return out
+
+    def _feed_forward(self, name: str, x: NDArray[Any]) -> NDArray[Any]:
+        up = _relu(self._linear(f"{name}.up", self._norm(f"{name}.norm_up", x)))
+        out: NDArray[Any] = x + self._linear(f"{name}.down", up)
+        return out
+
+
+def _relu(x: NDArray[Any]) -> NDArray[Any]:
+    out: NDArray[Any] = np.maximum(x, np.float32(0.0))
+    return out
+
+
+class _DayNetwork(_Network):
+    def __init__(self, weights: Weights, kind: str) -> None:
+        super().__init__(weights, kind)
+        self.horizon = int(self.sizes["horizon"])
+        self.league_horizon = int(self.meta["horizon"])
+        parts = buckets(self.league_horizon)
+        self.n_buckets = len(parts)
+        self._pool = np.zeros((self.horizon + 1, len(parts)), np.float32)
+        for bucket, leads in enumerate(parts):
+            self._pool[leads.start : leads.stop, bucket] = 1.0
+
+    def _days(self, mask: NDArray[np.bool_]) -> F32:
+        return np.asarray(mask.astype(np.float32) @ self._pool[: mask.shape[1]], np.float32)
+
+    def _day_code(self, name: str, day: DayInputs) -> tuple[NDArray[Any], F32]:
+        """Returns the code, and the inputs that it is made from."""
+        counts = self._days(day.mask)
+        rows = _relu(self._linear(f"{name}.rows", day.x_temporal)) * day.mask[:, :, None]
+        pooled = np.einsum("nhr,hb->nbr", rows, self._pool[: rows.shape[1]]) / np.maximum(counts, 1.0)[:, :, None]
+        share = counts / np.maximum(self._pool.sum(0), 1.0)
+        parts = [day.x_static, day.x_role, pooled.reshape(len(rows), -1), share]
+        joined = np.asarray(np.concatenate(parts, axis=1), np.float32)
+        hidden = _relu(self._linear(f"{name}.hidden", joined))
+        out: NDArray[Any] = hidden + _relu(self._linear(f"{name}.out", hidden))
+        return out, joined
+
+
+class GoalNetwork(_DayNetwork):
+    """L2: goals of mornings; see `hrl_xf.l2_manager.HorizonManagerPPO`."""
+
+    def __init__(self, weights: Weights) -> None:
+        super().__init__(weights, "l2")
+
+    def latents(self, day: DayInputs) -> F32:
+        """Returns the means of the latents, ``[N, 2, 2, B]``."""
+        code, inputs = self._day_code("encoder", day)
+        rows = np.zeros((len(code), self.horizon + 1, day.x_temporal.shape[2] + 1), np.float32)
+        rows[:, : day.mask.shape[1], :-1] = day.x_temporal
+        rows[:, : day.mask.shape[1], -1] = day.mask
+        out = self._linear("head", code) + self._direct("skip", inputs)
+        out = out + self._direct("days_skip", rows.reshape(len(rows), -1))
+        return np.asarray(out, np.float32).reshape(-1, 2, 2, self.n_buckets)
+
+    def __call__(self, day: DayInputs) -> tuple[F32, F32]:
+        """Returns quantities and unit prices, each ``[N, 2, B]``, in raw units."""
+        latents = self.latents(day)
+        role = day.x_role[:, :, None]
+        most = np.float32(GOAL_CAP) * self._days(day.mask)[:, None, :]
+        units = np.logaddexp(0.0, GOAL_SHARPNESS * latents[:, 0]) / GOAL_SHARPNESS  # softplus
+        quantity = np.minimum(units, most) * day.lines[:, None, None] * role
+        low, high = (np.float32(PRICE_UNIT) * day.x_static[:, list(columns)] for columns in band_columns())
+        relative = low[:, :, None] + (high - low)[:, :, None] * sigmoid(latents[:, 1])
+        price = day.price[:, :, None] * (np.float32(1.0) + relative) * role
+        return np.asarray(quantity, np.float32), np.asarray(price, np.float32)
+
+
+class _ThreadNetwork(_DayNetwork):
+    def _thread_code(self, batch: ThreadInputs, extra: F32, *more: tuple[F32, F32]) -> tuple[NDArray[Any], F32]:
+        """Returns the code, and the context's inputs."""
+        own, has_own = last_own(batch.history, batch.history_mask)
+        columns = thread_columns()
+        answers = batch.x_thread[:, columns.answers]
+        days = ((own[:, columns.history_lead], has_own), (batch.x_thread[:, columns.offer_lead], answers), *more)
+        parts = [
+            self._day_code("encoder.day", batch.day)[0],
+            batch.day.x_static,
+            batch.day.x_role,
+            batch.ranges,
+            batch.x_thread,
+            batch.x_partner,
+            own,
+            has_own[:, None],
+            *(self._one_hot(lead, there) for lead, there in days),
+            extra,
+        ]
+        inputs = np.asarray(np.concatenate(parts, axis=1), np.float32)
+        context = _relu(self._linear("encoder.context", inputs))
+        offers = _relu(self._linear("encoder.offers", batch.history))
+        for layer in range(int(self.sizes["layers"])):
+            context = self._look_back(f"encoder.blocks.{layer}", context, offers, batch.history_mask)
+        return self._norm("encoder.norm", context), inputs
+
+    def _one_hot(self, lead: F32, there: F32) -> F32:
+        index = np.clip(np.rint(lead * self.league_horizon).astype(np.int64), 0, self.horizon)
+        return np.asarray(np.eye(self.horizon + 1, dtype=np.float32)[index] * there[:, None], np.float32)
+
+    def _look_back(
+        self, name: str, context: NDArray[Any], offers: NDArray[Any], mask: NDArray[np.bool_], heads: int = 2
+    ) -> NDArray[Any]:
+        count, width = context.shape
+        normed = self._norm(f"{name}.norm", context)
+        tokens = np.concatenate([normed[:, None, :], offers], axis=1)
+        seen = np.concatenate([np.ones((count, 1), np.bool_), mask], axis=1)
+        mixed = self._linear(f"{name}.key_value", tokens).reshape(count, -1, 2, heads, width // heads)
+        query = self._linear(f"{name}.query", normed).reshape(count, heads, width // heads)
+        scores = np.einsum("mhd,mlhd->mhl", query, mixed[:, :, 0]) * np.float32((width // heads) ** -0.5)
+        weights = softmax(np.where(seen[:, None, :], scores, np.float32(MASKED)))
+        looked = np.einsum("mhl,mlhd->mhd", weights, mixed[:, :, 1]).reshape(count, width)
+        return self._feed_forward(name, context + self._linear(f"{name}.project", looked))
+
+
+def last_own(history: F32, mask: NDArray[np.bool_]) -> tuple[F32, F32]:
+    """Returns our latest offer of each thread ``[M, 6]``, zeros without one, and whether there is one ``[M]``."""
+    own = mask & (history[:, :, thread_columns().mine] > 0.5)
+    index = np.where(own, np.arange(history.shape[1]), -1).max(1, initial=-1)
+    there = (index >= 0).astype(np.float32)
+    if history.shape[1] == 0:
+        return np.zeros((len(history), history.shape[2]), np.float32), there
+    return np.asarray(history[np.arange(len(history)), np.maximum(index, 0)] * there[:, None], np.float32), there
+
+
+class DecisionNetwork(_ThreadNetwork):
+    """L3: operation and counter-offer; see `hrl_xf.l3_executor.TemporalDecisionTransformer`."""
+
+    def __init__(self, weights: Weights) -> None:
+        super().__init__(weights, "l3")
+        self.residual = self.sizes["mode"] == "residual"
+
+    def outputs(self, batch: ThreadInputs) -> tuple[F32, F32, F32, F32]:
+        """Returns masked logits of the operation and the lead, and quantity and position of each member."""
+        base = batch.baseline
+        extra = np.concatenate([batch.goal, base], axis=1) if self.residual else batch.goal
+        code, inputs = self._thread_code(batch, extra, *([(base[:, 4], base[:, 6])] if self.residual else []))
+        said = {name: self._linear(name, code) + self._direct(f"{name}_skip", inputs) for name in _HEADS}
+        amount = said["amount"].reshape(len(code), int(self.sizes["ensemble"]), 2)
+        start = np.full((len(code), 2), 0.5, np.float32)
+        if self.residual:
+            there = base[:, 6:7]
+            start = there * base[:, [3, 5]] + (np.float32(1.0) - there) * np.float32(0.5)
+        amount = start[:, None, :] + amount
+        answers = batch.x_thread[:, thread_columns().answers] > 0.5
+        legal = np.stack([answers, np.ones_like(answers), np.ones_like(answers)], axis=1)
+        op = np.where(legal, said["op"], np.float32(MASKED))
+        lead = np.where(self._legal_leads(batch.ranges), said["lead"], np.float32(MASKED))
+        return tuple(np.asarray(x, np.float32) for x in (op, lead, amount[..., 0], amount[..., 1]))  # type: ignore[return-value]  # four by construction
+
+    def _legal_leads(self, ranges: F32) -> NDArray[np.bool_]:
+        columns, lead = thread_columns(), np.arange(self.horizon + 1)
+        low, high = (np.rint(ranges[:, [c]] * self.league_horizon) for c in (columns.lead_min, columns.lead_max))
+        return np.asarray((lead >= low) & (lead <= high))
+
+    def decide(
+        self, batch: ThreadInputs, low: NDArray[Any], high: NDArray[Any]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Returns operations ``[M]`` and legal counter-offers (quantity, lead, unit price) ``[M, 3]``.
+
+        Args:
+            batch: The threads.
+            low: The least legal quantity, lead and unit price, ``[M, 3]``.
+            high: The greatest, likewise.
+        """
+        op, lead, quantity, position = self.outputs(batch)
+        bottom, top = low.astype(np.float32), high.astype(np.float32)
+        price = bottom[:, 2] + position.mean(1) * (top[:, 2] - bottom[:, 2])
+        wanted = np.stack([quantity.mean(1) * batch.day.lines, lead.argmax(1).astype(np.float32), price], axis=1)
+        return op.argmax(1), np.clip(np.rint(wanted), bottom, top).astype(np.int64)
+
+
+class AcceptanceNetwork(_ThreadNetwork):
+    """P(partner accepts); see `hrl_xf.acceptance.AcceptanceModel`."""
+
+    def __init__(self, weights: Weights) -> None:
+        super().__init__(weights, "acceptance")
+
+    def __call__(self, batch: ThreadInputs, offers: F32) -> F32:
+        """Returns probabilities ``[M, O]`` of offers ``[M, O, 4]`` as `network_inputs.offer_inputs` makes them."""
+        code, context = self._thread_code(batch, batch.x_thread[:, :0])
+        own, _ = last_own(batch.history, batch.history_mask)
+        columns = thread_columns()
+        mine = own[:, None, list(columns.history_amounts)]
+        theirs = batch.x_thread[:, None, list(columns.offer_amounts)]
+        amounts = offers[:, :, :3]
+        wide = np.broadcast_to(code[:, None, :], (*offers.shape[:2], code.shape[1]))
+        compared = np.asarray(np.concatenate([offers, amounts - mine, amounts - theirs], axis=2), np.float32)
+        hidden = _relu(self._linear("hidden", np.concatenate([wide, compared], axis=2)))
+        logits = self._linear("out", hidden) + self._direct("offer_skip", compared)
+        return sigmoid(logits[:, :, 0] + self._direct("skip", context))
+
+
+class CoordinatorNetwork(_Network):
+    """L4: α of each thread; see `hrl_xf.l4_coordinator.ThreadCoordinator`."""
+
+    def __init__(self, weights: Weights) -> None:
+        super().__init__(weights, "l4")
+
+    def __call__(self, threads: F32, mask: NDArray[np.bool_]) -> F32:
+        """Returns α ``[N, K]`` of threads ``[N, K, L4_SIZE]``."""
+        tokens = _relu(self._linear("embed", threads))
+        for layer in range(int(self.sizes["layers"])):
+            tokens = self._block(f"blocks.{layer}", tokens, mask)
+        return sigmoid(self._linear("out", self._norm("norm", tokens))[:, :, 0])
+
+    def _block(self, name: str, tokens: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[Any]:
+        count, length, width = tokens.shape
+        heads = int(self.sizes["heads"])
+        mixed = self._linear(f"{name}.mix", self._norm(f"{name}.norm", tokens))
+        query, key, value = np.moveaxis(mixed.reshape(count, length, 3, heads, width // heads), 2, 0)
+        scores = np.einsum("nihd,njhd->nhij", query, key) * np.float32((width // heads) ** -0.5)
+        weights = softmax(np.where(mask[:, None, None, :], scores, np.float32(MASKED)))
+        looked = np.einsum("nhij,njhd->nihd", weights, value).reshape(count, length, width)
+        return self._feed_forward(name, tokens + self._linear(f"{name}.project", looked))

@@ -1,0 +1,218 @@
+"""Inputs of the networks beyond the features: goals, baseline decisions, offers and rounds without units.
+
+Training and play call the same functions. Quantities are divided by the lines, delivery days by the horizon, prices
+are relative to the trading price in steps of a tenth, as in the history of a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..features import DAY_FEATURES, THREAD_FEATURES
+from ..l2.heuristic import buckets
+
+__all__ = [
+    "BASELINE_SIZE",
+    "GOAL_CAP",
+    "GOAL_SHARPNESS",
+    "L4_SIZE",
+    "MASKED",
+    "OFFER_SIZE",
+    "OPERATIONS",
+    "PRICE_UNIT",
+    "ThreadColumns",
+    "band_columns",
+    "baseline_inputs",
+    "coordinator_inputs",
+    "goal_inputs",
+    "offer_inputs",
+    "spread",
+    "thread_columns",
+]
+
+F32 = NDArray[np.float32]
+
+OPERATIONS: Final = ("accept", "reject", "end")
+"""Operations of a thread in the order of their numbers."""
+GOAL_CAP: Final = 3.0
+"""The most units of a goal, in full days of production per delivery day: the league's largest offer is three."""
+GOAL_SHARPNESS: Final = 8.0
+"""How sharply a goal's units bend from 0 to their latent: softplus with this slope's scale."""
+PRICE_UNIT: Final = 0.1
+"""Relative prices are in tenths of the trading price, the width of the league's band on either side."""
+MASKED: Final = -1e9
+"""Logit of what is not legal; finite, so that nothing becomes NaN."""
+OFFER_SIZE: Final = 4
+BASELINE_SIZE: Final = 7
+L4_SIZE: Final = 9
+
+
+class ThreadColumns(NamedTuple):
+    """Columns of the thread's arrays that the networks look up by name."""
+
+    mine: int
+    history_lead: int
+    history_amounts: tuple[int, int, int]
+    answers: int
+    offer_lead: int
+    offer_amounts: tuple[int, int, int]
+    lead_min: int
+    lead_max: int
+
+
+@lru_cache(maxsize=1)
+def thread_columns() -> ThreadColumns:
+    """Returns the columns by name, whatever their order."""
+    history, now, ranges = (THREAD_FEATURES[name].index for name in ("history", "x_thread", "ranges"))
+    return ThreadColumns(
+        history("mine"),
+        history("lead"),
+        (history("quantity"), history("lead"), history("price")),
+        now("answers"),
+        now("offer_lead"),
+        (now("offer_quantity"), now("offer_lead"), now("offer_price")),
+        ranges("lead_min"),
+        ranges("lead_max"),
+    )
+
+
+@lru_cache(maxsize=1)
+def band_columns() -> tuple[tuple[int, int], tuple[int, int]]:
+    """Returns the columns of `x_static` with the legal price bands: the low ends and the high ends, buy and sell."""
+    column = DAY_FEATURES["x_static"].index
+    return (column("buy_price_min"), column("sell_price_min")), (column("buy_price_max"), column("sell_price_max"))
+
+
+def goal_inputs(quantity: NDArray[Any], price: NDArray[Any], lines: NDArray[Any], usual: NDArray[Any]) -> F32:
+    """Returns goals without units, ``[N, 4·B]``.
+
+    Args:
+        quantity: Units, ``[N, 2, B]``, buying and selling.
+        price: Unit prices, likewise; 0 where there is none.
+        lines: ``[N]``.
+        usual: Trading prices of input and output, ``[N, 2]``.
+    """
+    usual = np.maximum(usual, 1e-6)[:, :, None]
+    units = quantity / np.maximum(lines, 1.0)[:, None, None]
+    relative = np.where(price > 0, (price / usual - 1.0) / PRICE_UNIT, 0.0)
+    both = np.clip(np.stack([units, relative], axis=1), -10.0, 10.0)
+    return np.asarray(both.reshape(len(quantity), -1), np.float32)
+
+
+def _position(price: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> NDArray[Any]:
+    """Returns the place of prices in their bands, 0 lowest and 1 highest, ½ in a band of one price."""
+    width = (high - low).astype(np.float64)
+    return np.where(width > 0, (price - low) / np.maximum(width, 1.0), 0.5)
+
+
+def baseline_inputs(
+    op: NDArray[Any],
+    offer: NDArray[Any],
+    low: NDArray[Any],
+    high: NDArray[Any],
+    lines: NDArray[Any],
+    horizon: int,
+) -> F32:
+    """Returns L1's baseline decisions, ``[M, 7]``.
+
+    Args:
+        op: Operation, ``[M]``.
+        offer: Quantity, lead and unit price of its counter-offer, ``[M, 3]``; a quantity below 1 where there is none.
+        low: The least legal values, ``[M, 3]``.
+        high: The greatest legal values, ``[M, 3]``.
+        lines: ``[M]``.
+        horizon: The league's horizon.
+    """
+    there = (offer[:, 0] > 0).astype(np.float64)
+    chosen = np.stack([op == kind for kind in range(3)], axis=1).astype(np.float64)
+    amounts = np.stack(
+        [
+            offer[:, 0] / np.maximum(lines, 1.0),
+            offer[:, 1] / max(1, horizon),
+            _position(offer[:, 2], low[:, 2], high[:, 2]),
+            np.ones(len(op)),
+        ],
+        axis=1,
+    )
+    return np.asarray(np.concatenate([chosen, amounts * there[:, None]], axis=1), np.float32)
+
+
+def offer_inputs(
+    offer: NDArray[Any],
+    low: NDArray[Any],
+    high: NDArray[Any],
+    lines: NDArray[Any],
+    usual: NDArray[Any],
+    side: NDArray[Any],
+    horizon: int,
+) -> F32:
+    """Returns offers without units, in those of a thread's history, ``[M, 4]``.
+
+    Args:
+        offer: Quantity, lead and unit price, ``[M, 3]``.
+        low: The least legal values, ``[M, 3]``.
+        high: The greatest legal values, ``[M, 3]``.
+        lines: ``[M]``.
+        usual: Trading price of the product, ``[M]``.
+        side: 0 where we buy, 1 where we sell, ``[M]``.
+        horizon: The league's horizon.
+    """
+    position = _position(offer[:, 2], low[:, 2], high[:, 2])
+    columns = (
+        offer[:, 0] / np.maximum(lines, 1.0),
+        offer[:, 1] / max(1, horizon),
+        (offer[:, 2] / np.maximum(usual, 1e-6) - 1.0) / PRICE_UNIT,
+        np.where(side == 1, position, 1.0 - position),
+    )
+    return np.asarray(np.clip(np.stack(columns, axis=1), -10.0, 10.0), np.float32)
+
+
+def coordinator_inputs(
+    offers: NDArray[Any],
+    surplus: NDArray[Any],
+    room: NDArray[Any],
+    time: NDArray[Any],
+    lines: float,
+    usual: float,
+    horizon: int,
+) -> F32:
+    """Returns the threads of one side's round for L4, ``[K, L4_SIZE]``.
+
+    Args:
+        offers: Quantity, lead and unit price on each table, ``[K, 3]``; a quantity of 0 where there is none.
+        surplus: What a unit of each offer is worth beyond our limit, ``[K]``.
+        room: Units that may be agreed on each offer's delivery day, ``[K]``.
+        time: Relative time of each thread, ``[K]``.
+        lines: The factory's lines.
+        usual: The product's trading price.
+        horizon: The league's horizon.
+    """
+    there = offers[:, 0] > 0
+    units, gain = offers[:, 0] / max(lines, 1.0), surplus / max(usual, 1e-6) / PRICE_UNIT
+    free = room / max(lines, 1.0)
+    columns = (
+        there,
+        there * units,
+        there * offers[:, 1] / max(1, horizon),
+        there * (offers[:, 2] / max(usual, 1e-6) - 1.0) / PRICE_UNIT,
+        there * gain,
+        there * free,
+        there * units * gain,
+        there * (units <= free),
+        time,
+    )
+    return np.asarray(np.clip(np.stack(columns, axis=1).astype(np.float64), -10.0, 10.0), np.float32)
+
+
+def spread(by_bucket: Sequence[float] | NDArray[Any], horizon: int) -> NDArray[np.float64]:
+    """Returns the quantities of buckets ``[B]`` spread over their delivery days in equal whole parts ``[H + 1]``."""
+    out = np.zeros(horizon + 1)
+    for units, leads in zip(by_bucket, buckets(horizon), strict=True):
+        for index, lead in enumerate(leads):
+            out[lead] = (round(float(units)) + len(leads) - 1 - index) // len(leads)
+    return out

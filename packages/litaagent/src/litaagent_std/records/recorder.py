@@ -1,0 +1,371 @@
+"""The recorder: hears a world and keeps all of it, for every factory at once, without touching an agent.
+
+During the world it appends plain numbers to lists and packs them into one array per day; tables are made once, at
+the end. It is an observer like any other, so both engines give the same record.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from litaagent_std.records.assembly import as_rows, as_text, from_columns, from_rows
+from litaagent_std.records.turn_columns import TURN_WIDTH, TurnColumns, order_of, turn_columns
+from litaagent_std.world.events import (
+    ACCEPT,
+    END,
+    LEAVE,
+    NOTHING,
+    AgentError,
+    ContractSigned,
+    DayEnd,
+    DayStart,
+    NegotiationEnd,
+    Settlement,
+    TurnRow,
+    WorldEnd,
+    WorldObserver,
+    WorldStart,
+)
+from litaagent_std.world.fast.reports import REPORT_PERIOD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from litaagent_std.world.setup import WorldSetup
+
+__all__ = ["Recorder", "WorldFacts"]
+
+_END_WIDTH: Final = 13
+
+_STATUSES: Final = ("agreement", "broken", "timedout", "error")
+_REASONS: Final = ("accepted", "ended", "no_offer", "left", "rounds_over", "error")
+_STATUS_CODE: Final = {name: code for code, name in enumerate(_STATUSES)}
+_ACCEPTED, _ENDED, _NO_OFFER, _LEFT, _ROUNDS_OVER, _ERROR = range(len(_REASONS))
+_REASON_OF: Final = {ACCEPT: _ACCEPTED, END: _ENDED, LEAVE: _LEFT}
+
+
+@dataclass(frozen=True, slots=True)
+class WorldFacts:
+    """A world's place in its tournament.
+
+    Attributes:
+        world: Its number.
+        config: Number of its configuration.
+        run: Which run of the configuration.
+        rotation: Which assignment of competitors to seats.
+        config_seed: Seed that the configuration was drawn with.
+        competitors: The competitor in each seat as the tournament names it; None for default agents.
+        inventory: The rule of inventory.
+    """
+
+    world: int
+    config: int
+    run: int
+    rotation: int
+    config_seed: int
+    competitors: tuple[str | None, ...]
+    inventory: str = "as_shipped"
+
+
+class Recorder(WorldObserver):
+    """Keeps a world's record; ask for `tables` when the world has ended.
+
+    Args:
+        setup: The world.
+        facts: Its place in the tournament.
+    """
+
+    def __init__(self, setup: WorldSetup, facts: WorldFacts) -> None:
+        self._setup = setup
+        self._facts = facts
+        self._turns: list[int] = []  # flat, seven numbers each
+        self._decisions: list[int] = []  # flat: length of the turns, and the seat that decided
+        self._day_starts: list[int] = []  # where each day's turns begin
+        self._failed_seat = NOTHING
+        self._ends: list[int] = []  # flat, thirteen numbers each
+        self._contracts: list[tuple[int, ...]] = []
+        self._mornings: list[DayStart] = []
+        self._evenings: list[DayEnd] = []
+        self._due: list[list[int]] = []
+        self._settlements: list[Settlement] = []
+        self._errors: list[tuple[Any, ...]] = []
+        self._bankrupt_day: dict[int, int] = {}
+        # units bought minus units sold, by seat and delivery day: what agents' interfaces count for the day
+        self._surplus = [[0] * setup.n_days for _ in range(setup.n_seats)]
+
+    # -- events
+
+    def on_world_start(self, event: WorldStart) -> None:
+        """Takes the facts of the world."""
+        self._start = event
+        self._seat = {name: seat for seat, name in enumerate(event.agents)}
+
+    def on_day_start(self, event: DayStart) -> None:
+        """Takes every factory's state, before any agent is called."""
+        self._mornings.append(event)
+        self._day_starts.append(len(self._turns))
+        self._due.append([units[event.day] for units in self._surplus])
+
+    @property
+    def on_turn(self) -> Callable[[TurnRow], None]:
+        """Takes turns, the most frequent event by far."""
+        return self._turns.extend
+
+    def on_decision(self, seat: int) -> None:
+        """Takes the moment at which a synchronous agent decides about all its partners."""
+        self._decisions.extend((len(self._turns), seat))
+
+    def on_negotiation_end(self, event: NegotiationEnd) -> None:
+        """Takes how a negotiation ended, by whom and why."""
+        ref, seat = event.negotiation, self._seat
+        cause = self._cause(event)
+        sides = (seat[ref.buyer], seat[ref.seller], seat[ref.caller], ref.product)
+        terms = event.agreement or (NOTHING, NOTHING, NOTHING)
+        self._ends.extend((ref.day, ref.index, *sides, event.round, _STATUS_CODE[event.status], *cause, *terms))
+
+    def on_contract(self, event: ContractSigned) -> None:
+        """Takes a contract."""
+        ref = event.negotiation
+        buyer, seller = self._seat[ref.buyer], self._seat[ref.seller]
+        turn = (len(self._turns) - self._day_starts[-1]) // TURN_WIDTH - 1
+        terms = (int(event.quantity), int(event.time), int(event.unit_price))
+        self._contracts.append((ref.day, ref.index, turn, buyer, seller, ref.product, *terms))
+        self._surplus[buyer][event.time] += event.quantity
+        self._surplus[seller][event.time] -= event.quantity
+
+    def on_settlement(self, event: Settlement) -> None:
+        """Takes a factory's settled day."""
+        self._settlements.append(event)
+
+    def on_bankruptcy(self, day: int, agent: str, balance: float) -> None:
+        """Takes a bankruptcy."""
+        self._bankrupt_day[self._seat[agent]] = day
+
+    def on_error(self, event: AgentError) -> None:
+        """Takes an exception of an agent."""
+        seat = self._seat[event.agent]
+        if event.where == "negotiation":
+            self._failed_seat = seat
+        self._errors.append((event.day, seat, event.where, event.kind, event.message))
+
+    def on_day_end(self, event: DayEnd) -> None:
+        """Takes the state of the world after the day."""
+        self._evenings.append(event)
+
+    def on_world_end(self, event: WorldEnd) -> None:
+        """Takes the scores."""
+        self._end = event
+
+    def _cause(self, event: NegotiationEnd) -> tuple[int, int]:
+        """Returns why a negotiation ended and by whom: the latest turn ended it, if it is one without an offer."""
+        if event.status == "timedout":
+            return _ROUNDS_OVER, NOTHING
+        if event.status == "error":
+            return _ERROR, self._failed_seat
+        turns = self._turns
+        if len(turns) > self._day_starts[-1] and turns[-7] == event.negotiation.index and turns[-1] == NOTHING:
+            return _REASON_OF.get(turns[-4], _NO_OFFER), turns[-5]
+        return _NO_OFFER, self._seat[event.negotiation.caller]  # nothing was ever offered
+
+    # -- tables
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Returns the complete record.
+
+        Raises:
+            RuntimeError: If the world has not ended.
+        """
+        if not hasattr(self, "_end"):
+            raise RuntimeError("the world has not ended; a record is complete or it is not made")
+        world, turns = self._facts.world, turn_columns(self._turns, self._day_starts, self._decisions)
+        rows = {
+            "worlds": [self._world_row()],
+            "factories": self._factory_rows(),
+            "markets": self._market_rows(),
+            "exogenous": self._exogenous_rows(),
+            "contracts": [(*contract, *self._fate(contract)) for contract in self._contracts],
+            "settlements": self._settlement_rows(),
+            "reports": self._report_rows(),
+            "errors": self._errors,
+        }
+        made = {name: from_rows(name, world, some) for name, some in rows.items()}
+        large = {"days": self._day_table(), "turns": self._turn_table(turns)}
+        return made | large | {"negotiations": self._negotiation_table(turns)}
+
+    def _world_row(self) -> tuple[Any, ...]:
+        facts, setup = self._facts, self._setup
+        place = (facts.config, facts.run, facts.rotation, facts.config_seed, setup.seed, setup.digest, facts.inventory)
+        shape = (setup.n_days, setup.n_levels, setup.n_seats, setup.n_rounds, setup.horizon, setup.price_range)
+        return (*place, *shape, list(self._start.catalog_prices), self._end.limit_fired)
+
+    def _factory_rows(self) -> list[tuple[Any, ...]]:
+        rows = []
+        for seat, (name, factory, spec) in enumerate(
+            zip(self._start.agents, self._setup.factories, self._setup.agents, strict=True)
+        ):
+            who = (seat, name, factory.level, self._start.agent_types[seat], self._facts.competitors[seat])
+            costs = (*factory.shortfall_penalty, *factory.storage_cost, *factory.disposal_cost)
+            constants = (factory.n_lines, float(factory.cost), float(factory.balance), *costs)
+            outcome = (self._end.scores[name], self._end.n_errors.get(name, 0), self._bankrupt_day.get(seat))
+            rows.append((*who, json.dumps(dict(spec.params), sort_keys=True), *constants, *outcome))
+        return rows
+
+    def _market_rows(self) -> list[tuple[Any, ...]]:
+        rows = []
+        for morning, evening in zip(self._mornings, self._evenings, strict=True):
+            for product, price in enumerate(morning.trading_prices):
+                exogenous = [one for one in morning.exogenous if one.product == product]
+                quantity = sum(one.quantity for one in exogenous)
+                value = sum(one.quantity * one.unit_price for one in exogenous)
+                ranges = (bound for issue in morning.issues[product] for bound in issue)
+                after = (evening.sold_quantities[product], evening.trading_prices[product])
+                rows.append((morning.day, product, price, *ranges, quantity, value, *after))
+        return rows
+
+    def _day_table(self) -> pa.Table:
+        days, seats = len(self._mornings), self._setup.n_seats
+        costs = self._setup.daily_costs()
+        levels = np.array([factory.level for factory in self._setup.factories])
+        stock = np.array([morning.inventories for morning in self._mornings])  # (days, seats), as all below
+        forced = np.array(self._forced).reshape(days, seats, 4)
+        surplus = forced[:, :, 0] + stock - forced[:, :, 2] + np.array(self._due)
+        ends = np.array([self._bankrupt_day.get(seat, days) for seat in range(seats)])
+        columns = {
+            "day": np.repeat(np.arange(days), seats),
+            "factory": np.tile(np.arange(seats), days),
+            "balance": np.array([morning.balances for morning in self._mornings]),
+            "stock_in": stock,
+            "exogenous_in": forced[:, :, 0],
+            "exogenous_in_value": forced[:, :, 1],
+            "exogenous_out": forced[:, :, 2],
+            "exogenous_out_value": forced[:, :, 3],
+            "needed_sales": np.where(levels == self._setup.n_levels - 1, 0, surplus),
+            "needed_supplies": np.where(levels == 0, 0, -surplus),
+            "shortfall_penalty": costs.shortfall_penalty[:, :days].T,
+            "storage_cost": costs.storage_cost[:, :days].T,
+            "disposal_cost": costs.disposal_cost[:, :days].T,
+            "bankrupt": ends < np.arange(days)[:, None],
+        }
+        return from_columns("days", self._facts.world, {name: values.ravel() for name, values in columns.items()})
+
+    @cached_property
+    def _forced(self) -> list[list[list[int]]]:
+        """Returns forced purchases and sales, units and value of each, by day and seat."""
+        days = []
+        for morning in self._mornings:
+            totals = [[0, 0, 0, 0] for _ in self._setup.factories]
+            for one in morning.exogenous:
+                for name, place in ((one.buyer, 0), (one.seller, 2)):
+                    if name in self._seat:
+                        totals[self._seat[name]][place] += one.quantity
+                        totals[self._seat[name]][place + 1] += one.quantity * one.unit_price
+            days.append(totals)
+        return days
+
+    def _exogenous_rows(self) -> list[tuple[Any, ...]]:
+        seat = self._seat
+        return [
+            (morning.day, seat.get(one.buyer, -1), seat.get(one.seller, -1), one.product, one.quantity, one.unit_price)
+            for morning in self._mornings
+            for one in morning.exogenous
+        ]
+
+    def _fate(self, contract: tuple[int, ...]) -> tuple[str, int]:
+        buyer, seller, delivery = contract[3], contract[4], contract[7]
+        if buyer not in self._bankrupt_day and seller not in self._bankrupt_day:
+            return "executed", delivery
+        ends = [day for seat in (buyer, seller) if (day := self._bankrupt_day.get(seat, delivery)) < delivery]
+        return ("nullified", min(ends)) if ends else ("executed", delivery)
+
+    def _settlement_rows(self) -> list[tuple[Any, ...]]:
+        return [
+            (
+                one.day,
+                self._seat[one.agent],
+                one.input_quantity,
+                one.output_quantity,
+                one.produced,
+                one.profit,
+                one.balance,
+                one.inventory_input,
+                one.shortfall_quantity,
+                one.shortfall_penalty,
+                one.storage_cost,
+            )
+            for one in self._settlements
+        ]
+
+    def _report_rows(self) -> list[tuple[Any, ...]]:
+        """Works out the published reports: breaches follow from what was bought and sold."""
+        n_seats = self._setup.n_seats
+        forced = self._forced
+        breaches = [0] * n_seats
+        levels: list[list[float]] = [[] for _ in range(n_seats)]
+        rows = []
+        for index, one in enumerate(self._settlements):
+            seat = self._seat[one.agent]
+            day = index // n_seats
+            missing, promised = self._shortage(one, self._mornings[day].inventories[seat], forced[day][seat])
+            breaches[seat] += missing > 0
+            levels[seat].append(missing / promised if missing > 0 else 0)
+            if one.day % REPORT_PERIOD == 0:
+                days = len(levels[seat])
+                rates = (breaches[seat] / days, sum(levels[seat]) / days)
+                bankrupt = self._bankrupt_day.get(seat, one.day + 1) <= one.day
+                rows.append((one.day, seat, one.balance, 0.0, *rates, bankrupt))
+        return rows
+
+    def _shortage(self, one: Settlement, stock: int, forced: list[int]) -> tuple[int, int]:
+        """Returns the units promised beyond what could be made, and the units promised, as scml counts them.
+
+        Exogenous quantities count twice there: once as executed contracts and once as terms of the day.
+        """
+        available = one.input_quantity + forced[0] + stock
+        promised = one.output_quantity + forced[2]
+        return promised - min(available, self._setup.factories[self._seat[one.agent]].n_lines), promised
+
+    def _negotiation_table(self, turns: TurnColumns) -> pa.Table:
+        ends = as_rows(self._ends, _END_WIDTH)
+        ends = ends[order_of(ends[:, 0], ends[:, 1])]
+        day, number, buyer, seller, caller, product, rounds, status, reason, ended_by, *terms = ends.T
+        columns = {
+            "day": day,
+            "negotiation": number,
+            "buyer": buyer,
+            "seller": seller,
+            "caller": caller,
+            "product": product,
+            "rounds": rounds,
+            "n_turns": turns.counts(day, number),
+            "status": as_text(status, _STATUSES),
+            "reason": as_text(reason, _REASONS),
+            "ended_by": ended_by,
+            **dict(zip(("quantity", "time", "unit_price"), terms, strict=True)),
+        }
+        masks = {name: columns[name] == NOTHING for name in ("ended_by", "quantity", "time", "unit_price")}
+        return from_columns("negotiations", self._facts.world, columns, masks)
+
+    def _turn_table(self, turns: TurnColumns) -> pa.Table:
+        negotiation, round_, factory, response, quantity, delivery, price = turns.rows.T
+        silent = quantity == NOTHING
+        columns = {
+            "day": turns.day,
+            "negotiation": negotiation,
+            "turn": turns.place,
+            "decided": turns.decided,
+            "round": round_,
+            "relative_time": np.minimum(1.0, (round_ + 1) / (self._setup.n_rounds + 1)),
+            "factory": factory,
+            "response": response,
+            "quantity": quantity,
+            "time": delivery,
+            "unit_price": price,
+        }
+        masks = {"response": response == NOTHING, "quantity": silent, "time": silent, "unit_price": silent}
+        return from_columns("turns", self._facts.world, columns, masks)

@@ -1,0 +1,1 @@
+"""Who plays: the registry of competitors, their integer cast, parameter files and a smoke check."""

@@ -1,0 +1,58 @@
+"""Files of tuned parameters: the numbers, the command that made them, and what they were measured to be worth.
+
+``lita:{"parameters": "FILE"}`` plays with the parameters of such a file. A name without a path, such as ``shipped``,
+stands for the file of that name in `SHIPPED`, the folder of the tuned parameters that come with the package. A file may
+also hold the bare parameters, as `Parameters.to_json` writes them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from apexrl.runs.errors import ConfigurationError
+from litaagent_std.policy.parameters import Parameters
+from litaagent_std.tournament.competitors.named_files import named_file
+
+__all__ = ["FORMAT", "SHIPPED", "parameter_file", "read_parameters"]
+
+FORMAT: Final = "litaagent.parameters"
+"""Marks a file that `lita tune` wrote; what it holds is under ``parameters``."""
+
+SHIPPED: Final = Path(__file__).parent / "tuned"
+"""Folder of the tuned parameters that come with the package."""
+
+
+def parameter_file(name: str) -> Path:
+    """Finds the file that a name stands for.
+
+    Raises:
+        ConfigurationError: If there is none.
+    """
+    return named_file(name, SHIPPED, ".json", what="parameters", made_by="lita tune")
+
+
+def read_parameters(name: str) -> dict[str, Any]:
+    """Reads parameters as plain data, checked.
+
+    Args:
+        name: A file, or the name of one that comes with the package.
+
+    Raises:
+        ConfigurationError: If there is no such file, or it does not hold parameters.
+    """
+    path = parameter_file(name)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(content, dict) and content.get("format") == FORMAT:
+            content = content["parameters"]
+        values = dict(content)
+        Parameters.from_mapping(values)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigurationError(
+            f"{str(path)!r} does not hold parameters: {error}",
+            "it must hold known names with values in their ranges, as lita tune writes them",
+            "correct the file, or make it again with lita tune",
+        ) from error
+    return values

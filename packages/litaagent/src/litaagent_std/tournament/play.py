@@ -1,0 +1,113 @@
+"""Playing one world of a tournament: what a worker does."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from litaagent_std.records.recorder import Recorder, WorldFacts
+from litaagent_std.records.scml_form import world_files
+from litaagent_std.records.segment import pack_world
+from litaagent_std.records.world import WorldRecord
+from litaagent_std.tournament.plan import WorldSpec
+from litaagent_std.world.reproducible.silence import silence
+from litaagent_std.world.run import run_world
+from litaagent_std.world.setup import OFFICIAL_DAYS, OFFICIAL_LEVELS, AgentSpec, WorldSetup, official_setup
+
+__all__ = ["PlayedWorld", "WorldTask", "make_setup", "play_world", "time_days"]
+
+_FEW_DAYS = 6  # scml's generator needs more days than levels
+_PLACEHOLDER = AgentSpec("scml.std.agents.rand.RandomStdAgent")
+
+
+@dataclass(frozen=True, slots=True)
+class WorldTask:
+    """A world to play, small enough to send anywhere.
+
+    Attributes:
+        spec: The world.
+        names: Names of the competitors in the order of their numbers.
+        paths: Paths of their classes.
+        days: Days to run; drawn from the official range when None.
+        levels: Production levels; drawn from the official range when None.
+        inventory: The rule of inventory.
+        engine: The engine.
+        csv: Whether the logs in scml's form are made too.
+    """
+
+    spec: WorldSpec
+    names: tuple[str, ...]
+    paths: tuple[str, ...]
+    days: int | None
+    levels: int | None
+    inventory: Literal["as_shipped", "depleting"]
+    engine: Literal["fast", "scml"]
+    csv: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedWorld:
+    """A world that was played.
+
+    Attributes:
+        world: Its number.
+        packed: Its record; see `records.segment`.
+        files: Its logs in scml's form by name; empty when they were not asked for.
+        days: Its days.
+        cpu_seconds: CPU time that it took.
+    """
+
+    world: int
+    packed: bytes
+    files: dict[str, str]
+    days: int
+    cpu_seconds: float
+
+
+def make_setup(task: WorldTask) -> tuple[WorldSetup, tuple[str | None, ...]]:
+    """Draws a world's configuration and seats its competitors; also returns their names by seat."""
+    spec = task.spec
+    setup = official_setup(
+        spec.config_seed,
+        [_PLACEHOLDER] * len(spec.seats),
+        n_days=OFFICIAL_DAYS if task.days is None else task.days,
+        n_levels=OFFICIAL_LEVELS if task.levels is None else task.levels,
+        n_competitors=len(spec.seats),
+    )
+    open_seats = [seat for seat, agent in enumerate(setup.agents) if agent.competitor]
+    seated = dict(zip(open_seats, spec.seats, strict=True))
+    agents = {seat: AgentSpec(task.paths[number], competitor=True) for seat, number in seated.items()}
+    labels = tuple(task.names[seated[seat]] if seat in seated else None for seat in range(setup.n_seats))
+    return setup.with_agents(agents).with_seed(spec.seed), labels
+
+
+def play_world(task: WorldTask) -> PlayedWorld:
+    """Plays a world and returns its complete record."""
+    started = time.process_time()
+    setup, labels = make_setup(task)
+    spec = task.spec
+    facts = WorldFacts(spec.world, spec.config, spec.run, spec.rotation, spec.config_seed, labels, task.inventory)
+    recorder = Recorder(setup, facts)
+    with silence():
+        run_world(setup, task.engine, [recorder], task.inventory, defaults=_defaults(task))
+    tables = recorder.tables()
+    files = world_files(WorldRecord(tables)) if task.csv else {}
+    packed = pack_world(spec.world, tables)
+    return PlayedWorld(spec.world, packed, files, setup.n_days, time.process_time() - started)
+
+
+def time_days(task: WorldTask) -> tuple[float, int]:
+    """Plays a short world of a task's kind; returns the seconds per day that it took, and the days of the task's."""
+    setup, _ = make_setup(task)
+    days = min(setup.n_days, _FEW_DAYS)
+    short, _ = make_setup(replace(task, days=days))
+    started = time.perf_counter()
+    with silence():
+        run_world(short, task.engine, (), task.inventory, defaults=_defaults(task))
+    return (time.perf_counter() - started) / days, setup.n_days
+
+
+def _defaults(task: WorldTask) -> Literal["hosted", "native"]:
+    """Who plays the league's default agents: the fast engine knows their minds, and they play the same."""
+    return "native" if task.engine == "fast" else "hosted"

@@ -1,0 +1,248 @@
+"""Running a tournament so that nothing is lost and nothing is repeated.
+
+The parent is the only writer. It sends worlds to an executor, keeps every finished world at once as a whole file, and
+gathers files into shards (`records.store`). Whatever happens, the same command goes on with the worlds that have no
+outcome yet. Workers need no access to the folder: records come back as bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from apexrl.execution import Executor, RunOptions, RunReport, Task, TaskReport, TaskResult, make_executor
+from apexrl.runs.errors import ConfigurationError
+from apexrl.runs.run_dir import RunDir
+from apexrl.runs.signals import StopRequest, stop_on_signals
+from litaagent_std.records.reader import RECORDS_FOLDER, Records, open_records
+from litaagent_std.records.segment import pack_failure
+from litaagent_std.records.store import RecordStore
+from litaagent_std.tournament.competitors.registry import Competitor, default_roster, resolve
+from litaagent_std.tournament.config import FREE, TournamentConfig, executor_name, what_is_played
+from litaagent_std.tournament.export import LOGS, export_configurations, export_scores, write_world
+from litaagent_std.tournament.folder import Choice, choose_folder, is_finished
+from litaagent_std.tournament.plan import Plan, make_plan
+from litaagent_std.tournament.play import PlayedWorld, WorldTask, play_world, time_days
+from litaagent_std.tournament.progress import Progress, duration
+from litaagent_std.tournament.standings import Results, results_of
+from litaagent_std.world.reproducible.hashing import fixed_for_workers, warn_unless_fixed
+
+__all__ = ["Outcome", "run_tournament"]
+
+logger = logging.getLogger(__name__)
+
+TASKS_PER_WORKER: Final = 200
+"""Worlds after which a worker is replaced, against what agents leave behind in a process."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a start of a tournament ended.
+
+    Attributes:
+        folder: The tournament's folder.
+        results: The results so far; None when nothing is finished.
+        finished: Whether every world has its outcome.
+        exit_code: 0, or what the shell expects after a signal.
+        worlds: Worlds that were played by this start.
+        seconds: Wall-clock seconds of this start.
+    """
+
+    folder: Path
+    results: Results | None
+    finished: bool
+    exit_code: int
+    worlds: int
+    seconds: float
+
+
+def run_tournament(config: TournamentConfig, *, prefix: str = "hrl_data", say: Say = print) -> Outcome:
+    """Run a tournament, or go on with it.
+
+    Args:
+        config: The tournament and how to run it.
+        prefix: Beginning of the name of a new folder.
+        say: Where messages for the person at the keyboard go.
+
+    Raises:
+        UserFacingError: If the options make no sense, the folder belongs to something else, or it cannot be written.
+    """
+    executor = executor_name(config)
+    if executor == "inline":
+        warn_unless_fixed()
+    competitors = resolve(
+        config.competitors or default_roster(config.max_top_2025, config.max_top_2024),
+        integer_offers=config.integer_offers,
+    )
+    _check_days(config)
+    plan = make_plan(config, len(competitors))
+    played = what_is_played(config, tuple(one.path for one in competitors))
+    choice = choose_folder(config, played, prefix)
+    hush: Say = (lambda text: None) if config.quiet else say
+    if config.output_dir is None or not is_finished(choice.folder):
+        hush(f"{len(competitors)} competitors: {', '.join(one.name for one in competitors)}")
+        hush(plan.formula)
+    started = time.monotonic()
+    settings = {"played": played, "how": {name: getattr(config, name) for name in FREE if name != "output_dir"}}
+    with (
+        fixed_for_workers(),
+        RunDir.start(
+            choice.folder, config=settings, seed=config.seed, free=("how",), resume=config.resumable
+        ) as run_dir,
+    ):
+        runner = _Runner(config, run_dir.path, plan, competitors, played, hush)
+        stopped = runner.run(executor, choice)
+    records = _finished_records(choice.folder)
+    results = None if records is None else results_of(records)
+    finished = is_finished(choice.folder)
+    if finished and records is not None and results is not None and results.scores:
+        export_scores(records, results, choice.folder)
+        if config.csv:
+            export_configurations(records, choice.folder)
+    return Outcome(choice.folder, results, finished, stopped.exit_code, runner.n_played, time.monotonic() - started)
+
+
+def _check_days(config: TournamentConfig) -> None:
+    levels = config.levels or 4
+    if config.steps is not None and config.steps <= levels:
+        raise ConfigurationError(
+            f"--steps {config.steps} is too few",
+            f"a product needs more days than there are levels to pass through all of them, and worlds have up to "
+            f"{levels} levels",
+            f"use --steps {levels + 1} or more, or fewer --levels",
+        )
+
+
+def _finished_records(folder: Path) -> Records | None:
+    records = open_records(folder / RECORDS_FOLDER)
+    return records if records.keys else None
+
+
+class _Runner:
+    """One start of a tournament."""
+
+    def __init__(
+        self,
+        config: TournamentConfig,
+        folder: Path,
+        plan: Plan,
+        competitors: tuple[Competitor, ...],
+        played: dict[str, Any],
+        say: Say,
+    ) -> None:
+        self._config, self._folder, self._plan, self._say = config, folder, plan, say
+        names, paths = tuple(one.name for one in competitors), tuple(one.path for one in competitors)
+        source = {"names": list(names), "played": played}
+        size = config.shard_size
+        self._store = RecordStore(folder / RECORDS_FOLDER, source, len(plan.worlds), shard_size=size)
+        kind = (config.steps, config.levels, config.inventory, config.engine, config.csv)
+        outcomes = self._store.outcomes
+        self._todo = [WorldTask(spec, names, paths, *kind) for spec in plan.worlds if spec.world not in outcomes]
+        self.n_played = 0
+
+    def run(self, executor: str, choice: Choice) -> StopRequest:
+        """Play what is left; returns who asked to stop, if anybody did."""
+        done = len(self._plan.worlds) - len(self._todo)
+        if not self._todo:
+            self._say(f"{choice.folder} is finished: all {done} worlds have their outcome; nothing to do")
+            return StopRequest()
+        self._say(f"folder: {choice.folder} ({choice.reason})" + (f"; going on after {done} worlds" if done else ""))
+        with (
+            stop_on_signals() as stop,
+            make_executor(
+                executor,
+                workers=self._config.workers,
+                address=self._config.address,
+                tasks_per_worker=TASKS_PER_WORKER,
+            ) as workers,
+        ):
+            self._estimate(workers)
+            progress = Progress(
+                len(self._plan.worlds), done, foreground=self._config.foreground, quiet=self._config.quiet
+            )
+            with closing(progress):
+                self._play(workers, progress, stop)
+        return stop
+
+    def _estimate(self, workers: Executor) -> None:
+        """Say how long it will take, by a short world like the first one."""
+        [result] = workers.run([Task(time_days, (self._todo[0],), label="estimate")], self._options(None))
+        if result.value is None:
+            logger.warning("no estimate: %s", result.failure)
+            return
+        per_day, days = result.value
+        mean_days = self._config.steps or max(days, 125)
+        seconds = per_day * mean_days * len(self._todo) / workers.workers
+        self._say(
+            f"about {duration(seconds)} for {len(self._todo)} worlds on {workers.workers} workers "
+            f"({per_day * 1000:.0f} ms per day, measured on a short world)"
+        )
+
+    def _options(self, progress: Callable[[TaskReport, RunReport], None] | None) -> RunOptions:
+        return RunOptions(
+            time_limit=self._config.time_limit,
+            retries=self._config.retries,
+            retry_raised=True,
+            ordered=False,
+            progress=progress,
+        )
+
+    def _play(self, workers: Executor, progress: Progress, stop: StopRequest) -> None:
+        reports: dict[int, TaskReport] = {}
+
+        def note(report: TaskReport, _: RunReport) -> None:
+            reports[report.index] = report
+
+        with (
+            (self._folder / "wall_clock.jsonl").open("a", encoding="utf-8") as clock,
+            closing(workers.run(self._tasks(), self._options(note))) as run,
+        ):
+            for result in run:
+                played = self._keep(result)
+                report = reports.pop(result.index)
+                clock.write(json.dumps(_timing(self._todo[result.index].spec.world, report, played)) + "\n")
+                clock.flush()
+                progress.finished(report, None if played is None else played.cpu_seconds)
+                if stop.requested:
+                    break
+
+    def _tasks(self) -> Iterator[Task[PlayedWorld]]:
+        for task in self._todo:
+            spec = task.spec
+            label = f"world {spec.world} (configuration {spec.config}, run {spec.run}, assignment {spec.rotation})"
+            yield Task(play_world, (task,), label=label)
+
+    def _keep(self, result: TaskResult[PlayedWorld]) -> PlayedWorld | None:
+        """Keep a world's outcome; the logs come first, so that a world with an outcome has them."""
+        self.n_played += 1
+        if result.value is None:
+            world = self._todo[result.index].spec.world
+            logger.warning("%s failed for good: %s\n%s", result.label, result.failure, _traceback(result))
+            self._store.add(world, pack_failure(world, str(result.failure)))
+            return None
+        played = result.value
+        if played.files:
+            write_world(self._folder / LOGS, played.world, played.files)
+        self._store.add(played.world, played.packed)
+        return played
+
+
+def _traceback(result: TaskResult[PlayedWorld]) -> str:
+    return "" if result.failure is None else result.failure.traceback
+
+
+def _timing(world: int, report: TaskReport, played: PlayedWorld | None) -> dict[str, Any]:
+    attempts = [
+        {"seconds": round(one.seconds, 3), "failure": None if one.failure is None else str(one.failure)}
+        for one in report.attempts
+    ]
+    cpu = None if played is None else round(played.cpu_seconds, 3)
+    return {"world": world, "time": time.time(), "cpu_seconds": cpu, "attempts": attempts}

@@ -1,0 +1,1 @@
+"""What an agent touches of the fast world: AWI, negotiation objects and utility function."""

@@ -1,0 +1,294 @@
+"""How an agent is asked for its turn in a negotiation.
+
+negmas asks through a chain of objects: mechanism, negotiator, controller. The functions here ask the controller
+(the agent) directly and do what the chain would have done: `sync_turn` for agents that answer all partners
+together, `plain_turn` for agents with their own `propose` and `respond`. When an agent raises, negmas asks again
+in a certain pattern before it gives up; `repeat_turn` follows that pattern.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from negmas.gb.common import ExtendedResponseType
+from negmas.helpers import TimeoutCaller, TimeoutError
+from negmas.outcomes.common import ExtendedOutcome
+from negmas.sao import ResponseType, SAOResponse, SAOSyncController
+
+from litaagent_std.world.fast.interface.standins import LeanState, snapshot
+from litaagent_std.world.reproducible.streams import switch
+
+if TYPE_CHECKING:
+    from litaagent_std.world.fast.negotiation import Side
+
+Turn = tuple[Any, Any]
+"""A response and an offer, as the agent gave them."""
+
+_SYNC_PARTS: Final = (
+    "respond",
+    "propose",
+    "_set_first_proposals",
+    "_filter_unexpected_offers",
+    "_reset_for",
+    "first_offer",
+)
+
+Books = tuple[dict[str, Any], dict[str, Any]]
+"""The offers that a synchronous agent has collected, and its proposals."""
+
+_WAIT = ResponseType.WAIT
+_REJECT = ResponseType.REJECT_OFFER
+_END = ResponseType.END_NEGOTIATION
+
+
+def answers_together(agent: Any) -> bool:  # noqa: ANN401 - an agent of any class
+    """Tells whether an agent is asked for all its partners together, by negmas' own ``SAOSyncController``."""
+    kind = type(agent)
+    return isinstance(agent, SAOSyncController) and all(
+        getattr(kind, part) is getattr(SAOSyncController, part) and part not in agent.__dict__ for part in _SYNC_PARTS
+    )
+
+
+def books(agent: Any) -> Books:  # noqa: ANN401 - an agent that answers together
+    """Returns the books that an agent keeps now."""
+    return agent._SAOSyncController__offers, agent._SAOSyncController__proposals
+
+
+def has_decided(agent: Any, known: Books) -> bool:  # noqa: ANN401 - an agent that answers together
+    """Tells whether an agent has decided for all its partners since it kept the `known` books: then it has new ones."""
+    offers, proposals = known
+    return agent._SAOSyncController__offers is not offers or agent._SAOSyncController__proposals is not proposals
+
+
+def sync_turn(side: Side, state: LeanState) -> Turn:
+    """Takes the turn of an agent that collects the offers of all its partners before it answers.
+
+    The agent's books are those of negmas' ``SAOSyncController``, under the same names.
+    """
+    seat, pid = side.seat, side.pid
+    seat.responded = None
+    offer = state.current_offer
+    if offer is None:
+        return _REJECT, _sync_proposal(side, state.step)
+    agent = seat.agent
+    response = agent._SAOSyncController__responses.pop(pid, _WAIT)
+    if response != _WAIT:
+        agent._SAOSyncController__n_waits[pid] = 0
+    else:
+        offers = agent._SAOSyncController__offers
+        offers[pid] = offer
+        states = agent._SAOSyncController__offer_states
+        if pid not in states:  # while the agent waits, the negotiation stands still
+            states[pid] = snapshot(state)
+        n_active = seat.n_active
+        if len(offers) < n_active:
+            waits = agent._SAOSyncController__n_waits
+            if waits[pid] < n_active:
+                waits[pid] += 1
+                return _WAIT, offer
+        response = _answer_all(side)
+    if response != _REJECT:
+        return response, offer
+    seat.responded = response
+    return response, _sync_proposal(side, state.step)
+
+
+def _answer_all(side: Side) -> Any:  # noqa: ANN401 - whatever the agent answers
+    seat, pid = side.seat, side.pid
+    agent = seat.agent
+    switch(seat.stream)
+    if not agent._SAOSyncController__first_proposals_collected:
+        agent._set_first_proposals()
+    offers = agent._SAOSyncController__offers = dict(agent._SAOSyncController__offers)
+    answers = agent.counter_all(offers=offers, states=agent._SAOSyncController__offer_states)
+    responses = agent._SAOSyncController__responses
+    proposals = agent._SAOSyncController__proposals
+    waits = agent._SAOSyncController__n_waits
+    for partner in agent._negotiators:
+        if partner not in answers:
+            answers[partner] = SAOResponse(_END, None)
+        answer = answers.get(partner, None)
+        if answer is None:
+            responses[partner] = _REJECT
+            proposals[partner] = None
+            continue
+        responses[partner] = answer.response
+        proposals[partner] = answer.outcome
+        waits[partner] = 0
+    agent._SAOSyncController__offers = {}
+    agent._SAOSyncController__offer_states = {}
+    return responses.pop(pid, _REJECT)
+
+
+def _sync_proposal(side: Side, step: int) -> Any:  # noqa: ANN401 - whatever the agent proposes
+    if side.proposed_at == step and side.proposal is not None:
+        return side.proposal  # one proposal per round, however often negmas asks
+    seat, pid = side.seat, side.pid
+    agent = seat.agent
+    proposals = agent._SAOSyncController__proposals
+    if not proposals:
+        switch(seat.stream)
+        agent._set_first_proposals()
+        proposals = agent._SAOSyncController__proposals
+    if pid in proposals:
+        proposal = proposals.pop(pid, None)
+    else:
+        switch(seat.stream)
+        if agent._SAOSyncController__global_ufun:
+            agent._set_first_proposals()
+            proposal = agent._SAOSyncController__proposals.pop(pid, None)
+        else:
+            proposal = agent.first_offer(pid)
+    agent._SAOSyncController__n_waits[pid] = 0
+    agent._SAOSyncController__responses.pop(pid, None)
+    agent._SAOSyncController__offers.pop(pid, None)
+    agent._SAOSyncController__offer_states.pop(pid, None)
+    side.proposed_at = step
+    side.proposal = proposal
+    return proposal
+
+
+def plain_turn(side: Side, state: LeanState) -> Turn:
+    """Takes the turn of an agent with its own `propose` and `respond`."""
+    seat, pid = side.seat, side.pid
+    seat.responded = None
+    switch(seat.stream)
+    view = snapshot(state)
+    offer = state.current_offer
+    if offer is None:
+        return _REJECT, _plain_proposal(side, view)
+    response = seat.respond(negotiator_id=pid, state=view, source=state.current_proposer)
+    if response != _REJECT:
+        if isinstance(response, ExtendedResponseType) and response.response == _REJECT:
+            return response, _plain_proposal(side, view)
+        return response, offer
+    seat.responded = response
+    return response, _plain_proposal(side, view)
+
+
+def _plain_proposal(side: Side, view: LeanState) -> Any:  # noqa: ANN401 - whatever the agent proposes
+    step = view.step
+    if side.proposed_at == step and side.proposal is not None:
+        return side.proposal  # one proposal per round, however often negmas asks
+    side.proposal = side.seat.propose(negotiator_id=side.pid, state=view)
+    side.proposed_at = step
+    return side.proposal
+
+
+def chained_turn(side: Side, state: LeanState) -> Turn:
+    """Takes the turn of an agent whose `propose` or `respond` have unusual parameters, as negmas would."""
+    side.seat.responded = None
+    switch(side.seat.stream)
+    calls = _Calls(side, None, None)
+    return calls.counter(snapshot(state), side.dest())
+
+
+class LimitExceededError(BaseException):
+    """A call of an agent took longer than it may; not an `Exception`, because no agent raised it."""
+
+
+def limited(
+    turn: Callable[[Side, LeanState], Turn], seconds: float, fired: Callable[[], None]
+) -> Callable[[Side, LeanState], Turn]:
+    """Gives every turn a limit of wall-clock time, by way of a thread.
+
+    Args:
+        turn: How turns are taken.
+        seconds: The limit.
+        fired: Is told when the limit is exceeded.
+    """
+
+    def take(side: Side, state: LeanState) -> Turn:
+        started = time.perf_counter()
+        try:
+            taken: Turn = TimeoutCaller.run(lambda: turn(side, state), timeout=seconds)
+        except TimeoutError as error:
+            fired()
+            raise LimitExceededError from error
+        if time.perf_counter() - started > seconds:
+            fired()
+            raise LimitExceededError
+        return taken
+
+    return take
+
+
+def repeat_turn(side: Side, state: LeanState, error: Exception) -> Turn:
+    """Goes on as negmas does after an agent's first call of a turn has raised `error`.
+
+    A ``TypeError`` may come from an agent that lacks an optional parameter, so negmas calls again without it;
+    any exception makes it ask for the whole turn once more.
+
+    Raises:
+        Exception: Whatever the last call raised.
+    """
+    seat = side.seat
+    response, seat.responded = seat.responded, None
+    switch(seat.stream)
+    view = snapshot(state)
+    try:
+        return _Calls(side, error, response).counter(view, side.dest())
+    except Exception:  # an agent may raise anything; the second failure is passed on
+        return _Calls(side, None, None).counter(view, None)
+
+
+class _Calls:
+    """The calls of one turn in negmas' order, of which the first may already have failed.
+
+    Args:
+        side: Whose turn it is.
+        error: What the failed call raised, if one failed.
+        response: What the agent had responded before its `propose` failed, if it had.
+    """
+
+    def __init__(self, side: Side, error: Exception | None, response: Any) -> None:  # noqa: ANN401
+        self._side = side
+        self._error = error
+        self._response = response
+
+    def counter(self, state: LeanState, dest: str | None) -> Turn:
+        """Responds and, if that is a rejection, proposes."""
+        offer = state.current_offer
+        if offer is None:
+            return _REJECT, self._propose(state, dest)
+        try:
+            response = self._respond(state, state.current_proposer)
+        except TypeError:
+            response = self._respond(state, None)
+        code = response.response if isinstance(response, ExtendedResponseType) else response
+        if code != _REJECT:
+            return response, offer
+        return response, self._propose(state, None)
+
+    def _respond(self, state: LeanState, source: str | None) -> Any:  # noqa: ANN401
+        if self._response is not None:
+            response, self._response = self._response, None
+            return response
+        return self._twice(self._side.seat.agent.respond, state, source=source)
+
+    def _propose(self, state: LeanState, dest: str | None) -> Any:  # noqa: ANN401
+        side = self._side
+        if side.proposed_at != state.step or side.proposal is None:
+            side.proposal = self._twice(side.seat.agent.propose, state, dest=dest or state.current_proposer)
+            side.proposed_at = state.step
+        return side.proposal
+
+    def _twice(self, call: Callable[..., Any], state: LeanState, **optional: str | None) -> Any:  # noqa: ANN401
+        pid = self._side.pid
+        try:
+            if self._error is not None:
+                error, self._error = self._error, None
+                raise error
+            return call(negotiator_id=pid, state=state, **optional)
+        except TypeError:
+            return call(negotiator_id=pid, state=state)
+
+
+def plain_offer(response: Any, offer: Any) -> tuple[Any, Any, Any]:  # noqa: ANN401
+    """Strips negmas' extended responses and offers down to response, outcome and data."""
+    if isinstance(response, ExtendedResponseType) or isinstance(offer, ExtendedOutcome):
+        merged = SAOResponse.from_extended(response, offer)
+        return merged.response, merged.outcome, merged.data
+    return response, offer, None

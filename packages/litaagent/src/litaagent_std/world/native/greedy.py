@@ -1,0 +1,186 @@
+"""The native `GreedyStdAgent`: offers what it needs, conceding from the best price towards the best price seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from litaagent_std.world.native.agent import ACCEPT, REJECT, Link, Mind, Outcome
+from litaagent_std.world.native.draws import between, shuffle
+
+if TYPE_CHECKING:
+    from litaagent_std.world.fast.seats import Seat
+    from litaagent_std.world.fast.topics import Topic
+
+_INFINITY = float("inf")
+
+
+class GreedyMind(Mind):
+    """Negotiates for today's need, and when there is none, for a share of the capacity of a random future day.
+
+    A factory in the middle of the chain always needs the same share of its lines.
+    """
+
+    def __init__(self, seat: Seat, n_days: int, n_levels: int, relative_times: Sequence[float]) -> None:
+        super().__init__(seat, n_days, n_levels, relative_times)
+        agent = seat.agent
+        n_rounds = len(relative_times) - 2
+        self._thresholds = [((n_rounds - step - 1) / (n_rounds - 1)) ** agent._e for step in range(n_rounds)]
+        self._future_threshold: float = agent._future_threshold
+        self._target: float = agent._production_target
+        slacks: tuple[float, ...] = (
+            agent._step_price_slack,
+            agent._acc_price_slack,
+            agent._opp_price_slack,
+            agent._opp_acc_price_slack,
+            agent._range_slack,
+        )
+        self._sale_factors = tuple(1 - slack for slack in slacks)
+        self._purchase_factors = tuple(1 + slack for slack in slacks)
+        self._best_sale_ever, self._best_purchase_ever = 0.0, _INFINITY
+        self._best_sale, self._best_purchase = 0.0, _INFINITY
+        self._memory = 0
+
+    @staticmethod
+    def can_play(seat: Seat, n_days: int, n_rounds: int) -> bool:
+        """Tells whether the agent cannot raise in this world; one that can is hosted, exceptions and all.
+
+        Its concession needs two rounds, and with some numbers of lines it draws from an empty range at the end.
+        """
+        share = seat.agent._production_target * seat.profile.n_lines
+        return n_rounds > 1 and int(0.5 + share * (n_days - 1) / n_days) <= int(share) and share >= 1
+
+    def set_topics(self, bought: Topic, sold: Topic) -> None:
+        """Takes in what can be negotiated today."""
+        super().set_topics(bought, sold)
+        self._memory += 1
+
+    def before_step(self) -> None:
+        """Forgets the prices of yesterday."""
+        self._memory += 1
+        self._best_sale, self._best_purchase = 0.0, _INFINITY
+        for link in self.links.values():
+            link.best_today = 0.0 if link.selling else _INFINITY
+
+    def conclude(self, link: Link, quantity: int, day: int, unit_price: int) -> None:
+        """Remembers the best price."""
+        super().conclude(link, quantity, day, unit_price)
+        self._memory += 1
+        if link.selling:
+            self._best_sale_ever = max(unit_price, self._best_sale_ever)
+            link.best_ever = max(unit_price, link.best_ever)
+        else:
+            self._best_purchase_ever = min(unit_price, self._best_purchase_ever)
+            link.best_ever = min(unit_price, link.best_ever)
+
+    def respond(self, link: Link, step: int, offer: Outcome) -> int:
+        """Accepts what is needed at a good price."""
+        quantity, day, price = offer
+        today = self.today
+        if day != today:
+            book = self.sales if link.selling else self.supplies
+            if not (quantity < self._target * (self.n_lines - book[day]) and day > today):
+                return REJECT
+            threshold = self._future_threshold
+        elif quantity <= self._need(link):
+            threshold = self._thresholds[step]
+        else:
+            return REJECT
+        low, high = self._range(link, day == today)
+        gain = price - low if link.selling else high - price
+        if day == today:
+            self._remember(link, price)
+        return ACCEPT if gain >= threshold * (high - low) else REJECT
+
+    def _remember(self, link: Link, price: int) -> None:
+        """Remembers the best price that was offered for today."""
+        best = max(price, self._best_sale) if link.selling else min(price, self._best_purchase)
+        if best == link.best_today:
+            return
+        self._memory += 1
+        link.best_today = best
+        if link.selling:
+            self._best_sale = best
+        else:
+            self._best_purchase = best
+
+    def propose(self, link: Link, step: int) -> Outcome:
+        """Returns an offer of what is needed."""
+        quantity, day = self._delivery(link)
+        low, high = self._range(link, day == self.today)
+        margin = self._thresholds[step] * (high - low)
+        return quantity, day, int(low + margin) if link.selling else int(high - margin)
+
+    def _need(self, link: Link) -> float:
+        if self.is_middle:
+            return self._target * self.n_lines
+        surplus = self.stock + self.supplies[self.today] - self.sales[self.today]
+        return surplus if link.selling else -surplus
+
+    def _delivery(self, link: Link) -> tuple[int, int]:
+        """Returns how much to ask or to offer, and for which day."""
+        today, n_lines, n_days, bits = self.today, self.n_lines, self.n_days, self.bits
+        q_low, q_high, first, last, _, _ = self.sold if link.selling else self.bought
+        need: float = int(self._need(link))
+        if need <= 0:
+            target = self._target
+            book = self.sales if link.selling else self.supplies
+            days = list(range(first, last + 1))
+            shuffle(days, bits)
+            for day in days:
+                if day <= today:
+                    need = target * n_lines  # nothing can be made for today beyond the need, yet it counts below
+                    continue
+                need = target * (n_lines - book[day])
+                if need > 0:
+                    most = min(_clipped(need, q_low, q_high), n_lines * (day - today))
+                    low, high = int(0.5 + most * today / n_days) or 1, int(most)
+                    return between(low, high, bits) if low < high else low, day
+        most = min(_clipped(need, q_low, q_high), n_lines)
+        return between(int(0.5 + most * today / n_days) or 1, int(most), bits), today
+
+    def _range(self, link: Link, for_today: bool) -> tuple[int, int]:
+        """Returns the prices between which it concedes; they stay the same while no better price turns up."""
+        if link.known != self._memory:
+            link.known = self._memory
+            link.ranges = [None, None]
+        found = link.ranges[for_today]
+        if found is None:
+            found = link.ranges[for_today] = self._price_range(link, for_today)
+        return found
+
+    def _price_range(self, link: Link, for_today: bool) -> tuple[int, int]:
+        """Works out the prices between which it concedes, narrowed by the best prices it has seen."""
+        by_day, by_all, by_partner_day, by_partner, by_range = self._sale_factors
+        if link.selling:
+            _, _, _, _, low, high = self.sold
+            bound: float = low if for_today else int(high * self._future_threshold)
+            if (price := self._best_sale * by_day) > bound:
+                bound = price
+            if (price := self._best_sale_ever * by_all) > bound:  # no price and infinite slack: not a number, no bound
+                bound = price
+            if (price := link.best_today * by_partner_day) > bound:
+                bound = price
+            if (price := link.best_ever * by_partner) > bound:
+                bound = price
+            return int(min(high * by_range, bound)), high
+        by_day, by_all, by_partner_day, by_partner, by_range = self._purchase_factors
+        _, _, _, _, low, high = self.bought
+        if not for_today:
+            low = int(high * self._future_threshold)
+        bound = high
+        if (price := self._best_purchase * by_day) < bound:
+            bound = price
+        if (price := self._best_purchase_ever * by_all) < bound:
+            bound = price
+        if (price := link.best_today * by_partner_day) < bound:
+            bound = price
+        if (price := link.best_ever * by_partner) < bound:
+            bound = price
+        return low, int(max(low * by_range, bound))
+
+
+def _clipped(value: float, low: int, high: int) -> float:
+    if value > high:
+        value = high
+    return low if value < low else value

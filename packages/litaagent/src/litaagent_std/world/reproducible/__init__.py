@@ -1,0 +1,1 @@
+"""What makes worlds reproducible: random streams, hashing, virtual clock, isolation of modules."""

@@ -1,0 +1,1 @@
+"""The rules of the Standard league as pure functions."""

@@ -1,0 +1,91 @@
+"""The best and the worst that a factory's day can bring, over a grid of quantities bought and sold."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litaagent_std.world.rules.settlement import Line, Terms
+
+Grid = NDArray[np.float64]
+
+
+def find_limit_on_grid(
+    best: bool,
+    most_in: int,
+    most_out: int,
+    in_price: float,
+    out_price: float,
+    secured_in: list[Line],
+    secured_out: list[Line],
+    terms: Terms,
+) -> tuple[float, int, int, int]:
+    """Finds the highest (or lowest) profit over all quantities bought and sold today.
+
+    The same arithmetic as `settlement.settle`, in the same order, on the whole grid at once. Of equal profits
+    the one with the largest purchase, then the largest sale, is returned, as scml's scan does.
+
+    Args:
+        best: Whether the highest profit is wanted.
+        most_in: Largest quantity bought.
+        most_out: Largest quantity sold.
+        in_price: Unit price of what is bought.
+        out_price: Unit price of what is sold.
+        secured_in: Purchases that are certain.
+        secured_out: Sales that are certain.
+        terms: Everything else.
+
+    Returns:
+        Profit, quantity bought, quantity sold and quantity produced.
+    """
+    buying = np.arange(most_in + 1, dtype=np.float64).reshape(-1, 1)  # (purchases, 1)
+    selling = np.arange(most_out + 1, dtype=np.float64).reshape(1, -1)  # (1, sales)
+    bill, bought, affordable = _purchases(buying, in_price, secured_in, terms)
+    produced = np.minimum(affordable, terms.n_lines)
+    revenue, sold = _sales(selling, out_price, secured_out, terms, produced)
+    produced = np.minimum(np.minimum(bought, terms.n_lines), np.minimum(produced, sold))
+    shortfall = np.maximum(0, sold - produced)
+    unused = np.maximum(0, bought - produced)
+    penalty = terms.shortfall_price * (terms.shortfall_penalty * shortfall)
+    disposal = terms.disposal_price * (terms.disposal_cost * unused)
+    storage = terms.storage_price * (terms.storage_cost * unused)
+    profit = revenue - bill - terms.cost * produced - disposal - storage - penalty
+    flat = profit.ravel()[::-1]
+    index = flat.size - 1 - int(flat.argmax() if best else flat.argmin())
+    row, column = divmod(index, most_out + 1)
+    return float(profit[row, column]), row, column, int(produced[row, column])
+
+
+def _purchases(buying: Grid, price: float, secured: list[Line], terms: Terms) -> tuple[Grid, Grid, Grid]:
+    stock = (terms.stock_in_bill / terms.stock_in if terms.stock_in else 0, terms.stock_in)
+    lines: list[tuple[float, Grid | int]] = [(price, buying), *secured, stock]
+    bill: Grid = np.zeros_like(buying)
+    bought: Grid = np.zeros_like(buying)
+    affordable: Grid = np.zeros_like(buying)
+    broke = np.full(buying.shape, terms.balance < 0)
+    for unit_price, quantity in sorted(lines, key=lambda line: line[0]):
+        due = unit_price * quantity
+        fails = ~broke & (bill + due + quantity * terms.cost > terms.balance)
+        if fails.any():
+            can_buy = np.trunc((terms.balance - bill) // (unit_price + terms.cost))
+            affordable = np.where(fails, bought + can_buy, affordable)
+            broke = broke | fails
+        bill = bill + due
+        bought = bought + quantity
+    return bill, bought, np.where(broke, affordable, bought)
+
+
+def _sales(selling: Grid, price: float, secured: list[Line], terms: Terms, produced: Grid) -> tuple[Grid, Grid]:
+    stock = (terms.stock_out_bill / terms.stock_out if terms.stock_out else 0, terms.stock_out)
+    lines: list[tuple[float, Grid | int]] = [(price, selling), *secured, stock]
+    shape = np.broadcast_shapes(produced.shape, selling.shape)
+    revenue: Grid = np.zeros(shape)
+    sold: Grid = np.zeros_like(selling)
+    delivering = np.ones(shape, dtype=bool)
+    for unit_price, quantity in sorted(lines, key=lambda line: -line[0]):
+        last = delivering & (sold + quantity >= produced)
+        delivered = np.where(last, produced - sold, quantity)
+        revenue = np.where(delivering, revenue + delivered * unit_price, revenue)
+        delivering = delivering & ~last
+        sold = sold + quantity
+    return revenue, sold

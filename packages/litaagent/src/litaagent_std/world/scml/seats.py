@@ -1,0 +1,117 @@
+"""The places where scml's world meets agents: its adapter and its negotiation mechanism, with streams and events."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from litaagent_std.world.events import NOTHING, NegotiationEnd, NegotiationRef
+from litaagent_std.world.fast.turns import answers_together, books, has_decided
+from litaagent_std.world.reproducible.clock import VirtualTimeMechanism
+from litaagent_std.world.reproducible.streams import Stream, switch
+
+from negmas import ResponseType  # isort: skip  # after the streams are installed
+from scml.oneshot.sysagents import DefaultOneShotAdapter  # isort: skip
+
+if TYPE_CHECKING:
+    from litaagent_std.world.scml.engine import ScmlWorld
+
+__all__ = ["SeatAdapter", "SeatMechanism"]
+
+
+class SeatAdapter(DefaultOneShotAdapter):  # type: ignore[misc]  # scml has no type information
+    """scml's adapter between the world and an agent; calls run under the seat's stream."""
+
+    stream: Stream
+    world_stream: Stream
+    index: int
+
+    def make_ufun(self, add_exogenous: bool, in_adapter: bool = False) -> Any:  # noqa: ANN401  # scml's type
+        """Makes the day's utility function: the framework's work, so it draws nothing from the seat."""
+        previous = switch(self.world_stream)
+        try:
+            return super().make_ufun(add_exogenous, in_adapter)
+        finally:
+            switch(previous)
+
+    def reset(self) -> None:
+        """Forgets the last day's negotiations."""
+        self._under_stream(super().reset)
+
+    def before_step(self) -> None:
+        """Starts the agent's day."""
+        self._under_stream(super().before_step)
+
+    def _under_stream(self, method: Callable[..., Any], *args: Any) -> Any:  # noqa: ANN401  # passes through
+        previous = switch(self.stream)
+        try:
+            return method(*args)
+        except Exception as error:
+            self.awi._world.report_error(self.id, method.__name__, error)
+            raise
+        finally:
+            switch(previous)
+
+
+class SeatMechanism(VirtualTimeMechanism):
+    """A negotiation whose calls run under the seats' streams and whose turns are told to observers."""
+
+    world: ScmlWorld
+    ref: NegotiationRef
+
+    def _safe_counter(self, negotiator: Any, state: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # negmas's types
+        table, seat = state.current_offer, negotiator.owner
+        agent, hub = seat.adapted_object, self.world.hub
+        known = books(agent) if hub.decision is not None and answers_together(agent) else None
+        started = time.perf_counter()
+        previous = switch(seat.stream)
+        try:
+            response, failed = super()._safe_counter(negotiator, state, *args, **kwargs)
+        except Exception as error:
+            self.world.report_error(seat.id, "negotiation", error)
+            raise
+        finally:
+            switch(previous)
+        if time.perf_counter() - started >= self._internal_nmi.step_time_limit:
+            self.world.limit_fired = True
+        if known is not None and hub.decision is not None and has_decided(agent, known):
+            hub.decision(seat.index)
+        if response is not None and response.response != ResponseType.WAIT:
+            self._tell_turn(seat, table, response, state.step)
+        return response, failed
+
+    def _tell_turn(self, seat: SeatAdapter, table: Any, response: Any, round_: int) -> None:  # noqa: ANN401  # negmas's types
+        hub = self.world.hub
+        # Agents may answer anything; negmas compares the answer with each response, and 1 or True equal one.
+        code = next((known.value for known in ResponseType if known == response.response), None)
+        answers = table is not None and code is not None
+        offers = code == ResponseType.REJECT_OFFER and response.outcome is not None
+        if answers and code is not None and hub.response is not None:
+            hub.response(self.ref, round_, seat.id, code)
+        if offers and hub.offer is not None:
+            hub.offer(self.ref, round_, seat.id, tuple(response.outcome))
+        if (answers or offers) and hub.turn is not None:
+            answer = code if answers and code is not None else NOTHING
+            quantity, day, price = response.outcome if offers else (NOTHING, NOTHING, NOTHING)
+            hub.turn((self.ref.index, round_, seat.index, answer, quantity, day, price))
+
+    def _call(self, negotiator: Any, callback: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # negmas's types
+        previous = switch(negotiator.owner.stream)
+        try:
+            return super()._call(negotiator, callback, *args, **kwargs)
+        finally:
+            switch(previous)
+
+    def on_negotiation_end(self) -> None:
+        """Tells how the negotiation ended, then lets negmas tell the negotiators."""
+        state = self._current_state
+        if self.world.hub.negotiation_end is not None:
+            status = "broken" if state.broken else "timedout"
+            if state.agreement is not None:
+                status = "agreement"
+            elif state.has_error:
+                status = "error"
+            agreement = None if state.agreement is None else tuple(state.agreement)
+            self.world.hub.negotiation_end(NegotiationEnd(self.ref, state.step, status, agreement))
+        super().on_negotiation_end()

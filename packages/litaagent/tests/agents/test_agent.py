@@ -1,0 +1,127 @@
+import pytest
+
+from litaagent_std.agents.hrl import LitaAgentHRL
+from litaagent_std.policy.l1.safety import Regime
+from litaagent_std.policy.layers import Action
+from litaagent_std.world.events import WorldObserver
+from litaagent_std.world.fast.engine import FastWorld
+from litaagent_std.world.scml.engine import make_scml_world
+from litaagent_std.world.setup import AgentSpec, official_setup
+
+PATH = "litaagent_std.agents.hrl.LitaAgentHRL"
+
+
+class Listener(WorldObserver):
+    def __init__(self):
+        self.errors, self.openers, self.shortfall, self.settled = [], {}, {}, {}
+
+    def on_error(self, event):
+        self.errors.append(event)
+
+    def on_negotiation_start(self, negotiation):
+        self.openers.setdefault(negotiation.caller, True)
+        self.openers.setdefault(negotiation.partner, False)
+
+    def on_settlement(self, event):
+        self.shortfall[event.agent] = self.shortfall.get(event.agent, 0) + event.shortfall_quantity
+        self.settled.setdefault(event.agent, []).append(event)
+
+
+def world(seed=3, n_days=6, n_levels=3, inventory="as_shipped", **params):
+    """A world with one of ours at every level among default agents."""
+    setup = official_setup(seed, n_days=n_days, n_levels=n_levels)
+    first = {}
+    for seat, factory in enumerate(setup.factories):
+        first.setdefault(factory.level, seat)
+    setup = setup.with_agents({seat: AgentSpec(PATH, params, competitor=True) for seat in first.values()})
+    listener = Listener()
+    made = FastWorld(setup, [listener], inventory=inventory)
+    return made, [made.seats[seat].agent for seat in first.values()], listener
+
+
+@pytest.mark.parametrize("l3", ["baseline", "model"])
+@pytest.mark.parametrize("l4", ["greedy", "joint"])
+def test_every_version_plays_at_every_level_without_an_error(l3, l4):
+    made, agents, listener = world(l3=l3, l4=l4)
+    made.run()
+    assert listener.errors == []
+    assert all(isinstance(agent, LitaAgentHRL) for agent in agents)
+    assert all(agent.brain.obs.day == 5 for agent in agents)
+
+
+def test_the_agent_knows_whether_it_opens():
+    made, agents, listener = world(n_days=4, keep_log=True)
+    made.run()
+    for agent in agents:
+        proposes_first = any(record.received is None for record in agent.brain.log)
+        assert proposes_first == listener.openers[agent.id]
+
+
+def test_without_risk_a_world_of_default_agents_causes_no_shortfall_by_sales():
+    made, agents, listener = world(n_days=10, parameters={"risk_budget": 0.0})
+    made.run()
+    for agent in agents[:-1]:  # the last level's sales are forced on it
+        assert listener.shortfall.get(agent.id, 0) == 0
+
+
+@pytest.mark.parametrize(("inventory", "regime"), [("as_shipped", Regime.PERSISTENT), ("depleting", Regime.DEPLETING)])
+def test_the_inventory_regime_is_found_out(inventory, regime):
+    made, agents, listener = world(n_days=12, inventory=inventory)
+    made.run()
+    assert listener.errors == []
+    assert all(agent.brain.memory.regime is regime and agent.brain.memory.regime_known for agent in agents)
+
+
+def test_input_is_bought_anew_only_where_production_consumes_it():
+    late = {}
+    for inventory in ("as_shipped", "depleting"):
+        made, agents, listener = world(n_days=20, inventory=inventory)
+        made.run()
+        days = [day for day in listener.settled[agents[1].id] if day.day >= 10]
+        late[inventory] = sum(day.input_quantity for day in days), sum(day.produced for day in days)
+    bought, produced = late["as_shipped"]
+    assert produced > 0
+    assert bought < 0.2 * produced, "a stock that persists feeds the lines without new purchases"
+    bought, produced = late["depleting"]
+    assert produced > 0
+    assert bought > 0.3 * produced, "what is produced is bought, or was in stock"
+
+
+def test_it_plays_in_scmls_own_engine():
+    setup = official_setup(5, [PATH], n_days=4, n_levels=2, n_competitors=2)
+    listener = Listener()
+    made = make_scml_world(setup, [listener])
+    made.run()
+    assert listener.errors == []
+
+
+def test_parameters_come_as_plain_data_and_unknown_ones_are_refused():
+    assert LitaAgentHRL(parameters={"hold": 0.5}).brain._all_parameters.hold == 0.5
+    with pytest.raises(ValueError, match="unknown parameters"):
+        LitaAgentHRL(parameters={"hodl": 0.5})
+
+
+@pytest.mark.parametrize("name", ["l2", "l3", "l4"])
+def test_a_learned_layer_without_weights_is_refused_at_once(name):
+    with pytest.raises(ValueError, match=f"{name} shall be learned, but there are no weights"):
+        LitaAgentHRL(**{name: "learned"})
+
+
+def test_weights_that_nothing_would_use_are_refused():
+    with pytest.raises(ValueError, match="would not be used"):
+        LitaAgentHRL(weights="somewhere.npz")
+
+
+class Refuses:
+    """An L3 that ends every thread."""
+
+    def decide(self, situation, alpha):
+        return {thread.partner: Action("end") for thread in situation.threads}
+
+
+def test_a_layer_of_ones_own_plays_in_a_world():
+    made, agents, listener = world(l3="learned", decision_layer=Refuses(), keep_log=True)
+    made.run()
+    assert listener.errors == []
+    kinds = {record.decision.kind for agent in agents for record in agent.brain.log}
+    assert kinds == {"end"}

@@ -1,0 +1,126 @@
+"""Every array of every sample equals what the plain code of the policy says, bit by bit, on both engines."""
+
+import numpy as np
+import pytest
+
+from litaagent_std.hrl_xf.data_pipeline.extraction.baseline import plans_of
+from litaagent_std.hrl_xf.data_pipeline.extraction.columns import ACCEPT, END, REJECT, WorldColumns
+from litaagent_std.hrl_xf.data_pipeline.extraction.days import WorldDays
+from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import MACRO, MICRO, world_samples
+from litaagent_std.policy.features import day_features, thread_features
+from litaagent_std.policy.l1.thread import thread_baseline
+
+OPS = {"accept": ACCEPT, "reject": REJECT, "end": END}
+
+
+@pytest.fixture(scope="module")
+def samples(record, whole):
+    return whole(record)
+
+
+def rows_of(samples, seat):
+    return np.flatnonzero(samples.macro["factory"][samples.micro["day_row"]] == seat)
+
+
+def test_mornings_equal_day_features(record, samples):
+    for row in range(len(samples.macro["day"])):
+        seat, day = int(samples.macro["factory"][row]), int(samples.macro["day"][row])
+        obs = mornings_of(record, seat)[day]
+        made = day_features(obs)
+        for name in ("x_static", "x_temporal", "x_role", "mask"):
+            assert samples.macro[name][row].tobytes() == getattr(made, name).tobytes()
+        assert samples.macro["price"][row].tolist() == [np.float32(obs.price_in), np.float32(obs.price_out)]
+        assert samples.macro["lines"][row] == obs.n_lines
+
+
+_KNOWN = {}
+
+
+def mornings_of(record, seat):
+    if (id(record), seat) not in _KNOWN:
+        _KNOWN[id(record), seat] = record.observations(seat)
+    return _KNOWN[id(record), seat]
+
+
+def test_mornings_are_those_of_the_reader(record):
+    days = WorldDays.of(record)
+    partners = days.partners()
+    for seat in range(len(record.names)):
+        assert days.observations(seat, partners) == mornings_of(record, seat)
+
+
+def test_every_turn_is_a_sample_and_equals_thread_features(record, samples, known_threads):
+    total = 0
+    for seat in range(len(record.names)):
+        mornings, threads, rows = mornings_of(record, seat), known_threads(record, seat), rows_of(samples, seat)
+        assert len(threads) == len(rows)
+        total += len(rows)
+        for row, (place, thread, turn) in zip(rows.tolist(), threads, strict=True):
+            made = thread_features(thread, mornings[thread.day])
+            for name, field in (("history", "history"), ("history_mask", "mask")):
+                assert samples.micro[name][row].tobytes() == getattr(made, field).tobytes()
+            for name in ("ranges", "x_thread", "x_partner"):
+                assert samples.micro[name][row].tobytes() == getattr(made, name).tobytes(), name
+            assert samples.micro["thread"][row] == place
+            assert samples.micro["round"][row] == turn["round"]
+            assert samples.macro["day"][samples.micro["day_row"][row]] == thread.day
+            assert samples.micro["side"][row] == (0 if thread.buying else 1)
+    assert total == record.tables["turns"].num_rows > 1000
+
+
+def test_actions_are_the_recorded_ones(record, samples, known_threads):
+    for seat in range(len(record.names)):
+        for row, (_, thread, turn) in zip(rows_of(samples, seat).tolist(), known_threads(record, seat), strict=True):
+            made = turn["quantity"] is not None
+            op = ACCEPT if turn["response"] == 0 else REJECT if made else END
+            assert samples.micro["op"][row] == op
+            offer = (turn["quantity"], turn["time"] - thread.day, turn["unit_price"]) if made else (-1, -1, -1)
+            assert tuple(samples.micro["offer"][row].tolist()) == offer
+            seen = thread.offer
+            received = (-1, -1, -1) if seen is None else (seen.quantity, seen.time - thread.day, seen.price)
+            assert tuple(samples.micro["received"][row].tolist()) == received
+
+
+def test_baselines_equal_the_policys(record, samples, known_threads):
+    world = WorldColumns.of(record)
+    kinds = set()
+    for seat in range(len(record.names)):
+        plans = plans_of(record, world, seat, mornings_of(record, seat))
+        for row, (_, thread, _turn) in zip(rows_of(samples, seat).tolist(), known_threads(record, seat), strict=True):
+            kind, counter = thread_baseline(thread, plans[thread.day][0 if thread.buying else 1])
+            kinds.add(kind)
+            assert samples.micro["baseline_op"][row] == OPS[kind]
+            wanted = [counter.quantity, counter.time - thread.day, counter.price]
+            assert samples.micro["baseline"][row].tolist() == wanted
+    assert kinds == set(OPS)
+
+
+def test_counter_offers_are_taken_where_the_contract_says_so(record, samples):
+    seats = range(len(record.names))
+    taken = sum(int((samples.micro["taken"][rows_of(samples, seat)] == 1).sum()) for seat in seats)
+    assert taken == record.tables["contracts"].num_rows
+    not_offers = samples.micro["op"] != REJECT
+    assert (samples.micro["taken"][not_offers] == -1).all()
+    assert (samples.micro["taken"] == 0).sum() > 100
+
+
+def test_arrays_have_the_promised_types_and_shapes(record, samples):
+    assert {name: values.dtype for name, values in samples.macro.items()} == {k: np.dtype(v) for k, v in MACRO.items()}
+    plain = world_samples(record, [0, 1])
+    assert {name: values.dtype for name, values in plain.micro.items()} == {k: np.dtype(v) for k, v in MICRO.items()}
+    assert samples.micro["history"].dtype == np.float32
+    assert samples.micro["history"].shape[1] == 2 * record.facts["n_rounds"]
+    within = samples.micro["op"] == REJECT
+    offer = samples.micro["offer"][within]
+    assert (offer >= samples.micro["issue_low"][within]).all()
+    assert (offer <= samples.micro["issue_high"][within]).all()
+
+
+def test_a_wider_horizon_is_padded_and_masked(record):
+    narrow, wide = world_samples(record, [0]), world_samples(record, [0], horizon=40)
+    n = narrow.macro["x_temporal"].shape[1]
+    assert wide.macro["x_temporal"].shape[1] == 41
+    assert np.array_equal(wide.macro["x_temporal"][:, :n], narrow.macro["x_temporal"])
+    assert not wide.macro["mask"][:, n:].any()
+    assert not wide.macro["x_temporal"][:, n:].any()
+    assert wide.macro["goal_q"].shape == narrow.macro["goal_q"].shape

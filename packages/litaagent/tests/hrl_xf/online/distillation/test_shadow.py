@@ -1,0 +1,62 @@
+import pytest
+
+from litaagent_std.agents.online.acting import LAYERS, PolicySet
+from litaagent_std.hrl_xf.online.distillation.check import check_world, summarize_checks
+from litaagent_std.hrl_xf.online.rollout import play_world
+from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
+from litaagent_std.hrl_xf.rewards import DayWeights
+
+PLAN = WorldPlan(seed=training_seed(9, 1), days=(5,), levels=3)
+
+
+@pytest.fixture(scope="module")
+def other(random_net):
+    return PolicySet({layer: random_net(layer, (), 1.0, 5) for layer in LAYERS})
+
+
+@pytest.fixture(scope="module")
+def found(teacher, other):
+    return check_world(PLAN, teacher, {"student": teacher, "other": other, "zero": PolicySet()})
+
+
+def test_a_shadow_with_the_teacher_s_policy_always_agrees_and_others_do_not(found):
+    same, other, zero = (found["agreement"][name] for name in ("student", "other", "zero"))
+    assert same["threads"] == same["kinds"] == same["same"] > 20
+    assert same["quantities"] == same["same_quantities"] > 0
+    assert same["prices"] > 0
+    assert same["price_gap"] == 0.0
+    for one in (other, zero):
+        assert one["threads"] == same["threads"]
+        assert one["same"] < one["kinds"] <= one["threads"]
+        assert one["same_quantities"] < one["quantities"]
+        assert one["price_gap"] > 0.0
+
+
+def test_shadows_leave_the_teacher_s_world_as_it_is(found, teacher):
+    played = play_world(PLAN, teacher, DayWeights(), None, rounds=True)
+    assert found["scores"] == {"teacher": played.seats[0].score, "student": played.seats[0].score}
+    rounds = len(played.seats[0].rounds.states)
+    assert found["cpu"]["asked"] == found["cpu"]["decisions"]["teacher"]["calls"] == rounds
+
+
+def test_worlds_are_summed_up(found):
+    low = {"threads": 10, "kinds": 5, "same": 0, "quantities": 4, "same_quantities": 1, "prices": 2, "price_gap": 0.5}
+    high = low | {"kinds": 10, "same": 5}
+    cpu = {"answers": {"teacher": 4e-6, "student": 1e-6}, "asked": 2}
+    spent = {"teacher": {"seconds": 4e-4, "calls": 2}, "student": {"seconds": 1e-4, "calls": 1}}
+    checks = [
+        {"agreement": {"student": counts}, "scores": scores, "cpu": cpu | {"decisions": spent}}
+        for counts, scores in ((low, {"teacher": 1.0, "student": 1.1}), (high, {"teacher": 1.2, "student": 1.2}))
+    ]
+    told = summarize_checks(checks)
+    assert told["agreement"]["student"] == {
+        "decisions": 20,
+        "same_kind": 0.75,
+        "same_decision": 0.25,
+        "same_goal_quantity": 0.25,
+        "goal_price_gap": 0.25,
+    }
+    assert told["score"]["difference"] == pytest.approx(0.05)
+    assert told["cpu"]["networks_us"] == pytest.approx({"teacher": 2.0, "student": 0.5, "ratio": 0.25})
+    assert told["cpu"]["decision_us"] == pytest.approx({"teacher": 200.0, "student": 100.0, "ratio": 0.5})
+    assert summarize_checks([found])["agreement"]["student"]["same_decision"] == 1.0

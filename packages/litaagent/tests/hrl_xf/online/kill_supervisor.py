@@ -1,0 +1,148 @@
+"""Kills ``lita train-online`` at random moments again and again, and compares it with a run that nobody killed.
+
+    kill_supervisor.py <folder> <ppo|es|surface> <seed>
+
+Prints as JSON how often it killed, from which checkpoint each start went on, and what differs at the end. One process
+that has imported everything forks all runs, because an interpreter start per kill would take minutes. Each run has the
+same name in a folder of its own: the gate's seeds come from the name.
+"""
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import litaagent_std.hrl_xf.online.command  # noqa: F401 - so that a fork need not import it
+from apexrl.runs.checkpoints.checkpoint import load_checkpoint
+from lita.main import main as lita
+from litaagent_std.hrl_xf.online.trainer import SCHEMA
+
+UPDATES = 6
+KILLS = 5
+"""After so many a run is left in peace."""
+COMMON = (
+    *("--updates", str(UPDATES), "--worlds", "1", "--days", "4", "--levels", "2", "--checkpoint-every", "2"),
+    *("--pool.competitors", "RandomStd", "GreedyStd", "--pool.held-out", "SyncRandomStd", "--pool.nobody", "0.3"),
+    *("--self-every", "1", "--gate.every", "3", "--gate.worlds", "2", "--gate.days", "4", "--monitor.window", "2"),
+    *("--monitor.errors", "0.01", "--executor", "inline", "--quiet", "--output-dir", "run", "--seed", "3"),
+)
+METHODS = {
+    "ppo": ("--layers", "l2", "l3", "l4", *(f"--{layer}.hidden=8" for layer in ("l2", "l3", "l4"))),
+    "es": ("--method", "es", "--evolution.pairs", "1"),
+    "surface": ("--method", "surface", "--surface.pairs", "1", "--places", "last"),
+}
+COMPARED = ("metrics.jsonl", "gates.jsonl", "best.npz", "weights/*.npz")
+
+
+def start(folder: Path, method: str) -> int:
+    """A run in a process of its own; the number of the process."""
+    folder.mkdir(parents=True, exist_ok=True)
+    child = os.fork()
+    if child == 0:
+        os.chdir(folder)
+        with open("said.txt", "a") as said:
+            os.dup2(said.fileno(), 1)
+            os.dup2(said.fileno(), 2)
+        os._exit(lita(["train-online", *METHODS[method], *COMMON]))
+    return child
+
+
+def status_of(child: int, patience: float = 0.0) -> int | None:
+    """The exit status; None if the run is still under way after so many seconds."""
+    end = time.monotonic() + patience
+    while True:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() >= end:
+            return None
+        time.sleep(0.002)
+
+
+def logged(folder: Path) -> int:
+    """The last update whose metrics are written."""
+    path = folder / "run" / "metrics.jsonl"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def newest(folder: Path) -> Path | None:
+    files = (folder / "run" / "checkpoints").glob("checkpoint_*.pt")
+    return max(files, key=lambda path: int(path.stem.rpartition("_")[2]), default=None)
+
+
+def kill_at_random(folder: Path, method: str, moments: random.Random, update: float) -> tuple[int, list[int]]:
+    """Starts and kills a run, then lets it come to its end; the number of kills, and where each start began.
+
+    A moment is some updates and a random part of one later, so that a slow machine sees the same kinds of moments.
+    """
+    begun: list[int] = []
+    while True:
+        path = newest(folder)
+        begun.append(0 if path is None else int(path.stem.rpartition("_")[2]))
+        child = start(folder, method)
+        due = begun[-1] + moments.randrange(4) if len(begun) <= KILLS else UPDATES
+        status = None
+        while status is None and logged(folder) < due:
+            status = status_of(child, 0.002)
+        if status is None:
+            status = status_of(child, moments.uniform(0.0, update) if due < UPDATES else 200.0)
+        if status is not None:
+            assert status == 0, (folder / "said.txt").read_text()[-3000:]
+            return len(begun) - 1, begun
+        os.kill(child, signal.SIGKILL)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+def differences(one: Any, other: Any, where: str) -> list[str]:
+    """Places at which two states differ, without what the clock decides."""
+    if isinstance(one, dict):
+        if one.keys() != other.keys():
+            return [where]
+        return [d for key in one if key != "seconds" for d in differences(one[key], other[key], f"{where}.{key}")]
+    if isinstance(one, list | tuple):
+        if len(one) != len(other):
+            return [where]
+        return [d for i, (a, b) in enumerate(zip(one, other, strict=True)) for d in differences(a, b, f"{where}[{i}]")]
+    same = torch.equal(one, other) if isinstance(one, torch.Tensor) else one == other or (one != one and other != other)
+    return [] if same else [where]
+
+
+def compare(whole: Path, parts: Path) -> list[str]:
+    ends = [newest(folder) for folder in (whole, parts)]
+    assert None not in ends
+    states = [load_checkpoint(path, SCHEMA).state for path in ends if path is not None]
+    found = differences(*states, "state")
+    for pattern in COMPARED:
+        files = [{path.name: path.read_bytes() for path in (one / "run").glob(pattern)} for one in (whole, parts)]
+        found += [name for name in files[0].keys() | files[1].keys() if files[0].get(name) != files[1].get(name)]
+    return found
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    folder, method, seed = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    began = time.monotonic()
+    assert status_of(start(folder / "whole", method), 200.0) == 0, (folder / "whole" / "said.txt").read_text()[-3000:]
+    update = (time.monotonic() - began) / UPDATES
+    kills, begun = kill_at_random(folder / "parts", method, random.Random(seed), update)
+    last = newest(folder / "whole")
+    assert last is not None
+    told = {
+        "kills": kills,
+        "begun": begun,
+        "different": compare(folder / "whole", folder / "parts"),
+        "pool": load_checkpoint(last, SCHEMA).state["pool"],
+        "weights": len(list((folder / "whole" / "run" / "weights").glob("*.npz"))),
+        "gates": len((folder / "whole" / "run" / "gates.jsonl").read_text().splitlines()),
+    }
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()

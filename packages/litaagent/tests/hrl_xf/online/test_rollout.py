@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+
+from litaagent_std.agents.online.acting import LAYERS, ActingNet, PolicySet
+from litaagent_std.hrl_xf.online.envs.game import Game
+from litaagent_std.hrl_xf.online.rollout import play_reference, play_world
+from litaagent_std.hrl_xf.online.worlds import WorldPlan, lay, training_seed
+from litaagent_std.hrl_xf.rewards import DayWeights, day_reward
+
+PLAN = WorldPlan(seed=training_seed(1, 0), days=(8,), levels=3, seats=2)
+WEIGHTS = DayWeights()
+
+
+@pytest.fixture(scope="module")
+def explored():
+    nets = {layer: ActingNet.zeros(layer) for layer in LAYERS}
+    return play_world(PLAN, PolicySet(nets, 7), WEIGHTS, 3, rounds=True)
+
+
+def test_every_transition_has_one_version_and_the_days_sum_to_the_score(explored):
+    assert explored.version == 7
+    assert len(explored.seats) == 2
+    for seat in explored.seats:
+        assert list(seat.days.day) == sorted(set(seat.days.day))
+        assert seat.days.terms["cash"].sum() == pytest.approx(seat.score - 1.0)
+        assert seat.days.terms["potential"].sum() == pytest.approx(0.0, abs=1e-12)
+        assert seat.days.views.shape[0] == seat.days.actions.shape[0] == len(seat.days.day)
+
+
+def test_trajectories_are_threads_of_one_day_in_the_order_of_rounds(explored):
+    for seat in explored.seats:
+        rows = seat.rounds
+        assert list(rows.thread) == sorted(rows.thread)
+        assert set(rows.thread) == set(range(len(rows.day)))
+        assert len({*zip(rows.day, rows.partner, strict=True)}) == len(rows.day)  # one trajectory per negotiation
+        for thread in range(len(rows.day)):
+            steps = rows.state_of[rows.thread == thread]
+            assert (np.diff(steps) > 0).all()
+        assert rows.terms["liquidity"].shape == rows.day.shape
+        assert rows.actions["l3"].shape == (len(rows.thread), 3)
+        assert rows.actions["l4"].shape == (len(rows.thread), 1)
+
+
+def test_the_same_luck_gives_the_same_rollout_and_other_luck_another(explored):
+    nets = {layer: ActingNet.zeros(layer) for layer in LAYERS}
+    again = play_world(PLAN, PolicySet(nets, 7), WEIGHTS, 3, rounds=True)
+    other = play_world(PLAN, PolicySet(nets, 7), WEIGHTS, 4, rounds=True)
+    for one, two, three in zip(explored.seats, again.seats, other.seats, strict=True):
+        assert one.score == two.score
+        np.testing.assert_array_equal(one.rounds.actions["l3"], two.rounds.actions["l3"])
+        assert not np.array_equal(one.days.actions, three.days.actions)
+
+
+def test_the_reference_has_a_reward_for_every_day():
+    reference = play_reference(PLAN, WEIGHTS)
+    rollout = play_world(PLAN, PolicySet(), WEIGHTS, None, rounds=False)
+    for seat in rollout.seats:
+        terms = seat.days.terms
+        total = sum(day_reward({n: float(v[i]) for n, v in terms.items()}, WEIGHTS) for i in range(len(seat.days.day)))
+        assert len(reference[seat.seat]) == rollout.n_days
+        assert sum(reference[seat.seat]) == pytest.approx(total)
+
+
+def test_a_game_refuses_answers_of_another_shape_and_after_its_end():
+    with Game(lay(WorldPlan(seed=training_seed(1, 1), days=(4,), levels=2)), rounds=False) as game:
+        with pytest.raises(ValueError, match=r"shape \(3,\)"):
+            game.answer(np.zeros(3, np.float32))
+        while game.pending is not None:
+            game.answer(np.zeros(game.pending.answer_shape, np.float32))
+        with pytest.raises(RuntimeError, match="over"):
+            game.answer(np.zeros(12, np.float32))
+
+
+def test_training_seeds_are_none_of_the_arena_s():
+    from litaagent_std.arena.seeds import SeedBlock
+
+    ours = {training_seed(run, world) for run in (0, 5, (1 << 20) - 1) for world in (0, 9, (1 << 32) - 1)}
+    assert len(ours) == 9
+    for block in ("tuning", "verdict", "gate:a", "gate:b"):
+        low, high = SeedBlock(block).seed(0), SeedBlock(block).seed((1 << 24) - 1)
+        assert not any(low <= seed <= high for seed in ours)
+    with pytest.raises(ValueError, match="run_seed"):
+        training_seed(1 << 20, 0)

@@ -1,0 +1,74 @@
+"""Learned layers in the league: weights from a folder, each layer alone and all together."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from litaagent_std.hrl_xf.acceptance import AcceptanceModel
+from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
+from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
+from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
+from litaagent_std.hrl_xf.training.export import export_layer
+from litaagent_std.policy.features import features_digest
+from litaagent_std.policy.l1.digest import l1_digest
+from litaagent_std.world.events import WorldObserver
+from litaagent_std.world.fast.engine import FastWorld
+from litaagent_std.world.setup import AgentSpec, official_setup
+
+PATH = "litaagent_std.agents.hrl.LitaAgentHRL"
+META = {"horizon": 10, "features_digest": features_digest(), "l1_digest": l1_digest()}
+
+
+class Errors(WorldObserver):
+    def __init__(self):
+        self.found = []
+
+    def on_error(self, event):
+        self.found.append(event)
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("weights")
+    torch.manual_seed(4)
+    for model in (
+        HorizonManagerPPO(40, 10, dim=16),
+        TemporalDecisionTransformer(40, 10, dim=16, layers=1),
+        AcceptanceModel(40, 10, dim=16),
+        ThreadCoordinator(dim=16, layers=1),
+    ):
+        export_layer(model, folder / f"{model.kind}.npz", META)
+    return folder
+
+
+def play(weights, **layers):
+    setup = official_setup(3, n_days=4, n_levels=2)
+    first = {}
+    for seat, factory in enumerate(setup.factories):
+        first.setdefault(factory.level, seat)
+    params = {"weights": str(weights), "keep_log": True, **layers}
+    setup = setup.with_agents({seat: AgentSpec(PATH, params, competitor=True) for seat in first.values()})
+    errors = Errors()
+    world = FastWorld(setup, [errors])
+    world.run()
+    return errors.found, [world.seats[seat].agent.brain for seat in first.values()]
+
+
+@pytest.mark.parametrize("layers", [("l2",), ("l3",), ("l4",), ("l2", "l3", "l4")], ids="+".join)
+def test_learned_layers_play_without_an_error(layers, weights):
+    errors, brains = play(weights, **dict.fromkeys(layers, "learned"))
+    assert errors == []
+    for brain in brains:
+        assert len(brain.log) >= 20
+        assert any(record.decision.kind == "reject" for record in brain.log)
+
+
+def test_goals_of_the_network_reach_the_plan(weights):
+    _, brains = play(weights, l2="learned")
+    seller = brains[0]
+    goals = {record.goals.q_sell for record in seller.log}
+    _, rules = play(weights, l4="learned")
+    assert goals != {record.goals.q_sell for record in rules[0].log}
+    # Untrained quantities are about 0.14 lines a day of each bucket, and never beyond the lines that are free.
+    assert all(0 <= q <= seller.obs.n_lines for record in seller.log for q in record.goals.q_sell)

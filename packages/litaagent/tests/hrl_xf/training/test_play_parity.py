@@ -1,0 +1,62 @@
+"""What a learned L3 reads in play is what it was trained on, bit by bit: thread, baseline and morning."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from litaagent_std.agents.hrl import LitaAgentHRL
+from litaagent_std.hrl_xf.data_pipeline import DatasetOptions, build_dataset
+from litaagent_std.hrl_xf.training.data import MicroRows
+from litaagent_std.policy.l2.learned import day_inputs
+from litaagent_std.policy.l3.learned import LearnedDecisions
+
+NAMES = ("history", "history_mask", "ranges", "x_thread", "x_partner", "baseline")
+
+
+class NoGoals:
+    """Mornings without goals."""
+
+    def morning(self, obs):
+        return np.zeros((2, 4), np.float32), np.zeros((2, 4), np.float32), day_inputs(obs)
+
+
+class Spy(LearnedDecisions):
+    """Keeps what the network would read, and leaves the plan as it is."""
+
+    seen: list = []  # noqa: RUF012 - shared on purpose: agents are made by the tournament
+
+    def __init__(self):
+        super().__init__(None, NoGoals())
+
+    def decide(self, situation, alpha):
+        batch, _ = self._inputs(situation)
+        for row in range(len(situation.threads)):
+            arrays = [getattr(batch, name)[row] for name in NAMES]
+            arrays += [batch.day.x_static[row], batch.day.x_temporal[row], batch.day.lines[row], batch.day.price[row]]
+            self.seen.append(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays))
+        return {}
+
+
+def test_every_recorded_decision_was_seen_the_same_way_in_play(collect, tmp_path, monkeypatch):
+    plain = LitaAgentHRL.__init__
+    monkeypatch.setattr(
+        LitaAgentHRL,
+        "__init__",
+        lambda self, *args, **options: plain(self, *args, l3="learned", decision_layer=Spy(), **options),
+    )
+    Spy.seen.clear()
+    ours = "litaagent_std.agents.hrl.LitaAgentHRL"
+    collect(tmp_path / "t", competitors=(ours, "GreedyStd"), levels=3, csv=False)
+    data = build_dataset(tmp_path / "t", tmp_path / "d", DatasetOptions(agent_name="LitaAgentHRL"), num_workers=1)
+    micro, macro = data.micro, data.macro
+    live = set(Spy.seen)
+    rows = np.arange(len(micro))
+    base = MicroRows(data)[rows]["base"].numpy()
+    missing = 0
+    for row in rows:
+        day = int(micro["day_row"][row])
+        arrays = [base[row] if name == "baseline" else micro[name][row] for name in NAMES]
+        arrays += [macro[name][day] for name in ("x_static", "x_temporal", "lines", "price")]
+        missing += b"".join(np.ascontiguousarray(array).tobytes() for array in arrays) not in live
+    assert len(rows) > 100
+    assert missing == 0

@@ -1,0 +1,40 @@
+"""``lita checkpoint`` tells sound from damaged files."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from apexrl.runs.checkpoints.checkpoint import CheckpointStore, Schema
+from lita.main import main
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> CheckpointStore:
+    store = CheckpointStore(tmp_path / "run", Schema(name="test", version=1))
+    for step in (1, 2):
+        store.save(step, {"weights": torch.arange(4.0)}, metrics={"loss": 1.0 / step})
+    return store
+
+
+def test_sound_folder_exits_0_and_shows_steps(store: CheckpointStore, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["checkpoint", str(store.folder)]) == 0
+    text = capsys.readouterr().out
+    assert text.count("sound") == 2
+    assert "loss=0.5" in text
+
+
+def test_damaged_file_is_named(store: CheckpointStore, capsys: pytest.CaptureFixture[str]) -> None:
+    file = store.path(2)
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    assert main(["checkpoint", str(file)]) == 1
+    text = capsys.readouterr().out
+    assert "damaged" in text
+    assert file.name in text
+
+
+def test_missing_path_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["checkpoint", str(tmp_path / "none.pt")]) == 2
+    assert "none.pt" in capsys.readouterr().err

@@ -1,0 +1,61 @@
+"""``lita hmasd …`` from train to pictures."""
+
+import json
+from dataclasses import fields
+
+import pytest
+
+from hmasd.config.schema import HMASDConfig
+from hmasd.config.settings import settings
+from lita.main import main
+
+SMALL = ["task=uav_coverage", "n_agents=3", "num_envs=4", "batch_size=40", "max_episode_steps=9", "hidden_size=16"]
+SMALL += ["ppo_epochs=1", "discriminator_epochs=1", "total_steps=80", "eval_episodes=4", "eval_deterministic=true"]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A finished run and what its last evaluation was."""
+    folder = tmp_path_factory.mktemp("run")
+    assert main(["hmasd", "train", "--folder", str(folder), "--log-level", "ERROR", "--set", *SMALL]) == 0
+    return folder
+
+
+def evaluated(capsys, *words):
+    assert main(["hmasd", "eval", *map(str, words)]) == 0
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def test_evaluation_follows_training_or_what_it_is_told(trained, capsys):
+    final = trained / "models" / "hmasd_sync_enhanced_final.pth"
+    as_trained = evaluated(capsys, final)
+    assert evaluated(capsys, final, "--deterministic", "True") == as_trained
+    assert evaluated(capsys, final, "--deterministic", "False") != as_trained
+    assert evaluated(capsys, final, "--episodes", "2") != as_trained
+
+
+def test_pictures_are_drawn_only_if_all_of_them_can_be(trained, tmp_path, capsys):
+    final, album = trained / "models" / "hmasd_sync_enhanced_final.pth", tmp_path / "album"
+    words = ["hmasd", "render", str(final), "--out", str(album), "--metrics"]
+    assert main([*words, str(tmp_path / "missing.jsonl")]) == 2
+    assert "there is no such file" in capsys.readouterr().err
+    assert not album.exists()
+    assert main([*words, str(trained / "logs" / "metrics.jsonl")]) == 0
+    assert {"episode.svg", "evaluation.svg"} <= {path.name for path in album.iterdir()}
+
+
+def test_every_setting_is_listed_with_its_meaning(capsys):
+    listed = settings()
+    assert [setting.name for setting in listed] == [field.name for field in fields(HMASDConfig)]
+    assert all(setting.meaning.endswith(".") for setting in listed)
+    assert {setting.name: setting.symbol for setting in listed}["skill_steps"] == "k"
+    assert main(["hmasd", "settings", "--preset", "paper"]) == 0
+    out = capsys.readouterr().out
+    assert "skill_steps" in out
+    assert "50" in out
+    assert main(["hmasd", "settings", "--preset", "papr"]) == 2
+
+
+def test_a_group_of_commands_is_told_apart_from_a_wrong_name(capsys):
+    assert main(["hmasd"]) == 2
+    assert "choose one of: hmasd train, hmasd eval, hmasd render, hmasd settings" in capsys.readouterr().err

@@ -1,0 +1,82 @@
+"""The command line: quick help, clear refusals, and three places for options."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lita.main import COMMANDS, main
+
+LITA = Path(sys.executable).parent / "lita"
+
+
+def test_help_answers_within_a_second_and_names_every_command() -> None:
+    best = float("inf")
+    for _ in range(5):  # the best of five: a busy machine is not our fault
+        start = time.perf_counter()
+        done = subprocess.run([LITA, "--help"], capture_output=True, text=True, check=True)
+        best = min(best, time.perf_counter() - start)
+    assert best < 1.0
+    assert all(name in done.stdout for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as leaving:
+        main([*name.split(), "--help"])
+    assert leaving.value.code == 0
+    text = capsys.readouterr().out
+    assert f"lita {name}" in text
+    assert "--config" in text
+
+
+def test_unknown_command_is_named_with_the_choices(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dmeo"]) == 2
+    message = capsys.readouterr().err
+    assert "'dmeo'" in message
+    assert "demo" in message
+
+
+def test_unknown_flag_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as leaving:
+        main(["info", "--jsno"])
+    assert leaving.value.code == 2
+    assert "--jsno" in capsys.readouterr().err
+
+
+def test_yaml_sets_what_flags_leave(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "info.yaml"
+    file.write_text("json: true\n")
+    assert main(["info", "--config", str(file)]) == 0
+    assert json.loads(capsys.readouterr().out)["versions"]["litaagent"]
+    assert main(["info", "--config", str(file), "--no-json"]) == 0
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("jsno: true\n", "jsno: unknown key"),
+        ("json: 17\n", "got 17"),
+        ("- json\n", "list"),
+        ("a: [\n", "not valid YAML"),
+    ],
+)
+def test_bad_yaml_is_refused_with_the_reason(
+    content: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(content)
+    assert main(["info", "--config", str(file)]) == 2
+    message = capsys.readouterr().err
+    assert expected in message
+    assert str(file) in message
+
+
+def test_missing_yaml_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "--config", str(tmp_path / "none.yaml")]) == 2
+    assert "none.yaml" in capsys.readouterr().err

@@ -1,0 +1,34 @@
+"""``lita serve`` listens here, answers, and refuses what would let others look."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+from lita.main import main
+
+LITA = Path(sys.executable).parent / "lita"
+
+
+def test_it_serves_until_it_is_interrupted(recorded):
+    words = [LITA, "serve", str(recorded), "--port", "0"]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with it ignored
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=os.environ, process_group=0) as program:
+        address = re.match(r"http://127\.0\.0\.1:\d+", program.stdout.readline())[0]
+        with urllib.request.urlopen(f"{address}/_dash-layout", timeout=30) as answer:
+            assert b"address" in answer.read()
+        program.send_signal(signal.SIGINT)
+        assert program.wait(timeout=30) == 0
+
+
+def test_another_host_without_a_token_is_refused(recorded, capsys):
+    assert main(["serve", str(recorded), "--host", "0.0.0.0", "--port", "0"]) == 2
+    assert "--token" in capsys.readouterr().err
+
+
+def test_a_missing_folder_is_refused(tmp_path, capsys):
+    assert main(["serve", str(tmp_path / "none")]) == 2
+    assert "no folder" in capsys.readouterr().err

@@ -1,0 +1,66 @@
+"""Soft bounds: what is covered, what is trusted, and what a budget buys."""
+
+from dataclasses import replace
+
+import pytest
+
+from litaagent_std.policy.l1.risk import bounded_goals, purchase_cap, sale_caps, sellable
+from litaagent_std.policy.l1.safety import bounds
+from litaagent_std.policy.l2.heuristic import Goals
+from litaagent_std.policy.memory import Memory
+from litaagent_std.policy.observation import Calendar
+from litaagent_std.policy.parameters import Parameters
+
+NAN, INF = float("nan"), float("inf")
+
+
+def facts(obs, *, persistent=True, **parameters):
+    memory = Memory(obs.horizon + 1, assume_persistent=persistent, rate=0.2)
+    limits = bounds(obs, obs.calendar, memory.regime)
+    return obs, obs.calendar, limits, memory, Parameters(**parameters)
+
+
+def calendar(sold=0, bought=0):
+    return Calendar(
+        (bought, *(0,) * 10), (15.0 * bought, *(0.0,) * 10), (sold, *(0,) * 10), (20.0 * sold, *(0.0,) * 10)
+    )
+
+
+def test_without_risk_only_covered_units_are_sold(observation):
+    obs = observation(stock_in=6, calendar=calendar(sold=2))
+    assert sale_caps(*facts(obs, risk_budget=0.0)) == (4, *(6,) * 10)
+    depleting = facts(obs, persistent=False, risk_budget=0.0)
+    assert sum(sellable(*depleting)) == 4, "where stock depletes no unit is counted for two days"
+
+
+def test_a_budget_buys_units_by_their_penalty_up_to_the_lines(observation):
+    obs = observation(stock_in=6, shortfall_penalty_mean=0.5)
+    trusted = sellable(*facts(obs, risk_budget=0.1))
+    caps = sale_caps(*facts(obs, risk_budget=0.1))
+    assert caps[0] == trusted[0] + 2  # 0.1 · 10 lines / 0.5
+    assert max(sale_caps(*facts(obs, risk_budget=1.0))) == 10
+
+
+def test_purchases_stop_at_what_can_be_used_and_paid(observation):
+    obs = observation(stock_in=4, calendar=calendar(sold=3, bought=2))
+    assert purchase_cap(*facts(obs, stock_target=1.0)) == 10 + 3 - 4 - 2
+    assert purchase_cap(*facts(obs, persistent=False)) == 11 * 10 - 4 - 2
+    assert purchase_cap(*facts(replace(obs, cash=100.0))) == 3  # (100 − 30 owed − 2·3 to produce) // (16 + 2)
+    assert purchase_cap(*facts(replace(obs, stock_in=40))) == 0
+
+
+def test_goals_are_brought_under_the_caps_and_made_finite(observation):
+    leads = 11
+    wild = Goals((99,) * leads, (NAN,) * leads, (-3, 99, NAN, *(4,) * 8), (INF,) * leads, (NAN,) * leads, NAN)
+    made = bounded_goals(wild, observation(), (5,) * leads, 7)
+    assert made.q_buy == (7,) * leads
+    assert made.q_sell == (0, 5, 0, *(4,) * 8)
+    assert made.p_buy == (13.0,) * leads, "an unknown price buys at the lowest only"
+    assert made.p_sell == (22.0,) * leads, "and sells at the highest"
+    assert made.unit_value == 13.0
+
+
+def test_goals_for_other_leads_are_refused(observation):
+    short = Goals((1,), (1.0,), (1,), (1.0,), (1.0,), 1.0)
+    with pytest.raises(ValueError, match="goals need 11 entries"):
+        bounded_goals(short, observation(), (5,) * 11, 7)

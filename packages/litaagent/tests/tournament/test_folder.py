@@ -1,0 +1,75 @@
+"""Which folder a tournament goes on in."""
+
+import pytest
+
+from apexrl.runs.errors import ConfigMismatchError, RunDirError, RunLockedError
+from apexrl.runs.run_dir import RunDir
+from litaagent_std.records.segment import pack_failure
+from litaagent_std.records.store import RecordStore
+from litaagent_std.tournament.config import TournamentConfig
+from litaagent_std.tournament.folder import choose_folder, is_finished
+from litaagent_std.tournament.run import run_tournament
+
+pytestmark = pytest.mark.filterwarnings("ignore::litaagent_std.world.reproducible.hashing.UnstableHashingWarning")
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def started(folder, played, finished=False):
+    """A tournament of one world, begun or finished."""
+    with RunDir.start(folder, config={"played": played, "how": {}}, seed=0, free=("how",)):
+        store = RecordStore(folder / "records", {"played": played}, 1)
+        if finished:
+            store.add(0, pack_failure(0, "hung"))
+
+
+def test_the_newest_unfinished_folder_of_the_same_tournament_is_gone_on_with(tmp_path):
+    played, config = {"seed": 1}, TournamentConfig()
+    first = choose_folder(config, played, "hrl_data")
+    assert first.reason == "a new one"
+    assert first.folder.name.startswith("hrl_data_")
+    assert first.folder.name.endswith("_std")
+    history = tmp_path / "tournament_history"
+    started(history / "hrl_data_20260101_000000_000000_std", played)
+    started(history / "hrl_data_20260102_000000_000000_std", played)
+    started(history / "hrl_data_20260103_000000_000000_std", played, finished=True)
+    started(history / "hrl_data_20260104_000000_000000_std", {"seed": 2})
+    (history / "hrl_data_20260105_000000_000000_std").mkdir()
+    chosen = choose_folder(config, played, "hrl_data")
+    assert chosen.folder.name == "hrl_data_20260102_000000_000000_std"
+    assert "--fresh" in chosen.reason
+    assert choose_folder(TournamentConfig(fresh=True), played, "hrl_data").reason == "a new one"
+    assert choose_folder(config, played, "std_default").reason == "a new one"
+    named = TournamentConfig(output_dir=tmp_path / "here")
+    assert choose_folder(named, played, "hrl_data").folder == tmp_path / "here"
+
+
+def test_a_folder_without_records_is_not_finished(tmp_path):
+    assert not is_finished(tmp_path)
+
+
+def tiny(**options):
+    base = {"competitors": ("RandomStd",), "configs": 1, "runs": 1, "steps": 5, "levels": 2, "executor": "inline"}
+    return TournamentConfig(**base | {"output_dir": "here", "csv": False} | options)
+
+
+def test_finished_changed_and_busy_folders(capsys):
+    first = run_tournament(tiny())
+    assert (first.finished, first.worlds) == (True, 1)
+    assert "1 configurations x 1 runs x 1 worlds each = 1 worlds" in capsys.readouterr().out
+    again = run_tournament(tiny(engine="scml", workers=3))
+    assert (again.finished, again.worlds) == (True, 0)
+    assert "is finished: all 1 worlds" in capsys.readouterr().out
+    assert again.results == first.results
+    with pytest.raises(ConfigMismatchError, match=r"played\.steps: 5 -> 6"):
+        run_tournament(tiny(steps=6))
+    with pytest.raises(RunDirError, match="already holds a run"):
+        run_tournament(tiny(resumable=False))
+    with (
+        RunDir.start("busy", config={"played": {}}, seed=0),
+        pytest.raises(RunLockedError, match="being written by"),
+    ):
+        run_tournament(tiny(output_dir="busy"))

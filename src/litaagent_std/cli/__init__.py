@@ -1,1 +1,0 @@
-"""The ``lita`` command line, one module per sub-command."""

@@ -1,1 +1,0 @@
-"""The market: worlds, competitors, tournaments and their recorder."""
