@@ -30,7 +30,7 @@ POOL = ("finalists-2024", "finalists-2025", "finalists-2026")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of this benchmark."""
+    """Return the options of this benchmark."""
     parser.add_argument("--worlds", type=int, default=200, help="worlds per regime (default 200)")
     parser.add_argument("--days", type=int, nargs="+", default=[50, 100, 200], help="lengths (default 50 100 200)")
     parser.add_argument("--tuned", default="shipped", help="file of tuned parameters, or its name in the package")
@@ -71,7 +71,7 @@ def scores_of(evaluation: Evaluation) -> dict[str, np.ndarray]:
 
 
 def compare(name: str, first: np.ndarray, second: np.ndarray) -> Figure:
-    """A paired difference with its interval as a figure without a goal."""
+    """Return a paired difference with its interval as a figure without a goal."""
     found = paired_difference(first, second)
     interval = "one world" if found.low is None else f"95 % interval {found.low:+.4f} … {found.high:+.4f}"
     note = f"{interval}, won {100 * found.won:.0f} %, {found.worlds} worlds"
@@ -99,7 +99,7 @@ def report(evaluations: Mapping[str, Evaluation], times: Sequence[str]) -> list[
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the benchmark."""
+    """Run the benchmark."""
     bench = Benchmark("ablation", "The worth of each layer.", argv=argv, add_options=add_options)
     when = tuning(bench.options.tuned)
     evaluations, stopped = play_plans(bench, [plan_of(regime, when, bench) for regime in REGIMES])

@@ -22,7 +22,7 @@ class PlainGoals:
     """Goals that know nothing of the day, of fill, drift, costs or the end of the game."""
 
     def goals(self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory) -> Goals:
-        """Sets the goals; see `GoalLayer`."""
+        """Set the goals; see `GoalLayer`."""
         leads = len(calendar.sold)
         nothing = (0,) * leads
         sell, buy = obs.sell_agenda, obs.buy_agenda

@@ -125,7 +125,7 @@ def _config_digest(folder: Path) -> str:
 
 
 def plan(quick: bool, worlds: int, code: str) -> dict[str, dict[str, Any]]:
-    """The units of every variant: whole batches up to the number of worlds; of a quick run a set of one batch each."""
+    """Return the units of every variant: whole batches up to the number of worlds; of a quick run a set of one batch each."""
     units: dict[str, dict[str, Any]] = {}
     for variant, integer in VARIANTS.items():
         planned, batch = 0, 0
@@ -169,7 +169,7 @@ def batches_of(results: Mapping[str, Mapping[str, Any]], variant: str) -> list[d
 
 
 def standings(batches: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, float]:
-    """The official metric of every competitor over some batches, from the best on."""
+    """Return the official metric of every competitor over some batches, from the best on."""
     names = sorted({name for batch in batches for name in batch})
     scores = {name: np.array([score for batch in batches for score in batch.get(name, ())]) for name in names}
     values = {name: truncated_mean(own) for name, own in scores.items() if own.size}
@@ -209,13 +209,13 @@ def report(results: Mapping[str, Mapping[str, Any]], *, quick: bool = False) -> 
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of this benchmark."""
+    """Return the options of this benchmark."""
     parser.add_argument("--worlds", type=int, default=WORLDS, help=f"worlds per variant at least (default {WORLDS})")
     parser.add_argument("--only", default="*", help="which to play now, such as 'as-shipped-*'; the table shows all")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the benchmark."""
+    """Run the benchmark."""
     bench = Benchmark("anac", "Rank in scml's own tournament.", argv=argv, add_options=add_options)
     units = plan(bench.quick, bench.options.worlds, code_version(OURS))
     wanted = {key: unit for key, unit in units.items() if fnmatch.fnmatch(key, bench.options.only)}

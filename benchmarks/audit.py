@@ -88,13 +88,13 @@ class Auditor(WorldObserver):
         _auditor = None
 
     def on_world_start(self, event: WorldStart) -> None:
-        """Takes the facts of the world."""
+        """Take the facts of the world."""
         self._lines = dict(zip(event.agents, event.n_lines, strict=True))
         self._initial = dict(zip(event.agents, event.initial_balances, strict=True))
         self._agents = event.agents
 
     def on_day_start(self, event: DayStart) -> None:
-        """Takes the day's ranges, balances and forced contracts."""
+        """Take the day's ranges, balances and forced contracts."""
         self._day, self._issues = event.day, event.issues
         self._balances = dict(zip(self._agents, event.balances, strict=True))
         self._stocks = dict(zip(self._agents, event.inventories, strict=True))
@@ -133,7 +133,7 @@ class Auditor(WorldObserver):
         self._owed[event.negotiation.buyer][event.time] += sign * event.quantity * event.unit_price
 
     def on_settlement(self, event: Settlement) -> None:
-        """Counts what was oversold and not delivered."""
+        """Count what was oversold and not delivered."""
         if event.agent not in self._audited:
             return
         sold = self._sold[event.agent][event.day]
@@ -144,22 +144,22 @@ class Auditor(WorldObserver):
         self.shortfall[event.agent] = self.shortfall.get(event.agent, 0.0) + share
 
     def on_error(self, event: AgentError) -> None:
-        """Keeps an exception of an audited agent."""
+        """Keep an exception of an audited agent."""
         if event.agent in self._audited:
             self.errors.append(f"{event.kind} in {event.where} on day {event.day}: {event.message}")
 
     def watch(self, agent: str) -> None:
-        """Takes an agent under audit."""
+        """Take an agent under audit."""
         self._audited.add(agent)
 
     def check_proposals(self, agent: str, offers: Mapping[str, Any]) -> None:
-        """Checks what an agent proposes, partner by partner."""
+        """Check what an agent proposes, partner by partner."""
         for partner, offer in offers.items():
             if offer is not None:
                 self._check_offer(agent, partner, offer)
 
     def check_acceptances(self, agent: str, offers: Mapping[str, Any], partners: Iterable[str]) -> None:
-        """Checks the offers that an agent accepts at the same time."""
+        """Check the offers that an agent accepts at the same time."""
         sales: Counter[int] = Counter()
         cost = 0
         for partner in partners:
@@ -217,7 +217,7 @@ class Auditor(WorldObserver):
 
 
 def audited_path(path: str) -> str:
-    """Returns the path of the audited subclass of the class at ``path``, which must decide round by round."""
+    """Return the path of the audited subclass of the class at ``path``, which must decide round by round."""
     return _PREFIX + path.replace(".", _DOT)
 
 
@@ -230,7 +230,7 @@ def __getattr__(name: str) -> type:
 
 @functools.cache
 def _audited(base: type) -> type:
-    """Makes the subclass; its name and module stay those of the agent."""
+    """Make the subclass; its name and module stay those of the agent."""
     agent: Any = base  # a class without type information
 
     def init(self: Any) -> None:  # noqa: ANN401 - an agent of any class

@@ -81,7 +81,7 @@ class ApexPendulum(VecEnv):
 
 
 def rsl_pendulum(num_envs: int) -> Any:  # noqa: ANN401 - rsl_rl is installed only for the benchmark
-    """The batch behind rsl_rl's ``VecEnv``."""
+    """Return the batch behind rsl_rl's ``VecEnv``."""
     from rsl_rl.env import VecEnv as RslVecEnv
     from tensordict import TensorDict
 

@@ -51,7 +51,7 @@ def folder_bytes(folder: Path) -> int:
 
 
 def world_task(world: int, days: int | None) -> WorldTask:
-    """A world of the official mix with agents as shipped, so that scml can play the same one."""
+    """Return a world of the official mix with agents as shipped, so that scml can play the same one."""
     config = TournamentConfig(official_mix=True, configs=world + 1, runs=1, seed=7)
     found = resolve(ROSTER, integer_offers=False)
     specs = [spec for spec in make_plan(config, len(found)).worlds if spec.config == world]
@@ -84,7 +84,7 @@ def compare(world: int, days: int | None) -> dict[str, float]:
 
 
 def _warm_up(task: WorldTask) -> None:
-    """Imports the agents and plays a few days: importing is no part of a world's cost."""
+    """Import the agents and plays a few days: importing is no part of a world's cost."""
     short, _ = make_setup(replace(task, days=5))
     with silence():
         run_world(short)
@@ -120,7 +120,7 @@ def recording(world: int, days: int | None, defaults: Literal["hosted", "native"
 
 
 def example(steps: int) -> dict[str, float]:
-    """The small example of document 000, as written there: seconds and bytes."""
+    """Return the small example of document 000, as written there: seconds and bytes."""
     with tempfile.TemporaryDirectory() as temporary:
         target = Path(temporary) / "hrl_data_smoke_std"
         words = [*EXAMPLE.split(), "--steps", str(steps), "--output-dir", str(target)]
@@ -133,7 +133,7 @@ def example(steps: int) -> dict[str, float]:
 
 
 def collection(worlds: int, days: int | None, folder: str, workers: int) -> dict[str, Any]:
-    """A collection of the official mix on processes; goes on where it stopped."""
+    """Return a collection of the official mix on processes; goes on where it stopped."""
     target = ROOT / folder
     config = TournamentConfig(
         competitors=ROSTER,
@@ -169,7 +169,7 @@ def figures(
     shown: dict[str, float],
     big: dict[str, Any],
 ) -> list[Figure]:
-    """The table."""
+    """Return the table."""
     ours, scml = sum(p["ours_s"] for p in pairs), sum(p["scml_s"] for p in pairs)
     size, scml_size = sum(p["ours_bytes"] for p in pairs), sum(p["scml_bytes"] for p in pairs)
     days = f"{len(pairs)} worlds, {sum(p['days'] for p in pairs):.0f} days"
@@ -208,7 +208,7 @@ def figures(
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """The size of the collection."""
+    """Return the size of the collection."""
     parser.add_argument("--worlds", type=int, default=1000, help="worlds of the collection")
 
 

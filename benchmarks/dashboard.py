@@ -56,7 +56,7 @@ def _options(parser: ArgumentParser) -> None:
 
 
 def _folder(wanted: int) -> tuple[Path, str]:
-    """A tournament of enough worlds, and what to say of it."""
+    """Return a tournament of enough worlds, and what to say of it."""
     for real in (COLLECTED, *sorted(Path("tournament_history").glob("*"))):
         if real != MADE and _n_worlds(real) >= wanted:
             return real, f"{_n_worlds(real)} recorded worlds"
@@ -106,7 +106,7 @@ def _make(wanted: int) -> None:
 
 
 def _renumbered(tables: dict[str, pa.Table], number: int, turn: int) -> dict[str, pa.Table]:
-    """A world's tables under another number, and in a configuration of its own turn."""
+    """Return a world's tables under another number, and in a configuration of its own turn."""
     made = {}
     for name, table in tables.items():
         changed = table.set_column(0, table.schema.field("world"), pa.array([number] * table.num_rows, pa.int32()))

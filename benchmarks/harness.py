@@ -67,12 +67,12 @@ class Figure:
 
 
 def _plain(figure: Figure) -> dict[str, Any]:
-    """A figure as JSON holds it, which has no NaN and no infinity."""
+    """Return a figure as JSON holds it, which has no NaN and no infinity."""
     return {**asdict(figure), "value": figure.value if math.isfinite(figure.value) else None, "ok": figure.ok}
 
 
 def current_commit() -> str:
-    """The commit of the working tree, with ``-dirty`` when source files differ from it."""
+    """Return the commit of the working tree, with ``-dirty`` when source files differ from it."""
     root = Path(__file__).parent.parent
 
     def git(*words: str) -> str:
@@ -83,7 +83,7 @@ def current_commit() -> str:
 
 
 def machine() -> dict[str, str]:
-    """What the figures were measured on."""
+    """Return what the figures were measured on."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -182,7 +182,7 @@ class Benchmark:
         return {key: record["result"] for key, record in results.items() if record is not None}
 
     def finished(self, key: str, **arguments: JsonValue) -> dict[str, Any] | None:
-        """The stored result of a unit, or ``None`` when it has to be computed."""
+        """Return the stored result of a unit, or ``None`` when it has to be computed."""
         record = None if self.options.fresh and key not in self._made else self._read(key)
         if record is None or record["arguments"] != json.loads(json.dumps(arguments)):
             return None

@@ -136,7 +136,7 @@ def env_speed(task: str, num_envs: int, steps: int) -> dict[str, Any]:
 
 
 def yardstick(task: str, kind: str, episodes: int) -> dict[str, Any]:
-    """Returns of a policy without learning on a UAV task."""
+    """Return of a policy without learning on a UAV task."""
     scenario: Any = task.removeprefix("uav_")
     env = UAVEnv(episodes, config=UAVConfig(scenario=scenario))
     policy: EpisodePolicy = RandomFlight() if kind == "random" else GreedyFlight(env)
@@ -188,7 +188,7 @@ def success_at(run: dict[str, Any], mark: int) -> float:
 
 
 def of(found: dict[str, dict[str, Any]], prefix: str) -> list[dict[str, Any]]:
-    """Runs of one algorithm, by seed."""
+    """Run of one algorithm, by seed."""
     return [found[name] for name in sorted(found) if name.rsplit("-", 1)[0] == prefix]
 
 
@@ -235,7 +235,7 @@ def variant_figures(found: dict[str, dict[str, Any]]) -> list[Figure]:
 
 
 def uav_figures(bench: Benchmark, found: dict[str, dict[str, Any]]) -> list[Figure]:
-    """Returns on the UAV tasks beside random and greedy flight."""
+    """Return on the UAV tasks beside random and greedy flight."""
     figures = []
     for task in ("uav_coverage", "uav_relay"):
         best = 0.0
@@ -301,7 +301,7 @@ def draw(found: dict[str, dict[str, Any]]) -> None:
 
 
 def write_table(figures: list[Figure]) -> None:
-    """The figures as a table for the documentation."""
+    """Return the figures as a table for the documentation."""
     rows = ["| figure | value | goal | |", "|---|---|---|---|"]
     for figure in figures:
         value = "–" if np.isnan(figure.value) else f"{figure.value:.4g} {figure.unit}".strip()
@@ -311,7 +311,7 @@ def write_table(figures: list[Figure]) -> None:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """The benchmark's own options."""
+    """Return the benchmark's own options."""
     parser.add_argument(
         "--only", default="*", help="compute only training runs whose name matches, for instance '*-hmasd-0'"
     )

@@ -62,7 +62,7 @@ QUICK_TEACHERS = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen beside the common options."""
+    """Return what can be chosen beside the common options."""
     parser.add_argument("--worlds", type=int, default=300, help="worlds per comparison at most (default 300)")
     parser.add_argument("--days", type=int, nargs="+", default=[50, 100], help="their lengths (default 50 100)")
     parser.add_argument("--gate", default="layers", help="the gate's name (default layers)")
@@ -87,7 +87,7 @@ def learn(
 
 
 def run_of(bench: Benchmark, teacher: str) -> str:
-    """The folder of a teacher's training."""
+    """Return the folder of a teacher's training."""
     return f"training_runs/bench_{bench.label.replace('.', '_')}_{teacher}"
 
 
@@ -113,7 +113,7 @@ def plan_of(bench: Benchmark, teachers: Mapping[str, Teacher]) -> Plan:
 
 
 def report(evaluation: Evaluation) -> list[Figure]:
-    """What each learned layer adds to the agent's score: its interval holds at all looks together."""
+    """Return what each learned layer adds to the agent's score: its interval holds at all looks together."""
     figures = []
     for one in evaluation.plan.against:
         found = evaluation.verdict(one.name)

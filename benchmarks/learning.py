@@ -44,7 +44,7 @@ SIDES = {"gym": ("apexrl", "sb3"), "mpe": ("mappo", "ippo")}
 
 
 def evaluation_points(steps: int, rollout: int) -> list[int]:
-    """Iterations after which to evaluate, the last one included."""
+    """Iteration after which to evaluate, the last one included."""
     last = -(-steps // rollout)
     return sorted({max(1, round(last * part / EVALUATIONS)) for part in range(1, EVALUATIONS + 1)})
 
@@ -61,7 +61,7 @@ def train_with_runner(runner: OnPolicyRunner, points: list[int], seed: int) -> d
 
 
 def train_apexrl(task: str, steps: int, seed: int) -> dict[str, list[float]]:
-    """The learning curve of apexrl's PPO."""
+    """Return the learning curve of apexrl's PPO."""
     setting = {key: value for key, value in GYM[task].items() if key != "steps"}
     wrap = GymVecEnvContinuous if task.startswith("Pendulum") else GymVecEnv
     cfg = PPOConfig(seed=seed, **setting)
@@ -73,7 +73,7 @@ def train_apexrl(task: str, steps: int, seed: int) -> dict[str, list[float]]:
 
 
 def train_sb3(task: str, steps: int, seed: int) -> dict[str, list[float]]:
-    """The learning curve of Stable-Baselines3's PPO."""
+    """Return the learning curve of Stable-Baselines3's PPO."""
     from stable_baselines3 import PPO
     from stable_baselines3.common.evaluation import evaluate_policy
     from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
@@ -111,7 +111,7 @@ def make_mpe(task: str) -> Any:  # noqa: ANN401 - PettingZoo brings no types
 
 
 def train_mpe(task: str, side: str, steps: int, seed: int) -> dict[str, list[float]]:
-    """The learning curve of MAPPO or of independent PPO.
+    """Return the learning curve of MAPPO or of independent PPO.
 
     Independent learners have a policy each and a critic that sees what the agent sees. MAPPO's shared policy sees no
     agent ids: in these tasks an observation tells its agent's part, and whatever one agent learns holds for all.
@@ -146,7 +146,7 @@ def train(task: str, side: str, steps: int, seed: int) -> dict[str, list[float]]
 
 
 def interquartile_mean(values: NDArray[np.float64]) -> float:
-    """The mean of the middle half."""
+    """Return the mean of the middle half."""
     return float(trim_mean(values, 0.25))
 
 

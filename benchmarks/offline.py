@@ -54,7 +54,7 @@ QUICK_SIZES: dict[str, Any] = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen beside the common options."""
+    """Return what can be chosen beside the common options."""
     parser.add_argument("--worlds", type=int, default=320, help="worlds to collect, at least (default 320)")
     parser.add_argument("--agent", default="PenguinAgent", help="whose decisions to learn (default PenguinAgent)")
 
@@ -66,14 +66,14 @@ def used() -> float:
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
-    """The result of some work, and its CPU and wall seconds."""
+    """Return the result of some work, and its CPU and wall seconds."""
     cpu, wall = used(), time.perf_counter()
     result = work()
     return result, {"cpu_s": used() - cpu, "wall_s": time.perf_counter() - wall}
 
 
 def tournament(folder: Path, quick: bool, worlds: int, workers: int, names: Sequence[str] = ()) -> TournamentConfig:
-    """The tournament to learn from: short worlds of the competitors alone, or worlds of the official mix."""
+    """Return the tournament to learn from: short worlds of the competitors alone, or worlds of the official mix."""
     names = tuple(names) or (DEFAULT_AGENTS if quick else STRONGEST)
     common: dict[str, Any] = {"output_dir": folder, "quiet": True, "csv": False, "runs": 1, "seed": 11}
     if quick:
@@ -100,7 +100,7 @@ def dataset(records: str, folder: str, agent: str, workers: int) -> dict[str, An
 def training(
     records: str, folder: str, run: str, agent: str, quick: bool, phases: Sequence[Phase], **more: int
 ) -> TrainRunConfig:
-    """The options of a training on a tournament's dataset."""
+    """Return the options of a training on a tournament's dataset."""
     return TrainRunConfig(
         data_dir=ROOT / records,
         dataset_dir=ROOT / folder,
@@ -128,7 +128,7 @@ def fit(records: str, folder: str, run: str, agent: str, quick: bool) -> dict[st
 
 
 def comparisons(found: dict[str, Any], quick: bool) -> list[Figure]:
-    """A figure for each measure: by how much the network is better than the best baseline, relative to the latter."""
+    """Return a figure for each measure: by how much the network is better than the best baseline, relative to the latter."""
     figures = []
     for what, table in scores(found).items():
         for measure, own in table["network"].items():

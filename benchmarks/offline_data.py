@@ -73,7 +73,7 @@ def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def parse(folder: Path) -> int:
-    """Reads records into samples, whole histories included; returns the number of actions."""
+    """Read records into samples, whole histories included; return the number of actions."""
     chosen = choose(open_records(folder), EVERYBODY)
     actions = 0
     for world, record in zip(chosen, read_worlds(str(folder), chosen), strict=True):
@@ -83,7 +83,7 @@ def parse(folder: Path) -> int:
 
 
 def compare(worlds: int, days: int, rounds: int) -> dict[str, Any]:
-    """Times both ways from the same worlds to the same samples."""
+    """Time both ways from the same worlds to the same samples."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         play(folder, worlds=worlds, days=days)
@@ -110,7 +110,7 @@ def compare(worlds: int, days: int, rounds: int) -> dict[str, Any]:
 
 
 def throughput(worlds: int, days: int) -> dict[str, Any]:
-    """Times a dataset of every factory of a tournament on our engine."""
+    """Time a dataset of every factory of a tournament on our engine."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         _tournament(folder / "history", configs=worlds, days=days)

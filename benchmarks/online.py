@@ -26,9 +26,9 @@ from litaagent_std.agents.online.acting import LAYERS, PolicySet
 from litaagent_std.hrl_xf.online.config import GateConfig, OnlineConfig, PoolConfig
 from litaagent_std.hrl_xf.online.envs.driven import SteeredAgent
 from litaagent_std.hrl_xf.online.methods.ppo import LayerLearner
-from litaagent_std.hrl_xf.online.rollout import play_table
+from litaagent_std.hrl_xf.online.rollout import play_training_world
 from litaagent_std.hrl_xf.online.trainer import Trainer
-from litaagent_std.hrl_xf.online.worlds import OURS, table_of
+from litaagent_std.hrl_xf.online.worlds import OURS, training_world_of
 from litaagent_std.hrl_xf.rewards import DayWeights
 from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
 from litaagent_std.world.scml.engine import plain_scml_world
@@ -52,7 +52,7 @@ _AGENT_METHODS = ("before_step", "step", "first_proposals", "counter_all")
 
 
 def make_setup(seed: int, days: int) -> tuple[WorldSetup, int]:
-    """A three-level world with `PARTNERS` factories at both edges, and a seat in its middle."""
+    """Return a three-level world with `PARTNERS` factories at both edges, and a seat in its middle."""
     while True:
         setup = replace(official_setup(seed, n_days=days, n_levels=3), neutral_names=True)
         levels = [factory.level for factory in setup.factories]
@@ -65,9 +65,9 @@ def ours(setup: WorldSetup, seat: int) -> dict[str, float]:
     """Decisions and days per CPU second of a whole world of ours."""
     cfg = OnlineConfig()
     nets = {layer: LayerLearner(layer, cfg.layer(layer), gamma=1.0, central=True, seed=0).acting() for layer in LAYERS}
-    table = table_of(setup.with_agents({seat: AgentSpec(OURS, competitor=True)}))
+    table = training_world_of(setup.with_agents({seat: AgentSpec(OURS, competitor=True)}))
     started = time.process_time()
-    rollout = play_table(table, PolicySet(nets), DayWeights(), 0, rounds=True)
+    rollout = play_training_world(table, PolicySet(nets), DayWeights(), 0, rounds=True)
     seconds = time.process_time() - started
     rows = rollout.seats[0].rounds
     assert rows is not None  # rounds were asked for

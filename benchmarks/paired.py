@@ -17,7 +17,7 @@ class SlimLog(UnitLog):
     """Units without what nobody asks for later, because the log is kept with the results."""
 
     def put(self, key: str, unit: Mapping[str, Any]) -> None:
-        """Keeps a unit."""
+        """Keep a unit."""
         super().put(key, {name: part for name, part in unit.items() if name not in {"setup", "params"}})
 
 

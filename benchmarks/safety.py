@@ -76,7 +76,7 @@ def play(
 
 
 def plan(quick: bool) -> dict[str, dict[str, Any]]:
-    """The units of every setting: some worlds each."""
+    """Return the units of every setting: some worlds each."""
     units = {}
     for setting, options in SETTINGS.items():
         code = code_version(CAUTIOUS if options.get("cautious") else AGENT)
@@ -122,7 +122,7 @@ def _shortfall(setting: str, total: Mapping[str, int], shares: Sequence[float]) 
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the benchmark."""
+    """Run the benchmark."""
     bench = Benchmark("safety", "Unsafe actions, exceptions and shortfall in short worlds.", argv=argv)
     units = plan(bench.quick)
     with fixed_for_workers():

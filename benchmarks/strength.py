@@ -43,7 +43,7 @@ PRECISION = 0.04
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of this benchmark."""
+    """Return the options of this benchmark."""
     parser.add_argument("--worlds", type=int, default=1500, help="worlds per comparison at most (default 1500)")
     parser.add_argument("--agent", default="lita", help="the agent, as lita arena names it (default lita)")
     parser.add_argument("--against", nargs="+", default=[BAR, *OTHERS], help="some of the opponents (default all)")
@@ -59,7 +59,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def plans(bench: Benchmark) -> list[Plan]:
-    """The bar, whose lead is measured precisely, and the others, who need a clear answer only."""
+    """Return the bar, whose lead is measured precisely, and the others, who need a clear answer only."""
     options = bench.options
     if bench.quick:
         block = seed_block("gate:strength-quick")
@@ -86,7 +86,7 @@ def plans(bench: Benchmark) -> list[Plan]:
 
 
 def advantage(row: Mapping[str, Any], *, quick: bool = False, of: str = "") -> list[Figure]:
-    """A comparison's figures: the lower end beside 0, and the lead over the bar beside its goal.
+    """Return a comparison's figures: the lower end beside 0, and the lead over the bar beside its goal.
 
     A quick run has too few worlds to claim anything: it shows means without goals.
     """
@@ -148,7 +148,7 @@ def report(evaluations: Sequence[Evaluation], *, quick: bool = False) -> tuple[l
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the benchmark."""
+    """Run the benchmark."""
     apart = ("as_shipped", "gate")
     bench = Benchmark(
         "strength", "Paired worlds against the strongest.", argv=argv, add_options=add_options, apart=apart

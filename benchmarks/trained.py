@@ -37,7 +37,7 @@ FEWEST = 200
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen beside the common options."""
+    """Return what can be chosen beside the common options."""
     parser.add_argument("--weights", default=WEIGHTS, help="trained weights: a file, or a name of the package")
     parser.add_argument("--parameters", help="instead, parameters by lita tune: a file, or a name of the package")
     parser.add_argument("--cloned", type=Path, help="instead of lita, its L2 by these cloned weights: a folder")
@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def trained_agent(weights: str, parameters: str | None = None) -> tuple[Contestant, tuple[Level, ...]]:
-    """The agent in question, and the places in the chain at which it is another than the heuristic agent."""
+    """Return the agent in question, and the places in the chain at which it is another than the heuristic agent."""
     if parameters is not None:
         values = read_parameters(parameters)
         elsewhere = replace(Parameters.from_mapping(values), overrides={}) == Parameters()
@@ -58,7 +58,7 @@ def trained_agent(weights: str, parameters: str | None = None) -> tuple[Contesta
 
 
 def plan_of(bench: Benchmark) -> Plan:
-    """The trained agent, and beside it the one that it started from."""
+    """Return the trained agent, and beside it the one that it started from."""
     options = bench.options
     trained, places = trained_agent(options.weights, options.parameters)
     [against] = contestants(["lita"], integer_offers=True)
@@ -76,7 +76,7 @@ def plan_of(bench: Benchmark) -> Plan:
 
 
 def report(evaluation: Evaluation, *, quick: bool) -> list[Figure]:
-    """The lower ends beside 0, and the advantage by level."""
+    """Return the lower ends beside 0, and the advantage by level."""
     found = report_of(evaluation)
     figures = []
     for row in found["comparisons"]:
@@ -96,7 +96,7 @@ def report(evaluation: Evaluation, *, quick: bool) -> list[Figure]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the benchmark."""
+    """Run the benchmark."""
     apart = ("parameters", "cloned", "gate")
     bench = Benchmark("trained", __doc__ or "", argv=argv, add_options=add_options, apart=apart)
     try:

@@ -2,8 +2,9 @@
 
 import numpy as np
 import torch
-from hmasd.envs.uav.env.env import UAVEnv
 from torch import Tensor
+
+from hmasd.envs.uav.env import UAVEnv
 
 
 class RandomFlight:

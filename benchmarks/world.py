@@ -51,7 +51,7 @@ class Listener(WorldObserver):
         self.clock: list[tuple[int, float]] = []  # events heard and CPU seconds at the end of each day
 
     def hear(self, *event: object) -> None:
-        """Takes any event."""
+        """Take any event."""
         self.heard += 1
         self.latest = event
 
@@ -59,13 +59,13 @@ class Listener(WorldObserver):
     on_negotiation_end = on_contract = on_settlement = on_bankruptcy = on_error = on_world_end = hear  # type: ignore[assignment]
 
     def on_day_end(self, event: DayEnd) -> None:
-        """Notes the CPU time of the day."""
+        """Note the CPU time of the day."""
         self.hear(event)
         self.clock.append((self.heard, time.process_time()))
 
 
 def make_setup(scenario: str, seed: int, days: int) -> WorldSetup:
-    """The world of a scenario; 13 to 15 factories are typical of the league."""
+    """Return the world of a scenario; 13 to 15 factories are typical of the league."""
     if scenario == "default agents":
         return official_setup(seed, n_days=days)
     fill = "competitors" if scenario == "finalists only" else "defaults"
@@ -83,7 +83,7 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 
 
 def run_scml(setup: WorldSetup, variant: str) -> None:
-    """Runs scml's own world."""
+    """Run scml's own world."""
     random.seed(setup.seed)
     np.random.seed(setup.seed % 2**32)
     with tempfile.TemporaryDirectory() as folder:
@@ -189,7 +189,7 @@ def measure(kind: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401  # p
 
 
 def plan(quick: bool, seeds: list[int]) -> dict[str, dict[str, Any]]:
-    """The units: their keys and arguments."""
+    """Return the units: their keys and arguments."""
     days = 8 if quick else 30
     units: dict[str, dict[str, Any]] = {}
     for scenario in GOALS:
@@ -205,7 +205,7 @@ def plan(quick: bool, seeds: list[int]) -> dict[str, dict[str, Any]]:
 
 
 def report(units: dict[str, dict[str, Any]], results: dict[str, Any]) -> list[Figure]:
-    """The figures beside the goals: medians over the configurations of ratios within each."""
+    """Return the figures beside the goals: medians over the configurations of ratios within each."""
     figures = []
     for scenario, goals in GOALS.items():
         found = [results[key] for key, unit in units.items() if unit.get("scenario") == scenario]

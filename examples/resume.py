@@ -14,13 +14,13 @@ from apexrl.envs.gymnasium.wrapper import GymVecEnv
 
 
 def make_runner(folder: str) -> OnPolicyRunner:
-    """The same run, wherever it is kept."""
+    """Return the same run, wherever it is kept."""
     env = GymVecEnv([lambda: gym.make("CartPole-v1")] * 4)
     return OnPolicyRunner(env=env, cfg=PPOConfig(num_steps=64), save_dir=folder, save_interval=5)
 
 
 def fingerprint(runner: OnPolicyRunner) -> str:
-    """A hash of all parameters."""
+    """Return a hash of all parameters."""
     digest = hashlib.sha256()
     for values in runner.agent.policy.state_dict().values():
         digest.update(values.numpy().tobytes())

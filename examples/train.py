@@ -14,7 +14,7 @@ from apexrl.envs.gymnasium.wrapper import GymVecEnv, GymVecEnvContinuous
 
 
 def make_env(name: str, num_envs: int) -> GymVecEnv | GymVecEnvContinuous:
-    """A batch of environments of the kind that the action space asks for."""
+    """Return a batch of environments of the kind that the action space asks for."""
     wrap = GymVecEnvContinuous if isinstance(gym.make(name).action_space, Box) else GymVecEnv
     return wrap([lambda: gym.make(name)] * num_envs)
 

@@ -45,7 +45,7 @@ def train_sb3(arguments: argparse.Namespace) -> None:
 
 
 def play(days: int, levels: int | None) -> float:
-    """The score of one world under zeros: what training has to beat."""
+    """Return the score of one world under zeros: what training has to beat."""
     env = make_env(days, levels)
     env.reset(seed=0)
     over, info = False, {}

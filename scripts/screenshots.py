@@ -60,7 +60,7 @@ def main(folder: Path, target: Path) -> None:
 
 
 def _reasons(tournament: Path) -> str:
-    """The address of the reasons of our seat in the first world, which is replayed for it."""
+    """Return the address of the reasons of our seat in the first world, which is replayed for it."""
     store = Warehouse(tournament / RECORDS_FOLDER)
     [seat, *_] = store.ask(
         "SELECT factory FROM factories WHERE competitor = 'LitaAgentHRL' ORDER BY factory", ["factories"], world=0

@@ -22,13 +22,13 @@ def benchmark_names(folder: Path) -> list[str]:
 
 
 def summary_of(module: Path) -> str:
-    """The first sentence of a module's docstring."""
+    """Return the first sentence of a module's docstring."""
     match = re.match(r'"""(.+?)(?:\n\n|""")', module.read_text(encoding="utf-8"), re.DOTALL)
     return " ".join(match[1].replace("`", "").split()) if match else ""
 
 
 def markdown(folder: Path) -> str:
-    """The figures of all benchmarks of a folder as Markdown.
+    """Return the figures of all benchmarks of a folder as Markdown.
 
     Args:
         folder: The folder with the modules, and in it ``results``.
@@ -86,7 +86,7 @@ def _number(value: float) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text that stays within its cell and is no markup."""
+    """Return a text that stays within its cell and is no markup."""
     return re.sub(r"([\\|<>*_\[\]$`])", r"\\\1", " ".join(text.split()))
 
 

@@ -37,14 +37,14 @@ def shipped_files(source: Path) -> list[Path]:
 
 
 def markdown(source: Path) -> str:
-    """The cards of everything that is shipped below a folder of packages."""
+    """Return the cards of everything that is shipped below a folder of packages."""
     files = shipped_files(source)
     parts = [_none(files), *(_card(path, source) for path in files)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def parameter_values() -> str:
-    """The numbers of the heuristic layers, as they are shipped."""
+    """Return the numbers of the heuristic layers, as they are shipped."""
     from litaagent_std.policy.parameters import Parameters
 
     shipped = Parameters()

@@ -53,7 +53,7 @@ def _refusal(error: ValidationError, source: str, cls: type) -> ConfigurationErr
 
 
 def _suggestion(cls: type, location: tuple[int | str, ...]) -> str:
-    """What may have been meant by an unknown key: the nearest name, or all of them."""
+    """Return what may have been meant by an unknown key: the nearest name, or all of them."""
     if len(location) != 1 or not dataclasses.is_dataclass(cls):
         return ""
     names = [field.name for field in dataclasses.fields(cls)]
@@ -85,17 +85,17 @@ def read_yaml(path: Path) -> dict[str, Any]:
         ConfigurationError: The file is missing, unreadable, not YAML or not a mapping.
     """
     name = f"configuration file {str(path)!r}"
-    rule, way_out = "It must be a YAML mapping of option names to values", "Correct the file or name another one"
+    rule, hint = "It must be a YAML mapping of option names to values", "Correct the file or name another one"
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigurationError(f"{name} cannot be read: {error.strerror}", rule, way_out) from error
+        raise ConfigurationError(f"{name} cannot be read: {error.strerror}", rule, hint) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{name} is not valid YAML: {error}", rule, way_out) from error
+        raise ConfigurationError(f"{name} is not valid YAML: {error}", rule, hint) from error
     if values is None:
         return {}
     if not isinstance(values, dict):
-        raise ConfigurationError(f"{name} holds a {type(values).__name__}", rule, way_out)
+        raise ConfigurationError(f"{name} holds a {type(values).__name__}", rule, hint)
     return values
 
 
@@ -149,7 +149,7 @@ def _split_config_flag(arguments: Sequence[str]) -> tuple[Path | None, list[str]
 
 
 def to_mapping(config: Any) -> dict[str, Any]:  # noqa: ANN401 - any configuration class
-    """The plain values of a configuration, ready for YAML or JSON; the inverse of :func:`from_mapping`."""
+    """Return the plain values of a configuration, ready for YAML or JSON; the inverse of :func:`from_mapping`."""
     values = TypeAdapter(type(config)).dump_python(config, mode="json")
     if not isinstance(values, dict):
         raise TypeError(f"{type(config).__name__} is not a configuration class; declare it with @configuration")

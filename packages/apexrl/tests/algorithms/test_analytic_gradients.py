@@ -4,8 +4,8 @@ import torch
 from gymnasium.spaces import Box, Discrete
 
 from apexrl.algorithms.actor_critic import ActorCritic
+from apexrl.algorithms.gradients import analytic as analytic_gradients
 from apexrl.algorithms.gradients.autograd import AutogradGradients
-from apexrl.algorithms.gradients.autograd import analytic as analytic_gradients
 from apexrl.algorithms.gradients.flat_parameters import FlatParameters
 from apexrl.algorithms.ppo_config import PPOConfig
 from apexrl.models import GRUActor, GRUCritic, MLPActor, MLPCritic, MLPDiscreteActor

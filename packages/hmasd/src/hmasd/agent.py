@@ -109,7 +109,7 @@ class HMASDAgent:
         return metrics
 
     def policy(self, num_envs: int, generator: torch.Generator, *, deterministic: bool) -> "SkilledPolicy":
-        """The present policy for other environments."""
+        """Return the present policy for other environments."""
         return SkilledPolicy(self, num_envs, generator, deterministic=deterministic)
 
     def _draws_uniformly(self, env_steps: int) -> bool:

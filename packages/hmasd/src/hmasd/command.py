@@ -98,7 +98,7 @@ def _train(command: TrainCommand) -> int:
 
 
 def _trainer(command: TrainCommand) -> Trainer:
-    """The run that the command means: that of ``--model-path``, the one in the folder, or a new one."""
+    """Return the run that the command means: that of ``--model-path``, the one in the folder, or a new one."""
     config = settings_of(command)
     if command.model_path is not None:
         return _go_on(command.model_path, config, command.folder)
@@ -143,7 +143,7 @@ def _show_evaluation(trainer: Trainer) -> int:
 
 
 def settings_of(command: TrainCommand) -> HMASDConfig | None:
-    """The settings that the command names, or None if it names none.
+    """Return the settings that the command names, or None if it names none.
 
     With ``--model-path`` and ``--set`` only, the changes apply to the checkpoint's configuration.
 

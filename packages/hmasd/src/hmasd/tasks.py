@@ -27,7 +27,7 @@ _LEARNERS: Final[dict[str, type[HMASDAgent] | type[MAPPOAgent] | type[MATAgent]]
 
 
 def make_env(config: HMASDConfig, num_envs: int, seed: int) -> MultiAgentVecEnv:
-    """A batch of the configured task's environments, not yet reset.
+    """Return a batch of the configured task's environments, not yet reset.
 
     Raises:
         ConfigurationError: There is no such task, it cannot be used, or it has no such number of agents.
@@ -51,7 +51,7 @@ def make_env(config: HMASDConfig, num_envs: int, seed: int) -> MultiAgentVecEnv:
 
 
 def make_learner(config: HMASDConfig, env: MultiAgentVecEnv) -> Learner:
-    """The configured algorithm with networks drawn from the configured seed; torch's global stream is left alone."""
+    """Return the configured algorithm with networks drawn from the configured seed; torch's global stream is left alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         return _LEARNERS[config.algorithm](config, env)

@@ -26,7 +26,7 @@ class Config:
 
 
 def checkpoint_files(path: Path) -> list[Path]:
-    """The checkpoint files that ``path`` means: itself, or those in the folder, by name.
+    """Return the checkpoint files that ``path`` means: itself, or those in the folder, by name.
 
     Raises:
         CheckpointMissingError: There is none.

@@ -90,7 +90,7 @@ def _heading(replay: Replay, found: Explained) -> str:
 
 
 def _goals(found: Explained) -> Table:
-    """The goal and the bounds by delivery day, at the first decision of the thread."""
+    """Return the goal and the bounds by delivery day, at the first decision of the thread."""
     from rich.table import Table
 
     first = found.records[0]

@@ -52,7 +52,7 @@ then from --config FILE.yaml, then from flags.
 
 
 def usage() -> str:
-    """The text of ``lita --help``."""
+    """Return the text of ``lita --help``."""
     width = max(map(len, COMMANDS)) + 2
     return _USAGE.format(commands="\n".join(f"  {name:<{width}}{line}" for name, line in COMMANDS.items()))
 

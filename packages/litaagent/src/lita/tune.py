@@ -33,7 +33,7 @@ def run(config: Config) -> int:
 
 
 def _table(content: dict[str, Any]) -> Table:
-    """What was found: level by level in worlds that the search has not seen, and all together on the gate."""
+    """Return what was found: level by level in worlds that the search has not seen, and all together on the gate."""
     from rich.table import Table
 
     table = Table("tuned minus start", "worlds", "difference", "95 % interval", "", title_justify="left")

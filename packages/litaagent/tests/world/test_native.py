@@ -6,9 +6,9 @@ import pytest
 
 from litaagent_std.world.fast.engine import FastWorld
 from litaagent_std.world.fast.external import external_seat
-from litaagent_std.world.native.greedy import GreedyMind
-from litaagent_std.world.native.random import RandomMind
-from litaagent_std.world.native.sync_random import SyncRandomMind
+from litaagent_std.world.native.greedy import NativeGreedy
+from litaagent_std.world.native.random import NativeRandom
+from litaagent_std.world.native.sync_random import NativeSyncRandom
 from litaagent_std.world.run import run_world
 from litaagent_std.world.scml.trace import Trace, first_difference
 from litaagent_std.world.scml.verify import Plan, VerifyConfig, compare, plan
@@ -44,7 +44,7 @@ def of_one_kind(setup, name, **params):
 @pytest.mark.parametrize("n_levels", [2, 3, 4])
 def test_the_league_of_default_agents(seed, n_levels):
     trace, world = assert_same_story(official_setup(seed, n_days=12, n_levels=n_levels))
-    assert {type(seat.mind) for seat in world.seats} <= {GreedyMind, RandomMind, SyncRandomMind}
+    assert {type(seat.mind) for seat in world.seats} <= {NativeGreedy, NativeRandom, NativeSyncRandom}
     assert trace.counts["on_contract"] > 0
 
 

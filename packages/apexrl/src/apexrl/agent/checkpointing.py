@@ -102,6 +102,6 @@ class Checkpointing:
         checkpoint.restore_rng()
 
     def resolve(self, name: str | Path) -> Path:
-        """The path of a name: absolute as it is, relative under ``save_dir``."""
+        """Return the path of a name: absolute as it is, relative under ``save_dir``."""
         path = Path(name)
         return path if path.is_absolute() or self.folder is None else self.folder / path

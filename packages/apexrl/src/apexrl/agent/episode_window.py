@@ -52,7 +52,7 @@ class EpisodeWindow:
         return stats
 
     def state_dict(self) -> dict[str, Any]:
-        """The episodes in the window."""
+        """Return the episodes in the window."""
         return {
             "total": self.total,
             "returns": torch.from_numpy(self._table.returns.copy()),

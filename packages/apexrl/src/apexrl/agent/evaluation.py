@@ -21,7 +21,7 @@ class EvaluationError(RuntimeError):
 
 
 def separate_env(env: AnyVecEnv) -> AnyVecEnv:
-    """A copy of an environment, so that evaluation never touches the episodes that training is in.
+    """Return a copy of an environment, so that evaluation never touches the episodes that training is in.
 
     Raises:
         EvaluationError: The environment cannot be copied.

@@ -143,13 +143,13 @@ class Runner:
         self.total_timesteps = state["total_timesteps"]
 
     def _save_if_due(self, session: Session) -> None:
-        """The periodic checkpoint, after the metrics that belong to it."""
+        """Return the periodic checkpoint, after the metrics that belong to it."""
         if self._due(self.save_interval):
             session.flush()
             self._checkpoints.save_periodic(self.iteration, self.state_dict(), self._latest_eval)
 
     def _save_if_interrupted(self, session: Session) -> None:
-        """The checkpoint of a run that a signal ends."""
+        """Return the checkpoint of a run that a signal ends."""
         if session.interrupted:
             session.flush()
             self._checkpoints.save_interrupted(self.iteration, self.state_dict(), self._latest_eval)

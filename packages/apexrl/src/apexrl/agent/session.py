@@ -43,12 +43,12 @@ class Goal:
         return self.start + math.ceil(missing / self.per_iteration) * self.per_iteration
 
     def progress(self, total: int) -> float:
-        """The share of the whole run that is done."""
+        """Return the share of the whole run that is done."""
         return min(1.0, total / self.reached_at) if self.reached_at else 1.0
 
 
 def make_goal(start: int, per_iteration: int, total_timesteps: int | None, num_iterations: int | None) -> Goal:
-    """The goal from exactly one of the two ways to ask.
+    """Return the goal from exactly one of the two ways to ask.
 
     Args:
         start: Steps done before.
@@ -159,7 +159,7 @@ class Session:
         return self._stop.requested
 
     def throughput(self, steps: int) -> dict[str, float]:
-        """Steps per second of wall clock and of CPU time since the last call."""
+        """Step per second of wall clock and of CPU time since the last call."""
         wall, cpu = time.monotonic(), time.process_time()
         stats = {
             "time/steps_per_second": steps / max(wall - self._lap_wall, 1e-9),
@@ -181,7 +181,7 @@ class Session:
         self._metrics.flush()
 
     def result(self, total: int, iterations: int) -> LearnResult:
-        """What the call came to, said in the log as well."""
+        """Return what the call came to, said in the log as well."""
         asked = self.goal.asked
         if total >= asked:
             over = total - asked

@@ -20,6 +20,6 @@ def rollout_stats(storage: RolloutStorage) -> dict[str, float]:
 
 
 def metric_name(name: str) -> str:
-    """The metric for a key of ``extras["log"]``: grouped keys keep their group, others go under ``env/``."""
+    """Return the metric for a key of ``extras["log"]``: grouped keys keep their group, others go under ``env/``."""
     bare = name.lstrip("/")
     return bare if "/" in bare else f"env/{bare}"

@@ -43,7 +43,7 @@ class ActingPolicy(nn.Module):
         return next(self.actor.parameters()).device
 
     def actor_input(self, obs: Tensor) -> Tensor:
-        """What the actor is given for an observation."""
+        """Return what the actor is given for an observation."""
         return obs if self.observation_normalizer is None else self.observation_normalizer(obs)
 
     def initial_memory(self, num_envs: int) -> dict[str, Tensor]:
@@ -51,7 +51,7 @@ class ActingPolicy(nn.Module):
         return {"actor": self.actor.initial_state(num_envs)} if isinstance(self.actor, RecurrentActor) else {}
 
     def act(self, obs: Tensor, memory: dict[str, Tensor], starts: Tensor | None) -> Tensor:
-        """The head's inputs for one step ``[n, k]``; the actor's memory in ``memory`` moves on.
+        """Return the head's inputs for one step ``[n, k]``; the actor's memory in ``memory`` moves on.
 
         Args:
             obs: ``[n, *obs]``.
@@ -66,7 +66,7 @@ class ActingPolicy(nn.Module):
         return sequence[0]  # type: ignore[no-any-return]  # nn.Module.__call__ is untyped
 
     def distribution(self, outputs: Tensor, action_mask: Tensor | None = None) -> Distribution:
-        """The distribution over actions that the actor's outputs describe."""
+        """Return the distribution over actions that the actor's outputs describe."""
         return self.actor.head.distribution(outputs, action_mask)
 
 
@@ -103,7 +103,7 @@ class ActorCritic(ActingPolicy):
         return bool(self.actor.is_recurrent or self.critic.is_recurrent)
 
     def critic_input(self, obs: Tensor) -> Tensor:
-        """What the critic is given for an observation."""
+        """Return what the critic is given for an observation."""
         return obs if self.critic_normalizer is None else self.critic_normalizer(obs)
 
     def to_rewards(self, outputs: Tensor) -> Tensor:

@@ -100,7 +100,7 @@ class AWR(OfflineAlgorithm):
         return replace(dataset, weights=weights)
 
     def losses(self, batch: OfflineDataset) -> tuple[Tensor, dict[str, Tensor]]:
-        """The weighted likelihood and the critic's error."""
+        """Return the weighted likelihood and the critic's error."""
         outputs = self.policy.act(batch.observations, {}, None)
         distribution = self.policy.distribution(outputs, batch.action_masks)
         policy_loss = negative_log_likelihood(distribution.log_prob(batch.actions), batch.weights)

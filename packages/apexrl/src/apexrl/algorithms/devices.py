@@ -8,7 +8,7 @@ logger = logging.getLogger(__name__)
 
 
 def resolve_device(device: torch.device | str) -> torch.device:
-    """The device that was asked for, or the CPU with a warning if this machine does not have it."""
+    """Return the device that was asked for, or the CPU with a warning if this machine does not have it."""
     wanted = torch.device(device)
     if wanted.type == "cuda" and not torch.cuda.is_available():
         logger.warning("device %s was asked for and CUDA is not available here: falling back to the CPU", wanted)

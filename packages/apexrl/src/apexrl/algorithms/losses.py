@@ -20,7 +20,7 @@ def masked_mean(values: Tensor, mask: Tensor | None = None) -> Tensor:
 
 
 def needed_mask(mask: Tensor) -> Tensor | None:
-    """The mask, or None if it leaves nothing out.
+    """Return the mask, or None if it leaves nothing out.
 
     Whoever always counts then gets the plain mean to the last bit; Σ m·x / Σ m rounds in another order.
     """
@@ -30,7 +30,7 @@ def needed_mask(mask: Tensor) -> Tensor | None:
 def ppo_surrogate(
     log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, clip_range: float, mask: Tensor | None = None
 ) -> Tensor:
-    """The clipped policy loss of PPO (Schulman et al., 2017, equation 7), to be minimised.
+    """Return the clipped policy loss of PPO (Schulman et al., 2017, equation 7), to be minimised.
 
     Args:
         log_prob: log π_new(a|s), any shape.
@@ -62,7 +62,7 @@ def value_loss(
     mask: Tensor | None = None,
     huber_delta: float | None = None,
 ) -> Tensor:
-    """The critic's loss; with ``clip_range`` the larger of the clipped and the plain error **of each sample**.
+    """Return the critic's loss; with ``clip_range`` the larger of the clipped and the plain error **of each sample**.
 
     Args:
         value: V_new(s).
@@ -87,13 +87,13 @@ def value_loss(
 
 
 def approximate_kl(log_prob: Tensor, old_log_prob: Tensor, mask: Tensor | None = None) -> Tensor:
-    """A non-negative, low-variance estimate of KL(π_old ‖ π_new) from samples of π_old: E[(r − 1) − log r]."""
+    """Return a non-negative, low-variance estimate of KL(π_old ‖ π_new) from samples of π_old: E[(r − 1) − log r]."""
     log_ratio = log_prob - old_log_prob
     return masked_mean(torch.expm1(log_ratio) - log_ratio, mask)
 
 
 def clip_fraction(log_prob: Tensor, old_log_prob: Tensor, clip_range: float, mask: Tensor | None = None) -> Tensor:
-    """The share of samples whose ratio left [1−ε, 1+ε]."""
+    """Return the share of samples whose ratio left [1−ε, 1+ε]."""
     ratio = torch.exp(log_prob - old_log_prob)
     return masked_mean(((ratio - 1.0).abs() > clip_range).to(log_prob.dtype), mask)
 

@@ -14,7 +14,7 @@ from apexrl.models.heads import ActionHead
 
 
 def with_agent_ids(space: Space[Any], num_agents: int) -> Box:
-    """A space followed by a one-hot number of the agent.
+    """Return a space followed by a one-hot number of the agent.
 
     Raises:
         TypeError: The space is not a vector.
@@ -100,7 +100,7 @@ class PerAgentHead(ActionHead):
         return PerAgentDistribution(parts, agent_axis=outputs.dim() - 2)
 
     def deterministic(self, outputs: Tensor) -> Tensor:
-        """The modes of all agents."""
+        """Return the modes of all agents."""
         modes = [head.deterministic(outputs[..., index, :]) for index, head in enumerate(self.heads)]  # type: ignore[operator]  # as above
         return torch.stack(modes, dim=outputs.dim() - 2)
 
@@ -122,7 +122,7 @@ class PerAgentDistribution(Distribution):
         return torch.stack([part.sample(generator) for part in self.parts], dim=self.agent_axis)
 
     def mode(self) -> Tensor:
-        """The deterministic actions ``[*batch, A, *action]``."""
+        """Return the deterministic actions ``[*batch, A, *action]``."""
         return torch.stack([part.mode() for part in self.parts], dim=self.agent_axis)
 
     def log_prob(self, actions: Tensor) -> Tensor:

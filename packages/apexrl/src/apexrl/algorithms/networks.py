@@ -14,7 +14,7 @@ from apexrl.models.normalizers import RunningObservationNormalizer, ValueNormali
 
 
 def default_actor_class(env: Any) -> type[Policy]:  # noqa: ANN401 - single- and multi-agent environments
-    """The MLP policy for an environment's action space."""
+    """Return the MLP policy for an environment's action space."""
     return MLPActor if isinstance(env.action_space, Box) else MLPDiscreteActor
 
 

@@ -103,11 +103,11 @@ class OfflineAlgorithm(ABC):
         actor_cfg: Mapping[str, Any],
         critic_cfg: Mapping[str, Any],
     ) -> ActingPolicy:
-        """The networks."""
+        """Return the networks."""
 
     @abstractmethod
     def losses(self, batch: OfflineDataset) -> tuple[Tensor, dict[str, Tensor]]:
-        """The loss to minimise and what to report, by name without a group."""
+        """Return the loss to minimise and what to report, by name without a group."""
 
     def learn_statistics(self, dataset: OfflineDataset) -> None:
         """Take scales from the training set, once, before the first epoch."""
@@ -115,7 +115,7 @@ class OfflineAlgorithm(ABC):
             self.policy.observation_normalizer.update(dataset.observations.to(self.device))
 
     def prepare(self, dataset: OfflineDataset) -> OfflineDataset:
-        """The dataset to draw an epoch's minibatches from, weighted as the algorithm weights it."""
+        """Return the dataset to draw an epoch's minibatches from, weighted as the algorithm weights it."""
         return dataset
 
     def update(self, dataset: OfflineDataset) -> dict[str, float]:
@@ -145,7 +145,7 @@ class OfflineAlgorithm(ABC):
 
     @torch.no_grad()
     def validate(self, dataset: OfflineDataset) -> dict[str, float]:
-        """The same measures on held-out decisions, without learning, under ``validation/``."""
+        """Return the same measures on held-out decisions, without learning, under ``validation/``."""
         dataset = self.prepare(dataset)
         loss, parts = self.losses(self._on_device(dataset))
         return {f"validation/{name}": float(value) for name, value in ({"loss": loss} | parts).items()}

@@ -200,7 +200,7 @@ class PPO:
         return _single_samples(learned), quality
 
     def _rewards(self, rewards: Tensor, valid: Tensor | None) -> Tensor:
-        """The rewards to learn from."""
+        """Return the rewards to learn from."""
         return rewards
 
     def _sequences(self, learned: dict[str, Tensor], storage: RolloutStorage) -> Samples:

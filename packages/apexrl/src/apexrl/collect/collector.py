@@ -35,7 +35,7 @@ class Groups(Protocol):
         """One fragment per group."""
 
     def state_dicts(self) -> list[dict[str, Any]]:
-        """The state of each group."""
+        """Return the state of each group."""
 
     def load_state_dicts(self, states: Sequence[dict[str, Any]], snapshot: PolicySnapshot) -> bool:
         """Go on from states; returns whether every group goes on exactly."""
@@ -66,7 +66,7 @@ class InlineGroups:
         return [group.collect(snapshot, num_steps, sequence_length) for group in self.groups]
 
     def state_dicts(self) -> list[dict[str, Any]]:
-        """The state of each group."""
+        """Return the state of each group."""
         return [group.state_dict() for group in self.groups]
 
     def load_state_dicts(self, states: Sequence[dict[str, Any]], snapshot: PolicySnapshot) -> bool:
@@ -146,7 +146,7 @@ class ExecutorGroups:
         return exact
 
     def state_dicts(self) -> list[dict[str, Any]]:
-        """The state of each group at the last barrier."""
+        """Return the state of each group at the last barrier."""
         if self._states is None:
             self._states = self._actors.call("state_dict")
         return self._states

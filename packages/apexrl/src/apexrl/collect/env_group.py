@@ -27,7 +27,7 @@ class MissingFinalObservationError(RuntimeError):
 
 
 def derived_seed(*numbers: int) -> int:
-    """A 31-bit seed that depends on all numbers, so that streams of different groups and uses are independent."""
+    """Return a 31-bit seed that depends on all numbers, so that streams of different groups and uses are independent."""
     return int(np.random.SeedSequence(numbers).generate_state(1)[0] >> 1)
 
 

@@ -40,7 +40,7 @@ class EpisodeTracker:
         )
 
     def _close(self, name: str, values: Tensor, envs: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Sums of one series over each ended episode; what is left over is carried on."""
+        """Sum of one series over each ended episode; what is left over is carried on."""
         running = np.cumsum(values.cpu().numpy().astype(np.float64), axis=0)  # [T, n]
         carried = self._sums.get(name, np.zeros(running.shape[1]))
         ends = running[times, envs]
@@ -60,7 +60,7 @@ class EpisodeTracker:
         self._sums = {name: np.zeros_like(values) for name, values in self._sums.items()}
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The sums under way."""
+        """Return the sums under way."""
         return {name: torch.from_numpy(values.copy()) for name, values in self._sums.items()}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:

@@ -229,7 +229,7 @@ class _Decoder:
 
 
 def _blank_like(pattern: Opaque, type_name: str, path: str) -> Opaque:
-    """An empty object of a class that the environment itself has instances of; its constructor does not run."""
+    """Return an empty object of a class that the environment itself has instances of; its constructor does not run."""
     if pattern is None:
         raise StateNotSupportedError(
             f"The snapshot holds a {type_name} at {path}, but the environment has none to take after. "

@@ -123,7 +123,7 @@ class Executor(Protocol):
         """
 
     def map(self, function: Callable[..., T], items: Iterable[Any], options: RunOptions = ...) -> list[T]:
-        """The values of ``function(item)`` in the order of the items.
+        """Return the values of ``function(item)`` in the order of the items.
 
         Raises:
             TaskFailedError: At the first task that failed for good.
@@ -143,7 +143,7 @@ class Executor(Protocol):
 
 
 def task_seed(seed: int, index: int) -> int:
-    """The seed of the task at `index`: 63 bits of ``SeedSequence(seed).spawn(index + 1)[index]``.
+    """Return the seed of the task at `index`: 63 bits of ``SeedSequence(seed).spawn(index + 1)[index]``.
 
     It depends on nothing else: not on the worker, the attempt or the number of tasks. ``numpy.random.seed`` takes
     32 bits: give it ``seed % 2**32``.
@@ -155,7 +155,7 @@ def task_seed(seed: int, index: int) -> int:
 
 
 def available_cpus() -> int:
-    """The CPUs that this process may use."""
+    """Return the CPUs that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -79,7 +79,7 @@ class Fleet(Protocol):
         """Begin to start a worker; a `Ready` event follows."""
 
     def wait(self, timeout: float) -> Iterable[Event]:
-        """The events of all workers, in order per worker; waits for the first at most `timeout` seconds."""
+        """Return the events of all workers, in order per worker; waits for the first at most `timeout` seconds."""
 
     def close(self) -> None:
         """End all workers and release everything."""
@@ -146,7 +146,7 @@ class Lane:
     last_end: str = ""
 
     def deadline(self, start_limit: float) -> float | None:
-        """The moment (monotonic clock) from which on this lane's worker has taken too long."""
+        """Return the moment (monotonic clock) from which on this lane's worker has taken too long."""
         if self.link is None or not self.calls:
             return None
         limit = self.calls[0].time_limit if self.ready else start_limit

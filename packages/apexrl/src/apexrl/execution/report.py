@@ -83,7 +83,7 @@ class TaskResult(Generic[T]):
         return self.failure is None
 
     def unwrap(self) -> T:
-        """The value.
+        """Return the value.
 
         Raises:
             TaskFailedError: If the task failed.
@@ -187,7 +187,7 @@ class RunReport:
             self.troubled_left_out += 1
 
     def summary(self) -> str:
-        """The report as text: a line of totals, then a line per task that was retried or failed."""
+        """Return the report as text: a line of totals, then a line per task that was retried or failed."""
         lines = [
             f"{self.finished} tasks: {self.succeeded} succeeded, {self.failed} failed, {self.retried} retried; "
             f"{self.seconds:.2f} s in tasks, slowest {self.slowest:.2f} s"

@@ -156,7 +156,7 @@ class _Schedule(Generic[T]):
         return curable and attempts <= self._options.retries
 
     def _due(self) -> Iterator[TaskResult[T]]:
-        """The results to hand over now."""
+        """Return the results to hand over now."""
         if not self._options.ordered:
             while self._finished:
                 yield self._finished.pop(next(iter(self._finished)))
@@ -204,7 +204,7 @@ class PooledExecutor:
         return Run(self._alone(_Schedule(self._pool, tasks, options, report)), report)
 
     def map(self, function: Callable[..., T], items: Iterable[Any], options: RunOptions = _DEFAULTS) -> list[T]:
-        """The values of ``function(item)`` in the order of the items.
+        """Return the values of ``function(item)`` in the order of the items.
 
         Args:
             function: A function at the top level of a module.

@@ -21,17 +21,17 @@ _SUCCEEDED, _FAILED = 1, 0
 
 
 def call_request(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
-    """A request to call a function."""
+    """Return a request to call a function."""
     return encode(("call", function, args, dict(kwargs)), f"a call of {function!r} with its arguments")
 
 
 def build_request(key: Hashable, factory: Callable[..., Any], kwargs: Mapping[str, Any]) -> bytes:
-    """A request to build the actor `key` by ``factory(key, **kwargs)`` and keep it."""
+    """Return a request to build the actor `key` by ``factory(key, **kwargs)`` and keep it."""
     return encode(("build", key, factory, dict(kwargs)), f"the key {key!r} of an actor")
 
 
 def invoke_request(key: Hashable, method: str, arguments: bytes) -> bytes:
-    """A request to call a method of the actor `key`; `arguments` is the encoded pair (args, kwargs)."""
+    """Return a request to call a method of the actor `key`; `arguments` is the encoded pair (args, kwargs)."""
     return encode(("invoke", key, method, arguments), f"the key {key!r} of an actor")
 
 

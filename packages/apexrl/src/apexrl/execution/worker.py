@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> None:
     """
     channel, lifeline, module, path = arguments
     die_with_parent(int(lifeline))
-    make_first_victim()
+    raise_oom_score()
     with socket.socket(fileno=int(channel)) as connection:
         serve(connection, Server(MainModule(module, path)))
 
@@ -76,7 +76,7 @@ def die_with_parent(lifeline: int) -> None:
         os._exit(1)
 
 
-def make_first_victim() -> None:
+def raise_oom_score() -> None:
     """Ask the kernel to kill workers, not their parent, when memory runs out: a worker is replaced, a parent is not."""
     try:
         with open("/proc/self/oom_score_adj", "w") as score:

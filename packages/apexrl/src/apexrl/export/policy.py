@@ -80,7 +80,7 @@ def deployed_policy(
     *,
     with_action_mask: bool = False,
 ) -> DeployedPolicy | DeployedRecurrentPolicy:
-    """The policy as one module that maps raw observations to actions, in evaluation mode.
+    """Return the policy as one module that maps raw observations to actions, in evaluation mode.
 
     Args:
         actor: The policy; it is not copied.
@@ -118,7 +118,7 @@ def _example(policy: _Deployed, batch: int, seed: int) -> tuple[Tensor, ...]:
 
 
 def _some_legal(mask: Tensor, head: ActionHead) -> Tensor:
-    """A mask in which each choice of a multi-discrete action has a legal option."""
+    """Return a mask in which each choice of a multi-discrete action has a legal option."""
     if isinstance(head, MultiCategoricalHead):
         parts = torch.split(mask, head.nvec, dim=-1)
         mask = torch.cat([part | ~part.any(-1, keepdim=True) for part in parts], dim=-1)

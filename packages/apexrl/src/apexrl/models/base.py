@@ -83,7 +83,7 @@ class Actor(Policy, ABC):
         """Observations ``[*batch, *obs]`` to the head's inputs ``[*batch, self.head.num_inputs]``."""
 
     def distribution(self, obs: Tensor, action_mask: Tensor | None = None) -> Distribution:
-        """The distribution over actions.
+        """Return the distribution over actions.
 
         Args:
             obs: ``[*batch, *obs]``.
@@ -118,7 +118,7 @@ class RecurrentActor(Policy, ABC):
     def distribution(
         self, obs: Tensor, state: Tensor, episode_starts: Tensor, action_mask: Tensor | None = None
     ) -> tuple[Distribution, Tensor]:
-        """The distribution over actions ``[T, B]`` and the memory after; arguments as in `forward`."""
+        """Return the distribution over actions ``[T, B]`` and the memory after; arguments as in `forward`."""
         outputs, state = self.forward(obs, state, episode_starts)
         return self.head.distribution(outputs, action_mask), state
 

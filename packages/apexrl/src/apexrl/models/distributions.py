@@ -26,7 +26,7 @@ class Distribution(ABC):
 
     @abstractmethod
     def mode(self) -> Tensor:
-        """The deterministic action ``[*batch, *action]``."""
+        """Return the deterministic action ``[*batch, *action]``."""
 
     @abstractmethod
     def log_prob(self, actions: Tensor) -> Tensor:
@@ -64,7 +64,7 @@ class DiagonalGaussian(Distribution):
         return torch.addcmul(self.mean, noise, self.log_std.exp())
 
     def mode(self) -> Tensor:
-        """The mean."""
+        """Return the mean."""
         return self.mean
 
     def log_prob(self, actions: Tensor) -> Tensor:
@@ -115,7 +115,7 @@ class SquashedGaussian(Distribution):
         return self._stretch(squashed.clamp(-limit, limit))
 
     def mode(self) -> Tensor:
-        """The squashed mean (the median of the distribution)."""
+        """Return the squashed mean (the median of the distribution)."""
         return self._stretch(torch.tanh(self.base.mean))
 
     def log_prob(self, actions: Tensor) -> Tensor:
@@ -135,7 +135,7 @@ class SquashedGaussian(Distribution):
         return self.base.entropy() + self._log_slope(self.base.mean).sum(-1)
 
     def kl(self, other: Self) -> Tensor:
-        """The divergence of the Gaussians before squashing: an invertible map does not change it."""
+        """Return the divergence of the Gaussians before squashing: an invertible map does not change it."""
         return self.base.kl(other.base)
 
 
@@ -196,7 +196,7 @@ class Categorical(Distribution):
         return (self.logits - race.log_()).argmax(-1)
 
     def mode(self) -> Tensor:
-        """The most probable action."""
+        """Return the most probable action."""
         return self.logits.argmax(-1)
 
     def log_prob(self, actions: Tensor) -> Tensor:
@@ -232,7 +232,7 @@ class MultiCategorical(Distribution):
         return torch.stack([part.sample(generator) for part in self.parts], dim=-1)
 
     def mode(self) -> Tensor:
-        """The most probable options."""
+        """Return the most probable options."""
         return torch.stack([part.mode() for part in self.parts], dim=-1)
 
     def log_prob(self, actions: Tensor) -> Tensor:

@@ -30,11 +30,11 @@ class ActionHead(nn.Module, ABC):
 
     @abstractmethod
     def distribution(self, outputs: Tensor, action_mask: Tensor | None = None) -> Distribution:
-        """The distribution that the outputs describe."""
+        """Return the distribution that the outputs describe."""
 
     @abstractmethod
     def deterministic(self, outputs: Tensor) -> Tensor:
-        """The mode, written with plain tensor operations so that it exports."""
+        """Return the mode, written with plain tensor operations so that it exports."""
 
 
 def _refuse_mask(action_mask: Tensor | None) -> None:
@@ -116,7 +116,7 @@ class GaussianHead(ActionHead):
         return mean, (self.log_std + offset).clamp(low, high)
 
     def distribution(self, outputs: Tensor, action_mask: Tensor | None = None) -> Distribution:
-        """A (squashed) diagonal Gaussian."""
+        """Return a (squashed) diagonal Gaussian."""
         _refuse_mask(action_mask)
         mean, log_std = self._mean_and_log_std(outputs)
         if self.squash:
@@ -124,7 +124,7 @@ class GaussianHead(ActionHead):
         return DiagonalGaussian(mean, log_std)
 
     def deterministic(self, outputs: Tensor) -> Tensor:
-        """The (squashed) mean."""
+        """Return the (squashed) mean."""
         mean, _ = self._mean_and_log_std(outputs)
         return self.center + self.half_range * torch.tanh(mean) if self.squash else mean
 
@@ -139,11 +139,11 @@ class CategoricalHead(ActionHead):
         self.num_inputs = n
 
     def distribution(self, outputs: Tensor, action_mask: Tensor | None = None) -> Distribution:
-        """A categorical distribution over the legal actions."""
+        """Return a categorical distribution over the legal actions."""
         return Categorical(outputs, action_mask)
 
     def deterministic(self, outputs: Tensor) -> Tensor:
-        """The most probable action."""
+        """Return the most probable action."""
         return outputs.argmax(-1)
 
 
@@ -162,12 +162,12 @@ class MultiCategoricalHead(ActionHead):
         return MultiCategorical(outputs, self.nvec, action_mask)
 
     def deterministic(self, outputs: Tensor) -> Tensor:
-        """The most probable options."""
+        """Return the most probable options."""
         return torch.stack([part.argmax(-1) for part in torch.split(outputs, self.nvec, dim=-1)], dim=-1)
 
 
 def make_action_head(action_space: Space[Any], **gaussian_options: Unpack[GaussianOptions]) -> ActionHead:
-    """The head for a space: Box, Discrete, MultiDiscrete or MultiBinary.
+    """Return the head for a space: Box, Discrete, MultiDiscrete or MultiBinary.
 
     Args:
         action_space: Space of one action.

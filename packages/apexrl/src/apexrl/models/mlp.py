@@ -24,7 +24,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 
 
 def make_activation(activation: str | type[nn.Module]) -> nn.Module:
-    """An activation from its name (see `ACTIVATIONS`) or its class.
+    """Return an activation from its name (see `ACTIVATIONS`) or its class.
 
     Raises:
         ValueError: If the name is unknown.
@@ -40,7 +40,7 @@ def make_activation(activation: str | type[nn.Module]) -> nn.Module:
 
 
 def orthogonal_linear(in_features: int, out_features: int, gain: float) -> nn.Linear:
-    """A linear layer with orthogonal weights of the given gain and zero bias."""
+    """Return a linear layer with orthogonal weights of the given gain and zero bias."""
     layer = nn.Linear(in_features, out_features)
     nn.init.orthogonal_(layer.weight, gain)
     nn.init.zeros_(layer.bias)

@@ -189,11 +189,11 @@ class ValueNormalizer(nn.Module):
         return mean, self.square_average / weight - mean.square()
 
     def normalize(self, values: Tensor) -> Tensor:
-        """Returns in the critic's units."""
+        """Return in the critic's units."""
         return (values - self.mean) / self.std
 
     def denormalize(self, values: Tensor) -> Tensor:
-        """The critic's outputs in units of reward."""
+        """Return the critic's outputs in units of reward."""
         return values * self.std + self.mean
 
 

@@ -97,7 +97,7 @@ class _GRUPolicy(RecurrentActor):
         return self.memory.initial_state(batch_size)
 
     def forward(self, obs: Tensor, state: Tensor, episode_starts: Tensor) -> tuple[Tensor, Tensor]:
-        """The head's inputs ``[T, B, n]`` and the memory after the last step."""
+        """Return the head's inputs ``[T, B, n]`` and the memory after the last step."""
         features = self.encoder(flatten_batch(obs, self.observation_space))
         features, state = self.memory(features, state, episode_starts)
         return self.output(self.norm(features)), state

@@ -1,4 +1,4 @@
-"""Errors meant for the person at the keyboard: the value, the rule and the way out."""
+"""Errors meant for the person at the keyboard: what was got, what was expected, and a hint."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ class UserFacingError(Exception):
     Commands print ``str(error)`` without a traceback and leave with a non-zero exit code.
 
     Attributes:
-        value: What was found, including the name of the file, flag or field.
-        rule: What is required instead; empty if ``value`` says it all.
-        way_out: What to do about it; empty if ``value`` says it all.
+        got: The offending value, including the name of the file, flag or field.
+        expected: What is required instead; empty if ``got`` says it all.
+        hint: What to do about it; empty if ``got`` says it all.
     """
 
-    def __init__(self, value: str, rule: str = "", way_out: str = "") -> None:
-        super().__init__(value, rule, way_out)
-        self.value = value
-        self.rule = rule
-        self.way_out = way_out
+    def __init__(self, got: str, expected: str = "", hint: str = "") -> None:
+        super().__init__(got, expected, hint)
+        self.got = got
+        self.expected = expected
+        self.hint = hint
 
     def __str__(self) -> str:
-        # The value often begins with a name or a flag, so its first letter stays as it is.
-        advice = [f"{part[:1].upper()}{part[1:]}" for part in (self.rule, self.way_out)]
-        return " ".join(f"{part.rstrip('.')}." for part in (self.value, *advice) if part)
+        # The text often begins with a name or a flag, so its first letter stays as it is.
+        advice = [f"{part[:1].upper()}{part[1:]}" for part in (self.expected, self.hint)]
+        return " ".join(f"{part.rstrip('.')}." for part in (self.got, *advice) if part)
 
 
 class ConfigurationError(UserFacingError, ValueError):

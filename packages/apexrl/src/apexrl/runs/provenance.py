@@ -33,7 +33,7 @@ def package_versions(distribution: str = DISTRIBUTION) -> dict[str, str]:
 
 
 def git_commit(source: Path | None = None) -> str | None:
-    """The commit that holds a source file, with ``-dirty`` if tracked files were changed since.
+    """Return the commit that holds a source file, with ``-dirty`` if tracked files were changed since.
 
     Args:
         source: A file of the code that runs; this package by default.

@@ -87,7 +87,7 @@ def global_streams(states: State) -> Iterator[None]:
 
 
 def streams_from(seed: int) -> State:
-    """The global random streams as a seed makes them; they themselves are left alone."""
+    """Return the global random streams as a seed makes them; they themselves are left alone."""
     with global_streams(capture_rng()):
         random.seed(seed)
         np.random.seed(seed % 2**32)

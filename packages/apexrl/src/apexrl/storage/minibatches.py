@@ -52,7 +52,7 @@ class Samples:
         return self.log_probs.shape[1 if self.is_sequences else 0]
 
     def take(self, indices: Tensor) -> "Samples":
-        """The samples or sequences with these numbers, by one gather per field."""
+        """Return the samples or sequences with these numbers, by one gather per field."""
         along = 1 if self.is_sequences else 0
         taken = self._each(lambda values: values.index_select(along, indices))
         return self._replace_memories(taken, lambda values: values.index_select(0, indices))

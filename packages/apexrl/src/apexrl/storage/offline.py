@@ -48,7 +48,7 @@ class OfflineDataset:
         gamma: float,
         action_masks: Tensor | None = None,
     ) -> "OfflineDataset":
-        """A dataset with returns from one time-ordered recording.
+        """Return a dataset with returns from one time-ordered recording.
 
         Args:
             observations: ``[M, *obs]``, episodes one after the other.
@@ -62,7 +62,7 @@ class OfflineDataset:
         return OfflineDataset(observations=observations, actions=actions, returns=returns, action_masks=action_masks)
 
     def take(self, indices: Tensor) -> "OfflineDataset":
-        """The decisions with these numbers."""
+        """Return the decisions with these numbers."""
 
         def chosen(values: Tensor | None) -> Tensor | None:
             return None if values is None else values.index_select(0, indices)

@@ -120,7 +120,7 @@ class RolloutStorage:
                 del fields[name]
 
     def flat(self, name: str) -> Tensor:
-        """A step field as samples ``[T·N, ...]``, a view."""
+        """Return a step field as samples ``[T·N, ...]``, a view."""
         return self.steps[name].flatten(0, 1)
 
     def episodes(self) -> EpisodeTable:

@@ -79,7 +79,7 @@ class MAPPOAgent:
         }
 
     def policy(self, num_envs: int, generator: torch.Generator, *, deterministic: bool) -> "RecurrentPolicy":
-        """The present policy for other environments."""
+        """Return the present policy for other environments."""
         return RecurrentPolicy(self, num_envs, generator, deterministic=deterministic)
 
     def state_dict(self) -> dict[str, Any]:

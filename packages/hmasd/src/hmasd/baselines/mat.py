@@ -146,7 +146,7 @@ class MATAgent:
         return advantages, advantages + values
 
     def policy(self, num_envs: int, generator: torch.Generator, *, deterministic: bool) -> "JointPolicy":
-        """The present policy for other environments."""
+        """Return the present policy for other environments."""
         return JointPolicy(self.networks, generator, deterministic=deterministic)
 
     def state_dict(self) -> dict[str, Any]:

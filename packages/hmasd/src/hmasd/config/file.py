@@ -46,7 +46,7 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def load_config(path: Path | None, changes: dict[str, Any] | None = None) -> HMASDConfig:
-    """The configuration of a file, with some fields changed; defaults for what neither names."""
+    """Return the configuration of a file, with some fields changed; defaults for what neither names."""
     values = read_settings(path) if path else {}
     sources = [f"configuration file {str(path)!r}"] if path else []
     sources += ["--set"] if changes else []

@@ -56,7 +56,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def preset(name: str, **changes: Any) -> HMASDConfig:  # noqa: ANN401 - any field of HMASDConfig
-    """A preset by name, with some fields changed.
+    """Return a preset by name, with some fields changed.
 
     Raises:
         ConfigurationError: There is no such preset, or a change breaks a rule.

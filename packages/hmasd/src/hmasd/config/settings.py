@@ -37,7 +37,7 @@ def settings(config: HMASDConfig | None = None) -> list[Setting]:
 
 
 def markdown() -> str:
-    """The settings as a table for the documentation."""
+    """Return the settings as a table for the documentation."""
     lines = ["| setting | also called | default | meaning |", "|---|---|---|---|"]
     for setting in settings():
         symbol = f"`{setting.symbol}`" if setting.symbol else ""
@@ -46,7 +46,7 @@ def markdown() -> str:
 
 
 def _docstrings() -> dict[str, str]:
-    """The text under each field, which Python does not keep."""
+    """Return the text under each field, which Python does not keep."""
     body = ast.parse(inspect.getsource(HMASDConfig)).body[0].body  # type: ignore[attr-defined]  # a class has one
     found = {}
     for field, text in pairwise(body):

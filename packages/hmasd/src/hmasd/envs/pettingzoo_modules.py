@@ -16,7 +16,7 @@ PREFIX = "pettingzoo:"
 
 
 def pettingzoo_env(task: str, *, num_envs: int, max_steps: int, n_agents: int | None) -> MultiAgentVecEnv:
-    """A batch of ``MODULE.parallel_env()`` with flat observations and a time limit.
+    """Return a batch of ``MODULE.parallel_env()`` with flat observations and a time limit.
 
     Args:
         task: ``pettingzoo:MODULE``.
@@ -57,7 +57,7 @@ def _load(task: str) -> ModuleType:
     except ImportError as error:
         raise ConfigurationError(
             f"task {task}: the module cannot be imported ({error})",
-            way_out="install the package that brings it; a module in the working directory needs PYTHONPATH=. in front "
+            hint="install the package that brings it; a module in the working directory needs PYTHONPATH=. in front "
             "of the command",
         ) from error
     except (Exception, SystemExit) as error:  # a stranger's module may raise anything; the cause is named and chained

@@ -176,7 +176,7 @@ def tokens_that_count(rollout: Rollout, intervals: Intervals) -> Tensor | None:
 
 
 def intervals_of(rollout: Rollout, gamma_per_step: float) -> Intervals:
-    """The high-level samples of a rollout."""
+    """Return the high-level samples of a rollout."""
     return cut_intervals(
         as_bools(rollout.assigned),
         rollout.rewards.numpy().astype(np.float64),

@@ -122,7 +122,7 @@ class Rollout:
         return self.terminated | self.truncated
 
     def interval_ends(self) -> Tensor:
-        """The step is the last under its skills: new ones, an episode's end or the barrier follow, ``[T, E]``."""
+        """Return the step is the last under its skills: new ones, an episode's end or the barrier follow, ``[T, E]``."""
         ends = self.dones.clone()
         ends[:-1] |= self.assigned[1:]
         ends[-1] = True
@@ -136,6 +136,6 @@ def team_reward(rewards: Tensor, present: Tensor) -> Tensor:
 
 
 def as_bools(values: Tensor) -> Bools:
-    """A boolean tensor as an array."""
+    """Return a boolean tensor as an array."""
     array: Bools = values.numpy()
     return array

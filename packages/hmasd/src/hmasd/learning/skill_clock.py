@@ -42,7 +42,7 @@ class SkillClock:
         self._age[dones] = self._k
 
     def barrier(self) -> None:
-        """The policy version changes: all skills end."""
+        """Return the policy version changes: all skills end."""
         self._age[:] = self._k
 
 
@@ -116,7 +116,7 @@ def ever_within(flags: Bools, intervals: Intervals) -> Bools:
 
 
 def _steps_since(starts: Bools) -> Ints:
-    """Steps since the last true row, ``(T, E)``; the first row counts as one."""
+    """Step since the last true row, ``(T, E)``; the first row counts as one."""
     rows = np.arange(starts.shape[0])[:, None]
     last: Ints = np.maximum.accumulate(np.where(starts, rows, 0), axis=0)
     return rows - last

@@ -47,7 +47,7 @@ class SkillLearner:
 
     @torch.no_grad()
     def rewards(self, rollout: Rollout) -> SkillRewards:
-        """What the discriminators, as they are before their update, pay for the rollout."""
+        """Return what the discriminators, as they are before their update, pay for the rollout."""
         config = self._config
         evidence = self.discriminators.evidence(rollout.next_states, rollout.next_observations, rollout.skills)
         if config.center_rewards:

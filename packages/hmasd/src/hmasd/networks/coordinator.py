@@ -142,7 +142,7 @@ class SkillCoordinator(nn.Module):
 
 
 def _with_floor(logits: Tensor, floor: float) -> Categorical:
-    """The categorical (1 − floor)·softmax(logits) + floor·uniform."""
+    """Return the categorical (1 − floor)·softmax(logits) + floor·uniform."""
     if floor == 0.0:
         return Categorical(logits)
     probabilities = torch.softmax(logits, dim=-1)

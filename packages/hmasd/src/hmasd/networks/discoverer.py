@@ -54,12 +54,12 @@ class SkillDiscoverer(nn.Module):
         return out, memories
 
     def actor_parameters(self) -> list[nn.Parameter]:
-        """What the policy loss trains."""
+        """Return what the policy loss trains."""
         modules: list[nn.Module] = [self.actor, self.head, self.to_action]
         return [parameter for module in modules for parameter in module.parameters()]
 
     def critic_parameters(self) -> list[nn.Parameter]:
-        """What the value loss trains."""
+        """Return what the value loss trains."""
         return [*self.critic.parameters(), *self.to_value.parameters()]
 
 

@@ -53,7 +53,7 @@ class Discriminators(nn.Module):
         return self.team(state), self.agent(torch.cat([observations, team_code], dim=-1))
 
     def evidence(self, state: Tensor, observations: Tensor, skills: Tensor) -> SkillEvidence:
-        """What the discriminators say of the skills ``[*batch, n + 1]`` (Z, z_1 … z_n) that were followed."""
+        """Return what the discriminators say of the skills ``[*batch, n + 1]`` (Z, z_1 … z_n) that were followed."""
         team_logits, agent_logits = self.logits(state, observations, skills[..., 0])
         team = torch.log_softmax(team_logits, dim=-1).gather(-1, skills[..., :1]).squeeze(-1)
         agents = torch.log_softmax(agent_logits, dim=-1).gather(-1, skills[..., 1:].unsqueeze(-1)).squeeze(-1)

@@ -79,7 +79,7 @@ def learning_curves(curves: Sequence[Curve], *, title: str, x_label: str, y_labe
 
 
 def usage_bars(shares: Sequence[float], *, title: str, label: str) -> str:
-    """A bar per skill with its share of the choices."""
+    """Return a bar per skill with its share of the choices."""
     width, height, base = 80.0 + 60.0 * len(shares), 240.0, 200.0
     elements = [text(20, 22, title, size=14), line(40, base, width - 20, base, stroke=INK)]
     for index, share in enumerate(shares):

@@ -74,7 +74,7 @@ def _places(env: MultiAgentVecEnv) -> NDArray[np.float64]:
 
 
 def animate(episode: Episode, task: str) -> str:
-    """An animated SVG: agents in the colours of their individual skills, a bar in the colour of the team skill."""
+    """Return an animated SVG: agents in the colours of their individual skills, a bar in the colour of the team skill."""
     size = _CELL * SIDE
     seconds = _SECONDS_PER_STEP * len(episode.skills)
     # Without animation, as on paper, the picture shows the episode's end.

@@ -11,12 +11,12 @@ GRID: Final = "#d0d7de"
 
 
 def colour(index: int) -> str:
-    """The colour of the series or skill with this number."""
+    """Return the colour of the series or skill with this number."""
     return COLOURS[index % len(COLOURS)]
 
 
 def document(width: float, height: float, elements: Iterable[str], title: str) -> str:
-    """A whole SVG file on a white ground, with a title that screen readers find."""
+    """Return a whole SVG file on a white ground, with a title that screen readers find."""
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
         f'height="{height:g}" role="img" font-family="sans-serif" font-size="12" fill="{INK}">'
@@ -32,12 +32,12 @@ def text(x: float, y: float, words: str, *, anchor: str = "start", size: int = 1
 
 
 def line(x1: float, y1: float, x2: float, y2: float, *, stroke: str = GRID, width: float = 1.0) -> str:
-    """A straight line."""
+    """Return a straight line."""
     return f'<line x1="{x1:.6g}" y1="{y1:.6g}" x2="{x2:.6g}" y2="{y2:.6g}" stroke="{stroke}" stroke-width="{width:g}"/>'
 
 
 def rectangle(x: float, y: float, width: float, height: float, fill: str, *, opacity: float = 1.0) -> str:
-    """A filled rectangle."""
+    """Return a filled rectangle."""
     return (
         f'<rect x="{x:.6g}" y="{y:.6g}" width="{width:.6g}" height="{height:.6g}" fill="{fill}" '
         f'fill-opacity="{opacity:.3g}"/>'
@@ -47,13 +47,13 @@ def rectangle(x: float, y: float, width: float, height: float, fill: str, *, opa
 def path(
     points: Iterable[tuple[float, float]], *, stroke: str = "none", fill: str = "none", opacity: float = 1.0
 ) -> str:
-    """A polyline, or with ``fill`` a polygon."""
+    """Return a polyline, or with ``fill`` a polygon."""
     steps = " L".join(f"{x:.5g},{y:.5g}" for x, y in points)
     return f'<path d="M{steps}" fill="{fill}" fill-opacity="{opacity:g}" stroke="{stroke}" stroke-width="2"/>'
 
 
 def animated(attribute: str, values: Iterable[float | str], seconds: float, *, jumps: bool = False) -> str:
-    """An attribute that runs through values forever; ``jumps`` instead of gliding."""
+    """Return an attribute that runs through values forever; ``jumps`` instead of gliding."""
     listed = ";".join(value if isinstance(value, str) else f"{value:.5g}" for value in values)
     mode = ' calcMode="discrete"' if jumps else ""
     return f'<animate attributeName="{attribute}" values="{listed}" dur="{seconds:g}s" repeatCount="indefinite"{mode}/>'

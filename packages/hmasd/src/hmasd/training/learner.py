@@ -47,7 +47,7 @@ class Learner(Protocol):
         """
 
     def policy(self, num_envs: int, generator: torch.Generator, *, deterministic: bool) -> EpisodePolicy:
-        """The present policy for ``num_envs`` other environments."""
+        """Return the present policy for ``num_envs`` other environments."""
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that decides how learning goes on."""

@@ -18,7 +18,7 @@ EARLIER: Final = "earlier"
 
 
 def newest_checkpoint(models: Path) -> Path | None:
-    """The sound checkpoint of a run that is furthest, the final one included; damaged ones are passed over.
+    """Return the sound checkpoint of a run that is furthest, the final one included; damaged ones are passed over.
 
     Raises:
         SchemaMismatchError: It was written by another release.

@@ -234,7 +234,7 @@ class Trainer:
 
     @classmethod
     def resume(cls, path: Path, config: HMASDConfig | None = None, models: Path | None = None) -> "Trainer":
-        """A run that goes on from a checkpoint.
+        """Return a run that goes on from a checkpoint.
 
         Args:
             path: The checkpoint.
@@ -260,7 +260,7 @@ class Trainer:
 
 
 def stored_config(path: Path, changes: Mapping[str, Any] | None = None) -> HMASDConfig:
-    """The configuration in a checkpoint, with some fields changed.
+    """Return the configuration in a checkpoint, with some fields changed.
 
     Raises:
         ConfigurationError: The task is a module that nobody has named: a file that may come from anywhere does not
@@ -291,7 +291,7 @@ def _check_same(stored: HMASDConfig, wanted: HMASDConfig, path: Path) -> None:
 
 
 def _crossed(before: int, after: int, interval: int) -> int:
-    """The last multiple of ``interval`` in (before, after], or 0."""
+    """Return the last multiple of ``interval`` in (before, after], or 0."""
     mark = after // interval * interval
     return mark if mark > before else 0
 

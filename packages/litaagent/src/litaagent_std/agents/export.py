@@ -81,7 +81,7 @@ class Submission:
 
 
 def contents(submission: Submission) -> dict[str, bytes]:
-    """Returns every file of a submission by its name in the zip.
+    """Return every file of a submission by its name in the zip.
 
     Raises:
         ConfigurationError: If the weights do not exist, or the settings do not make an agent.
@@ -106,7 +106,7 @@ def contents(submission: Submission) -> dict[str, bytes]:
 
 
 def write(submission: Submission, path: Path) -> None:
-    """Writes the zip, whole or not at all; the same submission gives the same bytes.
+    """Write the zip, whole or not at all; the same submission gives the same bytes.
 
     Raises:
         UserFacingError: As `contents`; also if the file cannot be written.
@@ -153,12 +153,12 @@ def verify(path: Path, class_path: str, *, n_days: int = 10, fresh_environment: 
 
 
 def _libraries() -> list[str]:
-    """Returns the folders of this installation's libraries; without ``site``, nobody follows links to this project."""
+    """Return the folders of this installation's libraries; without ``site``, nobody follows links to this project."""
     return list(dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib")))
 
 
 def _environment(folder: Path) -> Path:
-    """Makes a virtual environment with what the submission requires; returns its Python."""
+    """Make a virtual environment with what the submission requires; return its Python."""
     home = folder / "environment"
     venv.create(home, with_pip=True)
     python = home / "bin" / "python"
@@ -186,7 +186,7 @@ def _source(module: ModuleType) -> str:
 
 
 def _relative(source: str, depth: int = 1) -> str:
-    """Returns source with imports of this project made relative, as they are so deep in the submission's package."""
+    """Return source with imports of this project made relative, as they are so deep in the submission's package."""
     for name, origin in _MOVED.items():
         before, after = rf"^(\s*)from {re.escape(origin)}(\.| )", rf"\1from {'.' * depth}{name}\2"
         source = re.sub(before, after, source, flags=re.MULTILINE)
@@ -194,7 +194,7 @@ def _relative(source: str, depth: int = 1) -> str:
 
 
 def _sealed_digest() -> str:
-    """Returns a module that states the digest of L1: computing it from source might differ under another Python."""
+    """Return a module that states the digest of L1: computing it from source might differ under another Python."""
     return f'''"""The digest of the L1 in this folder, as it was when the submission was made."""
 
 __all__ = ["check_l1_digest", "l1_digest"]
@@ -230,11 +230,11 @@ def _weights_argument(path: Path | None) -> str | None:
 
 
 def _try_settings(submission: Submission) -> None:
-    """Makes the agent once, so that settings that do not go together are refused here and not in the league."""
+    """Make the agent once, so that settings that do not go together are refused here and not in the league."""
     settings = dict(submission.settings)
     try:
         if submission.online:
-            seat.PilotedAgent(pilot=acting.PolicySet.load(submission.weights or ""), **settings)
+            seat.PolicySteeredAgent(pilot=acting.PolicySet.load(submission.weights or ""), **settings)
         else:
             shell.LitaAgentHRL(**settings, weights=submission.weights)
     except (TypeError, ValueError) as error:
@@ -244,7 +244,7 @@ def _try_settings(submission: Submission) -> None:
 
 
 def _entry(submission: Submission, weights: str | None) -> str:
-    shell_class, module = ("PilotedAgent", "online.seat") if submission.online else (_SHELL_CLASS, "agent")
+    shell_class, module = ("PolicySteeredAgent", "online.seat") if submission.online else (_SHELL_CLASS, "agent")
     imports, given = [f"from .{module} import {shell_class} as _Shell"], ""
     if submission.online:
         imports.insert(0, "from .online.acting import PolicySet")
@@ -301,7 +301,7 @@ Try it with this folder as the working directory:
 
 
 def _check_imports(files: Mapping[str, bytes]) -> None:
-    """Makes sure that no file imports this project, or anything else that the league does not have."""
+    """Make sure that no file imports this project, or anything else that the league does not have."""
     allowed = {*sys.stdlib_module_names, "numpy", "scml", "negmas"}
     for name, data in files.items():
         if not name.endswith(".py"):

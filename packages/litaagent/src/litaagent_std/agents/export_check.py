@@ -73,7 +73,7 @@ def play(class_path: str, n_days: int) -> dict[str, Any]:
 
 
 def check(folder: str, class_path: str, n_days: int, libraries: Sequence[str]) -> dict[str, Any]:
-    """Makes the project impossible to import, and plays.
+    """Make the project impossible to import, and plays.
 
     Args:
         folder: The unpacked submission.

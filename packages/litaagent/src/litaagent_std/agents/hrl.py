@@ -90,7 +90,7 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         self._turns: dict[str, list[Turn]] = {}
 
     def before_step(self) -> None:
-        """Takes the morning's observation."""
+        """Take the morning's observation."""
         self._today = observe_day(self.awi, self._today)
         self._turns = {}
         self.brain.start_day(self._today)
@@ -181,7 +181,7 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
 
 
 def _choose(layers: Layers, given: LayerSet, weights: str | Path | None) -> LayerSet:
-    """Returns the layers that play: those given, and for the others that are to be learned those of the weights."""
+    """Return the layers that play: those given, and for the others that are to be learned those of the weights."""
     places = {"l2": "goal", "l3": "decision", "l4": "coordination"}
     missing = [name for name in layers.learned if getattr(given, places[name]) is None]
     if weights is None:

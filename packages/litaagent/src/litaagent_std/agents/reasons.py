@@ -9,19 +9,19 @@ __all__ = ["goal_of", "reason", "told"]
 
 
 def told(offer: Offer | None) -> str:
-    """Returns an offer in words."""
+    """Return an offer in words."""
     return "–" if offer is None else f"{offer.quantity} at {offer.price} for day {offer.time}"
 
 
 def goal_of(record: DecisionRecord, time: int) -> tuple[int, float]:
-    """Returns the goal's quantity and reservation price for a delivery day; 0 and 0 beyond the horizon."""
+    """Return the goal's quantity and reservation price for a delivery day; 0 and 0 beyond the horizon."""
     goals, lead = record.goals, time - record.day
     quantities, prices = (goals.q_buy, goals.p_buy) if record.buying else (goals.q_sell, goals.p_sell)
     return (quantities[lead], prices[lead]) if 0 <= lead < len(quantities) else (0, 0.0)
 
 
 def reason(record: DecisionRecord) -> str:
-    """Returns why a decision was taken, in one sentence."""
+    """Return why a decision was taken, in one sentence."""
     kind = record.decision.kind
     if kind == "accept":
         return f"{_judged(record)}; it is among the offers that are worth most together"

@@ -97,7 +97,7 @@ def from_seed(seed: int, agent: str = "lita", days: int | None = None, levels: i
 
 
 def from_source(folder: Path, world: int) -> Replay:
-    """Finds a world of a tournament's folder or of an arena's evaluation.
+    """Find a world of a tournament's folder or of an arena's evaluation.
 
     Raises:
         ConfigurationError: If the folder is neither, or has no such world.
@@ -114,7 +114,7 @@ def from_source(folder: Path, world: int) -> Replay:
 
 
 def from_tournament(folder: Path, world: int) -> Replay:
-    """Finds a world of a tournament.
+    """Find a world of a tournament.
 
     Raises:
         UserFacingError: If there is no such tournament or world.
@@ -134,7 +134,7 @@ def from_tournament(folder: Path, world: int) -> Replay:
 
 
 def from_arena(folder: Path, world: int) -> Replay:
-    """Finds a world of an arena's evaluation, with the focal agent in its seat.
+    """Find a world of an arena's evaluation, with the focal agent in its seat.
 
     Raises:
         ConfigurationError: If there is no such world, or the evaluation is a verdict.

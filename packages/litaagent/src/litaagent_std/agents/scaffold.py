@@ -119,7 +119,7 @@ def test_it_asks_for_the_best_price_first():
 
 
 def class_name(name: str) -> str:
-    """Checks the name of a class.
+    """Check the name of a class.
 
     Raises:
         ConfigurationError: If it is none, or Python's own.
@@ -134,14 +134,14 @@ def class_name(name: str) -> str:
 
 
 def module_name(name: str) -> str:
-    """Returns the module of a class: ``MyAgent`` lives in ``my_agent``; a module never hides one of Python's."""
+    """Return the module of a class: ``MyAgent`` lives in ``my_agent``; a module never hides one of Python's."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", class_name(name)).lower()
     taken = {name, *keyword.kwlist, *sys.stdlib_module_names, *_LIBRARIES}
     return f"{words}_agent" if words in taken else words
 
 
 def write_agent(name: str, folder: Path) -> tuple[Path, Path]:
-    """Writes an agent and its test.
+    """Write an agent and its test.
 
     Args:
         name: Name of the agent's class.

@@ -27,7 +27,7 @@ class _Echo:
         self.wanted: dict[str, Action] = {}
 
     def decide(self, situation: Situation, alpha: Mapping[str, float]) -> Mapping[str, Action]:
-        """Returns the other agent's actions; where it says nothing, the thread ends."""
+        """Return the other agent's actions; where it says nothing, the thread ends."""
         return {thread.partner: self.wanted.get(thread.partner, Action("end")) for thread in situation.threads}
 
 

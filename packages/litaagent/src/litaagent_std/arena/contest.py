@@ -57,7 +57,7 @@ class Outcome:
 
 
 def plan_of(config: ArenaConfig) -> Plan:
-    """Finds out what is asked for.
+    """Find out what is asked for.
 
     Raises:
         ConfigurationError: If an option makes no sense.
@@ -123,7 +123,7 @@ def run_contest(config: ArenaConfig) -> Outcome:
 
 
 def _folder_name(plan: Plan) -> str:
-    """A name for people, and a digest that tells evaluations apart; more worlds are the same evaluation."""
+    """Return a name for people, and a digest that tells evaluations apart; more worlds are the same evaluation."""
     who = [(one.name, one.spec.path) for one in (plan.focal, *plan.against)]
     asked = {"who": who, "rules": plan.rules, "block": plan.block.name, "lead": plan.lead, "stop": plan.stop_early}
     if set(plan.places) != set(LEVELS):
@@ -134,7 +134,7 @@ def _folder_name(plan: Plan) -> str:
 
 @contextmanager
 def progress_of(plan: Plan, *, quiet: bool) -> Iterator[Callable[[Evaluation], None]]:
-    """A bar of the worlds that the focal agent has played, and the answers so far."""
+    """Return a bar of the worlds that the focal agent has played, and the answers so far."""
     columns = (
         BarColumn(),
         MofNCompleteColumn(),

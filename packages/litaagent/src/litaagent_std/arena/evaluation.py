@@ -75,7 +75,7 @@ class Plan:
             raise ValueError(f"the names {names} are not all different; name every contestant once")
 
     def indices(self) -> Iterator[int]:
-        """Indices of the worlds to play, in order.
+        """Indice of the worlds to play, in order.
 
         Raises:
             ValueError: If there are none with the focal seat at one of the places.
@@ -114,7 +114,7 @@ class Evaluation:
     played: int = 0
 
     def shared(self, name: str) -> list[int]:
-        """Indices of the worlds that both the focal agent and another played, in order."""
+        """Indice of the worlds that both the focal agent and another played, in order."""
         return sorted(self.units.get(self.plan.focal.name, {}).keys() & self.units.get(name, {}).keys())
 
     def differences(self, name: str) -> list[float]:
@@ -123,7 +123,7 @@ class Evaluation:
         return [own[index]["score"] - other[index]["score"] for index in self.shared(name)]
 
     def verdict(self, name: str) -> Verdict:
-        """What the comparison with another says; the same however many worlds were played beyond its end."""
+        """Return what the comparison with another says; the same however many worlds were played beyond its end."""
         plan = self.plan
         return decide(
             self.differences(name), plan.lead, stop=plan.stop_early, fewest=plan.fewest, precision=plan.precision
@@ -135,7 +135,7 @@ class Evaluation:
         return verdict.answer == "open" or not verdict.high - verdict.mean <= self.plan.precision
 
     def pairs(self, name: str) -> tuple[list[Unit], list[Unit]]:
-        """The units of both sides in the worlds that the verdict rests on."""
+        """Return the units of both sides in the worlds that the verdict rests on."""
         indices = self.shared(name)[: self.verdict(name).worlds]
         own, other = self.units.get(self.plan.focal.name, {}), self.units.get(name, {})
         return [own[index] for index in indices], [other[index] for index in indices]
@@ -178,7 +178,7 @@ def evaluate(
 def _waiting(
     state: Evaluation, store: Units, contestants: Sequence[Contestant], indices: Sequence[int]
 ) -> Iterator[tuple[Contestant, int, str]]:
-    """Takes finished units from the store and yields the others with their keys, world by world."""
+    """Take finished units from the store and yield the others with their keys, world by world."""
     plan = state.plan
     for index in indices:
         for one in contestants:

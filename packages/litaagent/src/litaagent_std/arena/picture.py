@@ -21,7 +21,7 @@ _SIZE: Final = (11.0, 4.5)
 
 
 def draw_picture(evaluation: Evaluation, report: Mapping[str, Any], path: Path) -> None:
-    """Writes the picture as SVG.
+    """Write the picture as SVG.
 
     Left: the mean difference after every world with its confidence sequence. Right: the difference by level and length
     with bootstrap intervals.

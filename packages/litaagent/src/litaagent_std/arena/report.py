@@ -23,7 +23,7 @@ _COSTS: Final = ("decision_ms", "day_ms", "world_seconds")
 
 
 def report_of(evaluation: Evaluation) -> dict[str, Any]:
-    """Returns everything that was found, in plain values for JSON.
+    """Return everything that was found, in plain values for JSON.
 
     It rests on the worlds up to the one at which each answer was clear, so it is the same whatever was played beyond
     and wherever; only what stands under ``cpu`` depends on the machine.
@@ -45,7 +45,7 @@ def report_of(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _units(evaluation: Evaluation) -> dict[str, list[Unit]]:
-    """The units that count, by name: the focal agent's in the longest comparison, the others' in their own."""
+    """Return the units that count, by name: the focal agent's in the longest comparison, the others' in their own."""
     plan = evaluation.plan
     sides = {one.name: evaluation.pairs(one.name) for one in plan.against}
     longest = max((own for own, _ in sides.values()), key=len, default=[])
@@ -87,7 +87,7 @@ def _finite(value: object) -> object:
 
 
 def tables_of(report: Mapping[str, Any]) -> Group:
-    """Returns the tables for people: scores, what explains them, and the comparisons."""
+    """Return the tables for people: scores, what explains them, and the comparisons."""
     return Group(_scores(report), _facts(report), *([_comparisons(report)] if report["comparisons"] else []))
 
 

@@ -50,7 +50,7 @@ class SeedBlock:
             )
 
     def seed(self, index: int) -> int:
-        """Returns the seed at an index.
+        """Return the seed at an index.
 
         Raises:
             ValueError: If the block has no such index.
@@ -61,7 +61,7 @@ class SeedBlock:
 
 
 def seed_block(name: str, *, open_verdict: bool = False) -> SeedBlock:
-    """Returns a block of seeds.
+    """Return a block of seeds.
 
     Args:
         name: ``tuning``, ``gate:NAME`` or ``verdict``.

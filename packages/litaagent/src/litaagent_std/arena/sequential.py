@@ -136,7 +136,7 @@ def decide(
 
 
 def _ends(values: Floats, alpha: float, fewest: int) -> tuple[Floats, Floats, Floats]:
-    """The confidence sequence from ``fewest`` values on, the stricter one before; infinite where nothing counts."""
+    """Return the confidence sequence from ``fewest`` values on, the stricter one before; infinite where nothing counts."""
     means, lows, highs = confidence_sequence(values, alpha)
     _, strict_lows, strict_highs = confidence_sequence(values, min(alpha, EARLY_ALPHA))
     counts = np.arange(1, values.size + 1)

@@ -54,7 +54,7 @@ class Difference:
 
 
 def summarize(scores: Sequence[float] | Floats) -> Summary:
-    """Describes scores.
+    """Describe scores.
 
     Raises:
         ValueError: If there are none.
@@ -65,7 +65,7 @@ def summarize(scores: Sequence[float] | Floats) -> Summary:
 
 
 def paired_difference(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> Difference:
-    """Compares the scores of two agents, world by world.
+    """Compare the scores of two agents, world by world.
 
     Raises:
         ValueError: If there are none, or not as many of each.

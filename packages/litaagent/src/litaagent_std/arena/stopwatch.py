@@ -52,20 +52,20 @@ _depth = 0
 
 
 def start() -> None:
-    """Sets the stopwatch to zero."""
+    """Set the stopwatch to zero."""
     global _reading, _depth
     _reading, _depth = Reading(), 0
 
 
 def stop() -> Reading:
-    """Returns what the stopwatch shows, and lets go of the agent."""
+    """Return what the stopwatch shows, and lets go of the agent."""
     shown = _reading
     start()
     return shown
 
 
 def timed_path(path: str) -> str:
-    """Returns the path of the timed subclass of the class at ``path``."""
+    """Return the path of the timed subclass of the class at ``path``."""
     return _PREFIX + path.replace(".", _DOT)
 
 
@@ -78,7 +78,7 @@ def __getattr__(name: str) -> type:
 
 @functools.cache
 def _timed(agent: type) -> type:
-    """Makes the subclass; its name and module stay those of the agent."""
+    """Make the subclass; its name and module stay those of the agent."""
     names = [name for name in (*_DAILY, *_DECISIONS) if _is_own(agent, name)]
     methods = {name: _around(getattr(agent, name), name in _DECISIONS) for name in names}
     places = {"__module__": agent.__module__, "__qualname__": agent.__qualname__, "__doc__": agent.__doc__}

@@ -66,7 +66,7 @@ def _files(params: Mapping[str, Any]) -> dict[str, str]:
 
 @functools.cache
 def code_version(path: str) -> str:
-    """A digest of the code of the agent at a class path; the version of a library that comes as a whole."""
+    """Return a digest of the code of the agent at a class path; the version of a library that comes as a whole."""
     package = path.partition(".")[0]
     if package in (*_LIBRARIES, "scml_agents"):
         return f"{package} {version(package.replace('_', '-'))}"
@@ -121,10 +121,10 @@ class Units(Protocol):
     """Where finished units are found and go."""
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """Returns a finished unit, or None."""
+        """Return a finished unit, or None."""
 
     def put(self, key: str, unit: Mapping[str, Any]) -> None:
-        """Keeps a finished unit."""
+        """Keep a finished unit."""
 
 
 class UnitStore:
@@ -139,7 +139,7 @@ class UnitStore:
         remove_leftovers(self.folder)
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """Returns a finished unit, or None. A damaged file counts as none, so that it is played again."""
+        """Return a finished unit, or None. A damaged file counts as none, so that it is played again."""
         path = self._path(key)
         try:
             unit = json.loads(path.read_text(encoding="utf-8"))
@@ -151,7 +151,7 @@ class UnitStore:
         return unit if isinstance(unit, dict) else None
 
     def put(self, key: str, unit: Mapping[str, Any]) -> None:
-        """Keeps a finished unit, whole or not at all."""
+        """Keep a finished unit, whole or not at all."""
         write_json(self._path(key), dict(unit))
 
     def _path(self, key: str) -> Path:
@@ -179,11 +179,11 @@ class UnitLog:
         return len(self._units)
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """Returns a finished unit, or None."""
+        """Return a finished unit, or None."""
         return self._units.get(key[:32])
 
     def put(self, key: str, unit: Mapping[str, Any]) -> None:
-        """Keeps a finished unit, whole or not at all."""
+        """Keep a finished unit, whole or not at all."""
         self._file.append({"step": 0, "key": key[:32], "unit": dict(unit)})
         self._units[key[:32]] = dict(unit)
 

@@ -58,7 +58,7 @@ class ArenaWorld:
     level: str
 
     def with_agent(self, agent: AgentSpec) -> WorldSetup:
-        """Returns the world with an agent in the focal seat."""
+        """Return the world with an agent in the focal seat."""
         return self.setup.with_agents({self.seat: replace(agent, competitor=True)})
 
 

@@ -21,7 +21,7 @@ Kind = Literal["line", "points", "bar", "box"]
 
 
 def color_of(index: int) -> str:
-    """The colour of a series by its place."""
+    """Return the colour of a series by its place."""
     return PALETTE[index % len(PALETTE)]
 
 

@@ -19,7 +19,7 @@ Component = Any
 
 
 def render(page: Page) -> list[Component]:
-    """The components of a page."""
+    """Return the components of a page."""
     live = [html.Span("live", className="live")] if page.live else []
     parts: list[Component] = [_trail(page.trail), html.H1([page.title, *live])]
     for is_picture, blocks in groupby(page.blocks, lambda block: isinstance(block, Chart | Heat)):

@@ -39,7 +39,7 @@ def read_curves(path: Path) -> dict[str, Curve]:
 
 
 def thinned(curve: Curve) -> Curve:
-    """A curve with no more points than the eye can tell apart."""
+    """Return a curve with no more points than the eye can tell apart."""
     steps, values = curve
     every = -(-len(steps) // _MOST_POINTS)
     return (steps[::every], values[::every]) if every else curve

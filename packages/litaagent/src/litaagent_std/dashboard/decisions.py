@@ -192,12 +192,12 @@ _FORM: TypeAdapter[SeatDecisions] = TypeAdapter(SeatDecisions)
 
 
 def decisions_text(decisions: SeatDecisions) -> bytes:
-    """The decisions as JSON."""
+    """Return the decisions as JSON."""
     return _FORM.dump_json(decisions)
 
 
 def decisions_from(text: bytes) -> SeatDecisions:
-    """The decisions that JSON holds.
+    """Return the decisions that JSON holds.
 
     Raises:
         ValueError: If it holds something else.

@@ -55,12 +55,12 @@ class Item:
 
 
 def kind_of(path: Path) -> ItemKind | None:
-    """What a folder holds, if it is something to look at."""
+    """Return what a folder holds, if it is something to look at."""
     return next((kind for kind in _MARKS if mark_of(path, kind) is not None), None)
 
 
 def mark_of(path: Path, kind: ItemKind) -> Path | None:
-    """The file that tells that a folder holds something of a kind, if it does."""
+    """Return the file that tells that a folder holds something of a kind, if it does."""
     mark = path / _MARKS[kind]
     if mark.is_file():
         return mark
@@ -68,7 +68,7 @@ def mark_of(path: Path, kind: ItemKind) -> Path | None:
 
 
 def phase_files(path: Path) -> dict[str, Path]:
-    """The metrics of each phase, of a training that has phases; the newest first."""
+    """Return the metrics of each phase, of a training that has phases; the newest first."""
     if not (path / "run.json").is_file():
         return {}
     files = sorted(path.glob("metrics/*/metrics.jsonl"), key=lambda file: -file.stat().st_mtime)
@@ -99,7 +99,7 @@ class History:
         return sorted(found, key=lambda item: -item.modified)
 
     def find(self, kind: ItemKind, name: str) -> Path:
-        """The folder of a name that came with an address.
+        """Return the folder of a name that came with an address.
 
         Raises:
             NotHereError: If the name leads out of the history, or to nothing of the kind.

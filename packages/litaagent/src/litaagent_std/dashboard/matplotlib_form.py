@@ -38,7 +38,7 @@ def save_figure(picture: Picture, folder: Path, formats: tuple[Format, ...] = ("
 
 
 def draw(picture: Picture) -> Figure:
-    """The figure of a chart."""
+    """Return the figure of a chart."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(_WIDTH, picture.height / _PIXELS_PER_INCH), layout="constrained")
@@ -53,7 +53,7 @@ def draw(picture: Picture) -> Figure:
 
 
 def _plain(text: str) -> str:
-    """A text without the formulas that matplotlib reads between dollar signs."""
+    """Return a text without the formulas that matplotlib reads between dollar signs."""
     return text.replace("$", r"\$")
 
 

@@ -97,10 +97,10 @@ class Page:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number for a table; a missing one is a dash."""
+    """Return a number for a table; a missing one is a dash."""
     return "–" if value is None else f"{value:.{digits}f}"
 
 
 def signed(value: float | None, digits: int = 3) -> str:
-    """A number with its sign."""
+    """Return a number with its sign."""
     return "–" if value is None else f"{value:+.{digits}f}"

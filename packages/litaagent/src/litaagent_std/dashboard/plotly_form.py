@@ -26,12 +26,12 @@ _SHAPES: Final = {"line": "lines", "points": "markers"}
 
 
 def quoted(text: str) -> str:
-    """A text as Plotly shows it literally, without markup."""
+    """Return a text as Plotly shows it literally, without markup."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def plotly_figure(picture: Picture) -> Figure:
-    """The figure of a chart."""
+    """Return the figure of a chart."""
     return _heat(picture) if isinstance(picture, Heat) else _chart(picture)
 
 

@@ -132,7 +132,7 @@ class Replays:
         return Asked("running")
 
     def wait(self, tournament: Path, world: int, seat: int, recorded: str) -> Asked:
-        """The finished replay, for those who can wait. Same arguments as `look`."""
+        """Return the finished replay, for those who can wait. Same arguments as `look`."""
         found = self.look(tournament, world, seat, recorded)
         if found.state == "none":
             key = _key(tournament, world, seat, recorded)
@@ -195,5 +195,5 @@ def _forget_old(folder: Path) -> None:
 
 @cache
 def shared_replays() -> Replays:
-    """The replays of this process."""
+    """Return the replays of this process."""
     return Replays(cache_folder())

@@ -28,7 +28,7 @@ class NothingToReportError(UserFacingError):
 
 
 def pages_of(path: Path, world: int | None = None, agent: str | None = None) -> list[Page]:
-    """The pages of a report.
+    """Return the pages of a report.
 
     Args:
         path: The folder of a tournament, an evaluation of the arena, a training or an HMASD run.
@@ -74,7 +74,7 @@ def _tournament(path: Path, world: int | None, agent: str | None) -> list[Page]:
 
 
 def _seat(store: Warehouse, world: int, agent: str) -> str:
-    """The agent's seat in a world as addresses name it; empty if it has none there."""
+    """Return the agent's seat in a world as addresses name it; empty if it has none there."""
     question = "SELECT factory FROM factories WHERE competitor = ? ORDER BY factory LIMIT 1"
     found = store.ask(question, ["factories"], [agent], world=world)
     return f"{world}-{found[0]['factory']}" if found else ""

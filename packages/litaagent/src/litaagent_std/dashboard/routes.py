@@ -36,12 +36,12 @@ _TRAININGS: Final[dict[str, ItemKind]] = {"/training": "training", "/hmasd": "hm
 
 
 def query_of(search: str) -> dict[str, str]:
-    """The parameters of an address; of one that is given twice, the last counts."""
+    """Return the parameters of an address; of one that is given twice, the last counts."""
     return dict(parse_qsl(search.removeprefix("?"), keep_blank_values=True, max_num_fields=20))
 
 
 def page_at(history: History, path: str, search: str) -> Page:
-    """The page of an address; never raises for what the data or the address hold."""
+    """Return the page of an address; never raises for what the data or the address hold."""
     try:
         return _page(history, path, query_of(search))
     except UserFacingError as error:

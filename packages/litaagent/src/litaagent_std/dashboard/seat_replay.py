@@ -122,7 +122,7 @@ def _play(replay: Replay, seat: int, recorder: Recorder) -> tuple[Brain, str, tu
 
 
 def _first_difference(recorded: dict[str, pa.Table], played: dict[str, pa.Table]) -> int | None:
-    """The first day on which anyone did something else than in the record."""
+    """Return the first day on which anyone did something else than in the record."""
     days = []
     for name, order in _COMPARED.items():
         keys = [(key, "ascending") for key in order]
@@ -133,7 +133,7 @@ def _first_difference(recorded: dict[str, pa.Table], played: dict[str, pa.Table]
 
 
 def _differing_day(before: pa.Table, now: pa.Table) -> int:
-    """The day of the first row in which two ordered tables differ."""
+    """Return the day of the first row in which two ordered tables differ."""
     old, new = before.to_pylist(), now.to_pylist()
     for one, other in zip(old, new, strict=False):
         if one != other:

@@ -25,7 +25,7 @@ _SECONDS: Final = 5
 
 
 def make_app(history: History, *, host: str = "127.0.0.1", token: str | None = None) -> Dash:
-    """The application.
+    """Return the application.
 
     Args:
         history: What it shows.

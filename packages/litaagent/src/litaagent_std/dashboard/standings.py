@@ -95,7 +95,7 @@ def pairs_of(played: Sequence[Played], order: Sequence[str]) -> list[Paired]:
 
 
 def interval_of_mean(values: Floats, groups: Sequence[Hashable]) -> tuple[float, float] | tuple[None, None]:
-    """The 95 % interval of the mean by resampling groups; None with a single group."""
+    """Return the 95 % interval of the mean by resampling groups; None with a single group."""
     place, chosen = _resamples(groups)
     if chosen is None:
         return None, None
@@ -104,7 +104,7 @@ def interval_of_mean(values: Floats, groups: Sequence[Hashable]) -> tuple[float,
 
 
 def interval_of_truncated_mean(values: Floats, groups: Sequence[Hashable]) -> tuple[float, float] | tuple[None, None]:
-    """The 95 % interval of the official metric by resampling groups; None with a single group."""
+    """Return the 95 % interval of the official metric by resampling groups; None with a single group."""
     place, chosen = _resamples(groups)
     if chosen is None:
         return None, None
@@ -134,7 +134,7 @@ def _quantile(rising: Floats, upto: Counts, share: float) -> Floats:
 
 
 def _resamples(groups: Sequence[Hashable]) -> tuple[Any, Counts | None]:
-    """The number of each value's group, and how often each resample has each group, (resamples, groups)."""
+    """Return the number of each value's group, and how often each resample has each group, (resamples, groups)."""
     numbers = {group: index for index, group in enumerate(sorted(set(groups)))}  # type: ignore[type-var]  # of one type
     place = np.array([numbers[group] for group in groups])
     if len(numbers) < 2:

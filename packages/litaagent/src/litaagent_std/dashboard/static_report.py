@@ -39,7 +39,7 @@ def write_report(pages: Sequence[Page], path: Path, title: str) -> Path:
 
 
 def html_of(pages: Sequence[Page], title: str) -> str:
-    """The whole file as text."""
+    """Return the whole file as text."""
     from plotly.offline import get_plotlyjs
 
     figures: list[dict[str, Any]] = []

@@ -132,13 +132,13 @@ def _decoded(path: Path) -> dict[str, pa.Table] | None:
 
 @lru_cache(maxsize=_KEPT_SEGMENTS)
 def _tables_of(path: str, modified: int, size: int) -> dict[str, pa.Table] | None:
-    """A segment's tables, None for a world that failed; kept, so that a live page decodes each segment once."""
+    """Return a segment's tables, None for a world that failed; kept, so that a live page decodes each segment once."""
     del modified, size  # they tell one state of a file from another
     return read_segment(Path(path)).tables
 
 
 def _literal(path: Path) -> str:
-    """A path as DuckDB's text, in which no character is a pattern."""
+    """Return a path as DuckDB's text, in which no character is a pattern."""
     return "'" + _GLOB.sub(r"[\1]", str(path)).replace("'", "''") + "'"
 
 

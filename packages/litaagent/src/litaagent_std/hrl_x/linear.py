@@ -63,7 +63,7 @@ class Linear:
     bias: Floats
 
     def __call__(self, x: NDArray[np.floating]) -> Floats:
-        """Returns the outputs of some inputs, [k, n] to [k, m]."""
+        """Return the outputs of some inputs, [k, n] to [k, m]."""
         standard = (np.asarray(x, np.float64) - self.mean) / self.spread
         return standard @ self.weights + self.bias
 
@@ -90,7 +90,7 @@ def fit_softmax(x: Floats, labels: NDArray[np.int64], n_classes: int, config: Tr
 
 
 def softmax(logits: Floats) -> Floats:
-    """Returns probabilities, [k, m]."""
+    """Return probabilities, [k, m]."""
     raised = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 

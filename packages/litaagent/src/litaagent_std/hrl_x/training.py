@@ -41,7 +41,7 @@ class L2Linear:
     n_buckets: int
 
     def predict(self, state: NDArray[np.floating], scale: NDArray[np.floating]) -> Floats:
-        """Returns goals in raw units, never negative.
+        """Return goals in raw units, never negative.
 
         Args:
             state: Features of mornings, [k, n].
@@ -66,7 +66,7 @@ class L3Linear:
     def predict(
         self, inputs: NDArray[np.floating], baseline: NDArray[np.integer], scale: NDArray[np.floating]
     ) -> tuple[Floats, Floats]:
-        """Returns the probabilities of the operations, [k, 3], and the counter-offers in raw units, [k, 3].
+        """Return the probabilities of the operations, [k, 3], and the counter-offers in raw units, [k, 3].
 
         Args:
             inputs: From `inputs.micro_arrays`, [k, n].
@@ -114,7 +114,7 @@ def train_l3_bc(samples: Sequence[MicroSample], config: TrainConfig | None = Non
 
 
 def save_model(model: L2Linear | L3Linear, path: str | Path) -> Path:
-    """Writes a model as ``.npz``: arrays and one JSON text, no pickle."""
+    """Write a model as ``.npz``: arrays and one JSON text, no pickle."""
     parts = {"model": model.model} if isinstance(model, L2Linear) else _parts(model)
     meta: dict[str, Any] = {"format": _FORMAT, "kind": type(model).__name__}
     if isinstance(model, L2Linear):
@@ -127,7 +127,7 @@ def save_model(model: L2Linear | L3Linear, path: str | Path) -> Path:
 
 
 def load_model(path: str | Path) -> L2Linear | L3Linear:
-    """Reads what `save_model` wrote.
+    """Read what `save_model` wrote.
 
     Raises:
         DatasetError: If it is something else.

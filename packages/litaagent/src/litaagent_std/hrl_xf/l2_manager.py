@@ -86,7 +86,7 @@ class DayEncoder(nn.Module):
         self.set_league_horizon(horizon if league_horizon is None else league_horizon)
 
     def set_league_horizon(self, league_horizon: int) -> None:
-        """Takes the buckets from the league's horizon; later delivery days count nowhere.
+        """Take the buckets from the league's horizon; later delivery days count nowhere.
 
         Raises:
             ValueError: If the league's horizon does not fit.
@@ -191,7 +191,7 @@ class HorizonManagerPPO(nn.Module):
         return out.squeeze(-1)
 
     def act(self, day: DayBatch, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Samples latents ``[N, 4·B]``, and gives their log-probabilities ``[N]`` and the values ``[N]``."""
+        """Sample latents ``[N, 4·B]``, and gives their log-probabilities ``[N]`` and the values ``[N]``."""
         code, mean = self._code_and_mean(day)
         noise = torch.randn(mean.shape, generator=generator, device=mean.device)
         latents = mean + noise * self.log_std.exp()
@@ -211,7 +211,7 @@ class HorizonManagerPPO(nn.Module):
 
 
 def direct(inputs: int, outputs: int) -> nn.Linear:
-    """A linear way past the hidden layers, closed at first: a network is never less than a linear model."""
+    """Return a linear way past the hidden layers, closed at first: a network is never less than a linear model."""
     layer = nn.Linear(inputs, outputs, bias=False)
     nn.init.zeros_(layer.weight)
     return layer
@@ -255,7 +255,7 @@ def goal_spaces(horizon: int) -> tuple[Box, Box]:
 
 
 def unflatten(obs: Tensor, horizon: int) -> DayBatch:
-    """Takes flat mornings ``[N, size]`` apart: x_static, x_role, x_temporal, mask; scales are not part of them."""
+    """Take flat mornings ``[N, size]`` apart: x_static, x_role, x_temporal, mask; scales are not part of them."""
     rows = horizon + 1
     static, role, temporal, mask = torch.split(obs, [N_STATIC, N_ROLE, rows * N_TEMPORAL, rows], dim=-1)
     count = obs.shape[0]

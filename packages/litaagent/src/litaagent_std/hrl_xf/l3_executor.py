@@ -265,7 +265,7 @@ class TemporalDecisionTransformer(nn.Module):
 
     @torch.no_grad()
     def decide(self, batch: ThreadBatch, low: Tensor, high: Tensor) -> Decisions:
-        """The most probable legal decisions.
+        """Return the most probable legal decisions.
 
         Args:
             batch: The threads.
@@ -282,7 +282,7 @@ class TemporalDecisionTransformer(nn.Module):
 
 
 def _start(baseline: Tensor) -> Tensor:
-    """The quantity and price that residuals refer to ``[M, 2]``; the middle where the baseline makes no offer."""
+    """Return the quantity and price that residuals refer to ``[M, 2]``; the middle where the baseline makes no offer."""
     there = baseline[:, 6:7]
     return there * baseline[:, [3, 5]] + (1.0 - there) * 0.5
 

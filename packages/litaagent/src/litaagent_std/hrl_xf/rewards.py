@@ -80,7 +80,7 @@ class ThreadWeights:
 
 
 def calendar_value(obs: Observation, calendar: Calendar, regime: Regime = Regime.PERSISTENT) -> float:
-    """The value of what is agreed and not yet settled, over the initial balance.
+    """Return the value of what is agreed and not yet settled, over the initial balance.
 
     Sales count with their price less production; what no input covers by its day brings the penalty instead of the
     price; purchases count with what is still to be paid for them. Stock counts nothing, as in the score.
@@ -125,7 +125,7 @@ def shortfall_risk(obs: Observation, calendar: Calendar) -> float:
 def day_terms(
     before: Observation, evening: Calendar, after: Observation | None, final_cash: float, weights: DayWeights
 ) -> dict[str, float]:
-    """The terms of one decision of L2, from its morning to its next one.
+    """Return the terms of one decision of L2, from its morning to its next one.
 
     Args:
         before: The morning of the decision.
@@ -150,14 +150,14 @@ def day_terms(
 
 
 def day_reward(terms: Mapping[str, float], weights: DayWeights) -> float:
-    """The weighted sum of a day's terms."""
+    """Return the weighted sum of a day's terms."""
     return sum((float(getattr(weights, name)) * terms[name] for name in DAY_TERMS), start=0.0)
 
 
 def thread_terms(
     obs: Observation, *, buying: bool, deal: Offer | None, goal_quantity: float, goal_price: float
 ) -> dict[str, float]:
-    """The terms of a negotiation thread that has ended.
+    """Return the terms of a negotiation thread that has ended.
 
     Args:
         obs: The morning.
@@ -182,7 +182,7 @@ def thread_terms(
 
 
 def thread_reward(terms: Mapping[str, float], weights: ThreadWeights) -> float:
-    """The weighted sum of a thread's own terms; the shared part comes beside it."""
+    """Return the weighted sum of a thread's own terms; the shared part comes beside it."""
     return sum((float(getattr(weights, name)) * terms[name] for name in THREAD_TERMS), start=0.0)
 
 
@@ -213,13 +213,13 @@ class ReturnScales:
         self._squares: dict[str, float] = {}
 
     def update(self, kind: str, returns: Sequence[float]) -> None:
-        """Takes the returns of whole worlds in; only at the barrier, so that a batch is scaled by one size."""
+        """Take the returns of whole worlds in; only at the barrier, so that a batch is scaled by one size."""
         for value in returns:
             before = self._squares.get(kind)
             self._squares[kind] = value**2 if before is None else before + self.rate * (value**2 - before)
 
     def scale(self, kind: str) -> float:
-        """What returns of this kind are divided by; 1 for a kind that was never seen."""
+        """Return what returns of this kind are divided by; 1 for a kind that was never seen."""
         square = self._squares.get(kind)
         return 1.0 if square is None else max(self.floor, sqrt(square))
 

@@ -147,7 +147,7 @@ class Brain:
         self._started = False
 
     def start_day(self, obs: Observation) -> None:
-        """Takes the morning's observation in."""
+        """Take the morning's observation in."""
         if not self._started:
             self._start_world(obs)
         self.obs = obs
@@ -166,7 +166,7 @@ class Brain:
         self._goals: GoalLayer = self._goal_layer or HeuristicGoals(self.parameters)
 
     def propose(self, threads: list[ThreadObservation]) -> dict[str, Offer | None]:
-        """Returns the first proposal of each thread; None where nothing should be offered."""
+        """Return the first proposal of each thread; None where nothing should be offered."""
         return {partner: decision.offer for partner, decision in self._decide(threads).items()}
 
     def respond(self, threads: list[ThreadObservation]) -> dict[str, Decision]:
@@ -222,7 +222,7 @@ class Brain:
     def _plan(
         self, side: Side, threads: list[ThreadObservation], agenda: Agenda, limits: Bounds, goals: Goals
     ) -> _Planned:
-        """Makes the heuristic plan, and lets the layers that are plugged in revise it under L1's guard."""
+        """Make the heuristic plan, and lets the layers that are plugged in revise it under L1's guard."""
         budgets = list(side.budgets)
         plan = side.plan(threads, limits, goals)
         if self._decision_layer is None and self._coordination_layer is None:
@@ -285,7 +285,7 @@ class Brain:
         limits: Bounds,
         side: Side,
     ) -> Decision:
-        """Passes one decision through L1's clip; nothing leaves the agent otherwise."""
+        """Pass one decision through L1's clip; nothing leaves the agent otherwise."""
         if thread.partner in accept:
             return Decision("accept", thread.offer)
         if proposed is None:

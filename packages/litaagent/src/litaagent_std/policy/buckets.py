@@ -8,7 +8,7 @@ __all__ = ["bucket_edges", "bucket_of", "n_buckets"]
 
 
 def bucket_edges(horizon: int) -> tuple[int, ...]:
-    """Returns the first lead of each bucket, and the lead after the last one.
+    """Return the first lead of each bucket, and the lead after the last one.
 
     Bucket ``b`` holds the leads from ``edges[b]`` to ``edges[b + 1] - 1``; together they are 0 to the horizon.
 
@@ -22,7 +22,7 @@ def bucket_edges(horizon: int) -> tuple[int, ...]:
 
 
 def bucket_of(lead: int, horizon: int) -> int:
-    """Returns the bucket of a lead.
+    """Return the bucket of a lead.
 
     Raises:
         ValueError: If the lead lies outside 0 to the horizon.
@@ -34,5 +34,5 @@ def bucket_of(lead: int, horizon: int) -> int:
 
 
 def n_buckets(horizon: int) -> int:
-    """Returns the number of buckets."""
+    """Return the number of buckets."""
     return len(bucket_edges(horizon)) - 1

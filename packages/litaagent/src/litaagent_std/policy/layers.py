@@ -100,13 +100,13 @@ class CoordinationLayer(Protocol):
     """Any learned version of L4."""
 
     def weigh(self, situation: Situation) -> Mapping[str, float]:
-        """Returns α of each thread, before L3 decides: how far L3 may go from the baseline.
+        """Return α of each thread, before L3 decides: how far L3 may go from the baseline.
 
         Partners that are missing get `NEUTRAL_ALPHA`.
         """
 
     def accept(self, situation: Situation, wanted: frozenset[str]) -> frozenset[str]:
-        """Returns the partners whose offers are accepted together.
+        """Return the partners whose offers are accepted together.
 
         Args:
             situation: The round.
@@ -124,7 +124,7 @@ class LayerSet:
 
 
 def residual(base: Offer, change: tuple[float, float, float], alpha: float = NEUTRAL_ALPHA) -> Offer:
-    """Returns an offer moved by a learned residual, rounded to whole numbers and not yet clipped.
+    """Return an offer moved by a learned residual, rounded to whole numbers and not yet clipped.
 
     Args:
         base: The offer that the residual refers to, as a rule the one of `Situation.baseline`.

@@ -63,7 +63,7 @@ class Memory:
         return self._exogenous_out / max(1, self._days)
 
     def start_day(self, obs: Observation) -> None:
-        """Takes a new day in, and learns from how the last one was settled."""
+        """Take a new day in, and learns from how the last one was settled."""
         previous, final = self._previous, self._final
         if previous is not None and final is not None:
             bought = final.bought[0] + previous.exogenous_in
@@ -95,11 +95,11 @@ class Memory:
         self._final = calendar
 
     def output_rate(self, obs: Observation) -> float:
-        """Returns the units produced per day that may be expected."""
+        """Return the units produced per day that may be expected."""
         return max(self._produced, 0.5 * obs.n_lines if self._days < 5 else 1.0)
 
     def drift(self, obs: Observation) -> float:
-        """Returns the drift of the output's trading price in per cent a day over the last days."""
+        """Return the drift of the output's trading price in per cent a day over the last days."""
         history = obs.price_history[-DRIFT_DAYS - 1 :]
         if len(history) < 3:
             return 0.0
@@ -108,7 +108,7 @@ class Memory:
 
 
 def forecast_bankruptcy(partner: Partner) -> float:
-    """Returns the day on which a partner's cash would reach 0 if its latest trend went on (inf if never)."""
+    """Return the day on which a partner's cash would reach 0 if its latest trend went on (inf if never)."""
     if partner.bankrupt:
         return float("-inf")
     days, cash = partner.report_days[-3:], partner.report_cash[-3:]

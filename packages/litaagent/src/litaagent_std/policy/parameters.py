@@ -69,12 +69,12 @@ class Parameters:
             self.at(level)  # checks the ranges
 
     def at(self, level: Level) -> Parameters:
-        """Returns the parameters of one level, its overrides applied."""
+        """Return the parameters of one level, its overrides applied."""
         changes: dict[str, Any] = dict(self.overrides.get(level, {}))
         return replace(self, overrides={}, **changes)
 
     def without_risk(self) -> Parameters:
-        """Returns the parameters with a risk budget of 0 at every level."""
+        """Return the parameters with a risk budget of 0 at every level."""
         kept = {
             level: {name: value for name, value in changes.items() if name != "risk_budget"}
             for level, changes in self.overrides.items()
@@ -82,12 +82,12 @@ class Parameters:
         return replace(self, risk_budget=0.0, overrides=kept)
 
     def to_json(self) -> str:
-        """Returns the parameters as JSON."""
+        """Return the parameters as JSON."""
         return json.dumps(asdict(self), indent=2, sort_keys=True)
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Self:
-        """Builds parameters from plain data.
+        """Build parameters from plain data.
 
         Raises:
             ValueError: If a name is unknown, so that a typing error is never silent.
@@ -100,17 +100,17 @@ class Parameters:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Reads what `to_json` wrote."""
+        """Read what `to_json` wrote."""
         return cls.from_mapping(json.loads(text))
 
 
 def tunable() -> dict[str, tuple[float, float]]:
-    """Returns the range of every tunable parameter by its name."""
+    """Return the range of every tunable parameter by its name."""
     return {entry.name: entry.metadata["range"] for entry in fields(Parameters) if "range" in entry.metadata}
 
 
 def level_name(level: int, n_levels: int) -> Level:
-    """Returns the name of a level; in a chain of one level the factory counts as the last."""
+    """Return the name of a level; in a chain of one level the factory counts as the last."""
     if level == n_levels - 1:
         return "last"
     return "first" if level == 0 else "middle"

@@ -10,7 +10,7 @@ __all__ = ["as_markdown"]
 
 
 def as_markdown() -> str:
-    """Returns every tunable parameter with its range and meaning."""
+    """Return every tunable parameter with its range and meaning."""
     rows = [
         (entry.name, *entry.metadata["range"], entry.metadata["meaning"])
         for entry in fields(Parameters)

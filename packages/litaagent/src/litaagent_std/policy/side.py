@@ -94,13 +94,13 @@ class Side:
         return Plan(accept, self._spread(rest, room, accept, threads, limits, goals))
 
     def baseline_plan(self, threads: list[ThreadObservation], limits: Bounds, goals: Goals) -> Plan:
-        """Returns what L1's baseline would do; changes nothing."""
+        """Return what L1's baseline would do; changes nothing."""
         accept, room = self._accept(threads, limits, goals, joint=False)
         rest = [thread for thread in threads if thread.partner not in accept]
         return Plan(accept, self._baseline_offers(rest, room, goals))
 
     def baseline_proposals(self, threads: list[ThreadObservation], goals: Goals) -> dict[str, Offer | None]:
-        """Returns what L1's baseline would propose to these threads if nothing were accepted."""
+        """Return what L1's baseline would propose to these threads if nothing were accepted."""
         return self._baseline_offers(threads, self._room(goals), goals)
 
     @property
@@ -109,11 +109,11 @@ class Side:
         return {partner: offer for partner, (offer, _) in self._outstanding.items()}
 
     def _pending_units(self) -> int:
-        """Returns the units that are on partners' tables."""
+        """Return the units that are on partners' tables."""
         return sum(offer.quantity for offer, _ in self._outstanding.values())
 
     def _room(self, goals: Goals) -> list[int]:
-        """Returns the goal's units by lead, less what is on partners' tables."""
+        """Return the goal's units by lead, less what is on partners' tables."""
         room = list(goals.q_sell if self.selling else goals.q_buy)
         for offer, _ in self._outstanding.values():
             room[offer.time - self._obs.day] -= offer.quantity
@@ -122,7 +122,7 @@ class Side:
     def _accept(
         self, threads: list[ThreadObservation], limits: Bounds, goals: Goals, *, joint: bool
     ) -> tuple[frozenset[str], list[int]]:
-        """Returns the partners whose offers to accept, and the room that they leave."""
+        """Return the partners whose offers to accept, and the room that they leave."""
         room = self._room(goals)
         by_lead: dict[int, list[tuple[ThreadObservation, Offer]]] = {}
         for thread in threads:
@@ -142,7 +142,7 @@ class Side:
         return frozenset(accepted), room
 
     def _surplus(self, thread: ThreadObservation, offer: Offer, goals: Goals) -> float:
-        """Returns what an offer is worth beyond our limit at this time, positive when acceptable."""
+        """Return what an offer is worth beyond our limit at this time, positive when acceptable."""
         limit = self.reservation(thread, offer, goals)
         surplus = offer.price - limit if self.selling else limit - offer.price
         if surplus < 0.0 or not self._solvent(thread.partner, offer.time):
@@ -150,7 +150,7 @@ class Side:
         return offer.quantity * (surplus + 0.01)
 
     def reservation(self, thread: ThreadObservation, offer: Offer, goals: Goals) -> float:
-        """Returns our limit price for an offer's delivery day at this time."""
+        """Return our limit price for an offer's delivery day at this time."""
         assert self.agenda is not None
         time = baseline.progress(thread, proposing=False)
         lead = offer.time - self._obs.day
@@ -160,7 +160,7 @@ class Side:
         return baseline.sell_reservation(goals, self.agenda, lead, time, self._parameters, patience)
 
     def _patience(self, partner: str) -> float:
-        """Returns how long to wait for a better price, from 0 to 1.
+        """Return how long to wait for a better price, from 0 to 1.
 
         A partner that often leaves early may leave at any round: while capacity goes unsold, what it offers
         is taken when it comes.
@@ -209,7 +209,7 @@ class Side:
         return offers
 
     def _allowed(self, grid: OfferGrid, thread: ThreadObservation, goals: Goals, time: float) -> BoolArray:
-        """Returns the offers that a thread may be made: our limit price, and the partner's solvency."""
+        """Return the offers that a thread may be made: our limit price, and the partner's solvency."""
         assert self.agenda is not None
         p = self._parameters
         if self.selling:
@@ -222,27 +222,27 @@ class Side:
         return np.asarray((grid.price <= np.asarray(ceilings)[grid.lead] + 1e-9) & soon)
 
     def _weight(self, partner: str, time: float) -> float:
-        """Returns the weight of the probability of acceptance in the choice of a proposal."""
+        """Return the weight of the probability of acceptance in the choice of a proposal."""
         p = self._parameters
         start = 1.0 - self._patience(partner) if self.selling else p.buy_urgency
         return p.model_weight * (start + (1.0 - start) * float(time**p.model_curve))
 
     def _gain(self, grid: OfferGrid, goals: Goals) -> FloatArray:
-        """Returns the gain per unit of each offer over what the unit, or the capacity, is worth without it."""
+        """Return the gain per unit of each offer over what the unit, or the capacity, is worth without it."""
         assert self.agenda is not None
         if not self.selling:
             return np.asarray(goals.unit_value - grid.price, dtype=np.float64)
         return np.asarray(grid.price - np.asarray(goals.hold)[grid.lead], dtype=np.float64)
 
     def _excess_cost(self, grid: OfferGrid) -> FloatArray:
-        """Returns what one unit too many costs: a sale's penalty, or a purchase without use."""
+        """Return what one unit too many costs: a sale's penalty, or a purchase without use."""
         price = grid.price.astype(np.float64)
         if self.selling:
             return np.full_like(price, self.excess_cost(0.0))
         return np.asarray(price + self.excess_cost(0.0))
 
     def excess_cost(self, price: float) -> float:
-        """Returns what one unit too many costs at a price: a sale's penalty, or a purchase and its storage."""
+        """Return what one unit too many costs at a price: a sale's penalty, or a purchase and its storage."""
         if self.selling:
             return self._obs.shortfall_penalty_mean * self._obs.price_out
         return price + self._obs.storage_cost_mean * self._obs.price_in * min(10, self._obs.days_left)
@@ -261,14 +261,14 @@ class Side:
         return models[key]
 
     def _archetypes(self, time: float) -> FloatArray:
-        """Returns the archetypes' probabilities at a time; threads of a round share them."""
+        """Return the archetypes' probabilities at a time; threads of a round share them."""
         assert self._grid is not None
         if self._cached is None or self._cached[0] != time:
             self._cached = (time, archetypes(self._grid, time, selling=self.selling, edge=self._edge))
         return self._cached[1]
 
     def _probabilities(self, partner: str, time: float) -> FloatArray:
-        """Returns the probability that a partner takes each offer, shape (n,).
+        """Return the probability that a partner takes each offer, shape (n,).
 
         Partners other than the random one do not take today what is no better than what they refused today.
         """
@@ -293,7 +293,7 @@ class Side:
             self._refused[partner] = worse if refused is None else refused | worse
 
     def acceptance(self, thread: ThreadObservation, offer: Offer) -> float | None:
-        """Returns the probability that a partner takes an offer; None without a model."""
+        """Return the probability that a partner takes an offer; None without a model."""
         index = None if self._grid is None else self._grid.index(offer, self._obs.day)
         if index is None:
             return None
@@ -302,7 +302,7 @@ class Side:
     def alternatives(
         self, thread: ThreadObservation, goals: Goals, chosen: Offer | None, count: int
     ) -> tuple[tuple[Offer, float], ...]:
-        """Returns other offers within the goal, those of the greatest expected revenue, and their probabilities."""
+        """Return other offers within the goal, those of the greatest expected revenue, and their probabilities."""
         if self._grid is None:
             return ()
         grid, taken = self._grid, None if chosen is None else self._grid.index(chosen, self._obs.day)
@@ -317,7 +317,7 @@ class Side:
 
 
 def greedy_subset(quantities: list[int], values: list[float], room: int) -> frozenset[int]:
-    """Returns offers taken in order of value per unit as long as they fit."""
+    """Return offers taken in order of value per unit as long as they fit."""
     chosen: set[int] = set()
     for index in sorted(range(len(values)), key=lambda i: -values[i] / quantities[i]):
         if values[index] > 0.0 and quantities[index] <= room:

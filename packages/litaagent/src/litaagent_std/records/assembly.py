@@ -56,7 +56,7 @@ def from_rows(name: str, world: int, rows: Sequence[Sequence[Any]]) -> pa.Table:
 
 
 def as_rows(numbers: list[int], width: int) -> NDArray[np.int32]:
-    """A flat list of numbers as rows; faster than numpy's own reading of lists."""
+    """Return a flat list of numbers as rows; faster than numpy's own reading of lists."""
     return np.frombuffer(array("i", numbers), np.int32).reshape(-1, width)
 
 

@@ -86,7 +86,7 @@ class WorldTables:
         return found
 
     def standing(self, factory: int, day: int) -> list[dict[str, Any]]:
-        """A factory's contracts of earlier days that are due on ``day`` or later."""
+        """Return a factory's contracts of earlier days that are due on ``day`` or later."""
         first = max(0, day - self.facts["horizon"])
         earlier = (row for one in range(first, day) for row in self.signed.get((factory, one), ()))
         return [row for row in earlier if row["time"] >= day]
@@ -96,7 +96,7 @@ class WorldTables:
         return [name for name, own in zip(self.names, self.levels, strict=True) if own == level]
 
     def calendar(self, factory: int, day: int, contracts: Iterable[Mapping[str, Any]]) -> Calendar:
-        """Sums contracts of a factory by delivery day from ``day`` on; those with bankrupt partners are void."""
+        """Sum contracts of a factory by delivery day from ``day`` on; those with bankrupt partners are void."""
         length = self.facts["horizon"] + 1
         sums = [[0.0] * length for _ in range(4)]
         for row in contracts:

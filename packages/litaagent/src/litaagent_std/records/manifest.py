@@ -104,7 +104,7 @@ class Manifest:
         return number * self.shard_size, min((number + 1) * self.shard_size, self.n_worlds)
 
     def with_shard(self, shard: Shard) -> Manifest:
-        """The manifest with one shard more."""
+        """Return the manifest with one shard more."""
         shards = sorted((*self.shards, shard), key=lambda one: one.number)
         return Manifest(self.source, self.n_worlds, self.shard_size, tuple(shards))
 

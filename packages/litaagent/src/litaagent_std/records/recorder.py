@@ -102,12 +102,12 @@ class Recorder(WorldObserver):
     # -- events
 
     def on_world_start(self, event: WorldStart) -> None:
-        """Takes the facts of the world."""
+        """Take the facts of the world."""
         self._start = event
         self._seat = {name: seat for seat, name in enumerate(event.agents)}
 
     def on_day_start(self, event: DayStart) -> None:
-        """Takes every factory's state, before any agent is called."""
+        """Take every factory's state, before any agent is called."""
         self._mornings.append(event)
         self._day_starts.append(len(self._turns))
         self._due.append([units[event.day] for units in self._surplus])
@@ -118,11 +118,11 @@ class Recorder(WorldObserver):
         return self._turns.extend
 
     def on_decision(self, seat: int) -> None:
-        """Takes the moment at which a synchronous agent decides about all its partners."""
+        """Take the moment at which a synchronous agent decides about all its partners."""
         self._decisions.extend((len(self._turns), seat))
 
     def on_negotiation_end(self, event: NegotiationEnd) -> None:
-        """Takes how a negotiation ended, by whom and why."""
+        """Take how a negotiation ended, by whom and why."""
         ref, seat = event.negotiation, self._seat
         cause = self._cause(event)
         sides = (seat[ref.buyer], seat[ref.seller], seat[ref.caller], ref.product)
@@ -130,7 +130,7 @@ class Recorder(WorldObserver):
         self._ends.extend((ref.day, ref.index, *sides, event.round, _STATUS_CODE[event.status], *cause, *terms))
 
     def on_contract(self, event: ContractSigned) -> None:
-        """Takes a contract."""
+        """Take a contract."""
         ref = event.negotiation
         buyer, seller = self._seat[ref.buyer], self._seat[ref.seller]
         turn = (len(self._turns) - self._day_starts[-1]) // TURN_WIDTH - 1
@@ -140,30 +140,30 @@ class Recorder(WorldObserver):
         self._surplus[seller][event.time] -= event.quantity
 
     def on_settlement(self, event: Settlement) -> None:
-        """Takes a factory's settled day."""
+        """Take a factory's settled day."""
         self._settlements.append(event)
 
     def on_bankruptcy(self, day: int, agent: str, balance: float) -> None:
-        """Takes a bankruptcy."""
+        """Take a bankruptcy."""
         self._bankrupt_day[self._seat[agent]] = day
 
     def on_error(self, event: AgentError) -> None:
-        """Takes an exception of an agent."""
+        """Take an exception of an agent."""
         seat = self._seat[event.agent]
         if event.where == "negotiation":
             self._failed_seat = seat
         self._errors.append((event.day, seat, event.where, event.kind, event.message))
 
     def on_day_end(self, event: DayEnd) -> None:
-        """Takes the state of the world after the day."""
+        """Take the state of the world after the day."""
         self._evenings.append(event)
 
     def on_world_end(self, event: WorldEnd) -> None:
-        """Takes the scores."""
+        """Take the scores."""
         self._end = event
 
     def _cause(self, event: NegotiationEnd) -> tuple[int, int]:
-        """Returns why a negotiation ended and by whom: the latest turn ended it, if it is one without an offer."""
+        """Return why a negotiation ended and by whom: the latest turn ended it, if it is one without an offer."""
         if event.status == "timedout":
             return _ROUNDS_OVER, NOTHING
         if event.status == "error":
@@ -176,7 +176,7 @@ class Recorder(WorldObserver):
     # -- tables
 
     def tables(self) -> dict[str, pa.Table]:
-        """Returns the complete record.
+        """Return the complete record.
 
         Raises:
             RuntimeError: If the world has not ended.
@@ -322,7 +322,7 @@ class Recorder(WorldObserver):
         return rows
 
     def _shortage(self, one: Settlement, stock: int, forced: list[int]) -> tuple[int, int]:
-        """Returns the units promised beyond what could be made, and the units promised, as scml counts them.
+        """Return the units promised beyond what could be made, and the units promised, as scml counts them.
 
         Exogenous quantities count twice there: once as executed contracts and once as terms of the day.
         """

@@ -277,13 +277,13 @@ TABLES: Final[dict[str, TableSpec]] = {spec.name: spec for spec in _SPECS}
 
 @cache
 def arrow_schema(name: str) -> pa.Schema:
-    """The Arrow schema of a table, ``world`` first, marked with table and version."""
+    """Return the Arrow schema of a table, ``world`` first, marked with table and version."""
     fields = [pa.field(c.name, c.type, nullable=c.nullable) for c in (_WORLD, *TABLES[name].columns)]
     return pa.schema(fields, metadata={"litaagent.table": name, "litaagent.schema_version": str(SCHEMA_VERSION)})
 
 
 def as_markdown() -> str:
-    """The whole schema as Markdown, for the documentation."""
+    """Return the whole schema as Markdown, for the documentation."""
     parts = []
     for spec in TABLES.values():
         rows = [

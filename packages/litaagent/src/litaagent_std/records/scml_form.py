@@ -93,12 +93,12 @@ _PER_FACTORY = [
 
 
 def world_name(world: int) -> str:
-    """The name of a world's folder in the logs."""
+    """Return the name of a world's folder in the logs."""
     return f"world-{world:06}"
 
 
 def world_files(record: WorldRecord) -> dict[str, str]:
-    """The files of a world's folder by name."""
+    """Return the files of a world's folder by name."""
     return {
         "negotiations.csv": _csv(_NEGOTIATIONS, _negotiations(record)),
         "contracts.csv": _csv(_CONTRACTS, _contracts(record)),
@@ -261,7 +261,7 @@ def _contracts(record: WorldRecord) -> Iterator[tuple[Any, ...]]:
 
 
 def _stats(record: WorldRecord) -> str:
-    """The table of daily statistics, a row per day."""
+    """Return the table of daily statistics, a row per day."""
     days = range(record.facts["n_days"])
     rows: list[dict[str, Any]] = [{} for _ in days]
     for m in record.tables["markets"].to_pylist():
@@ -309,7 +309,7 @@ def _settled(row: dict[str, Any], factory: dict[str, Any], s: dict[str, Any], st
 
 
 def _counts(record: WorldRecord) -> list[dict[str, int]]:
-    """What happened on each day, counted."""
+    """Return what happened on each day, counted."""
     names = [
         "n_contracts_concluded",
         "n_contracts_signed",

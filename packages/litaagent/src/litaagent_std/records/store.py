@@ -46,7 +46,7 @@ def segment_path(folder: Path, world: int) -> Path:
 
 
 def segments_in(folder: Path) -> dict[int, Path]:
-    """The segments in a folder of records, by world."""
+    """Return the segments in a folder of records, by world."""
     try:
         names = sorted(path for path in (folder / _SEGMENTS).iterdir())
     except FileNotFoundError:

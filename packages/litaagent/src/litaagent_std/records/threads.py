@@ -13,7 +13,7 @@ __all__ = ["decisions"]
 
 
 def decisions(world: WorldTables, factory: int) -> Iterator[tuple[ThreadObservation, dict[str, Any]]]:
-    """Yields every turn of a factory with what it knew of that thread before it, in the order of play.
+    """Yield every turn of a factory with what it knew of that thread before it, in the order of play.
 
     Args:
         world: The world.

@@ -37,14 +37,14 @@ class TurnColumns:
     rows: Numbers
 
     def counts(self, day: Numbers, negotiation: Numbers) -> NDArray[np.int64]:
-        """Returns the number of turns of each negotiation; days and negotiations are in order."""
+        """Return the number of turns of each negotiation; days and negotiations are in order."""
         keys = self.day.astype(np.int64) << 32 | self.rows[:, 0]
         wanted = day.astype(np.int64) << 32 | negotiation
         return np.searchsorted(keys, wanted, "right") - np.searchsorted(keys, wanted, "left")
 
 
 def turn_columns(turns: list[int], day_starts: Sequence[int], decisions: list[int]) -> TurnColumns:
-    """Puts turns in order.
+    """Put turns in order.
 
     Args:
         turns: All turns as they were heard, flat.
@@ -63,13 +63,13 @@ def turn_columns(turns: list[int], day_starts: Sequence[int], decisions: list[in
 
 
 def order_of(day: Numbers, negotiation: Numbers) -> NDArray[np.intp]:
-    """Returns the order by day, then by negotiation, otherwise as it was; numpy sorts 16 bits by radix."""
+    """Return the order by day, then by negotiation, otherwise as it was; numpy sorts 16 bits by radix."""
     inner = np.argsort(negotiation.astype(np.uint16), kind="stable")
     return inner[np.argsort(day.astype(np.uint16)[inner], kind="stable")]
 
 
 def _decided(seat: Numbers, morning: Numbers, place: Numbers, decisions: Numbers) -> Numbers:
-    """Returns how many turns had been taken when each turn was decided, counted from the first day.
+    """Return how many turns had been taken when each turn was decided, counted from the first day.
 
     That is the turn's own place, unless its seat has decided about all its partners before, on the same day.
     """

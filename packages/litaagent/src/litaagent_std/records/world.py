@@ -101,7 +101,7 @@ class WorldRecord:
         return WorldTables(self.tables)
 
     def observations(self, factory: int) -> list[Observation]:
-        """A factory's days, each before its negotiations, equal to what its agent could see."""
+        """Return a factory's days, each before its negotiations, equal to what its agent could see."""
         found: list[Observation] = []
         for day in range(self.facts["n_days"]):
             yesterday = found[-1] if found else None

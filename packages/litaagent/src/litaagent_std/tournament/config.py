@@ -141,7 +141,7 @@ class TournamentConfig:
 
 
 def executor_name(config: TournamentConfig) -> Executor:
-    """The executor that is asked for, by either name.
+    """Return the executor that is asked for, by either name.
 
     Raises:
         ConfigurationError: If the two names contradict each other, or an address is given without Ray.
@@ -164,7 +164,7 @@ def executor_name(config: TournamentConfig) -> Executor:
 
 
 def what_is_played(config: TournamentConfig, paths: tuple[str, ...]) -> dict[str, Any]:
-    """What determines the worlds, in plain values; two tournaments with the same are one.
+    """Return what determines the worlds, in plain values; two tournaments with the same are one.
 
     Args:
         config: All options.

@@ -147,6 +147,6 @@ def _generator(*key: int) -> np.random.Generator:
 
 
 def _seed(*key: int) -> int:
-    """A seed of 62 bits that depends on the key alone."""
+    """Return a seed of 62 bits that depends on the key alone."""
     words = np.random.SeedSequence(key).generate_state(2)
     return (int(words[0]) << 32 | int(words[1])) >> 2

@@ -115,7 +115,7 @@ class Results:
 
 
 def truncated_mean(scores: Floats) -> float:
-    """The tournament's metric: the mean without scores above Q3 + 2 (Q3 - Q1); the low tail counts in full."""
+    """Return the tournament's metric: the mean without scores above Q3 + 2 (Q3 - Q1); the low tail counts in full."""
     q1, q3 = np.quantile(scores, 0.25), np.quantile(scores, 0.75)
     return float(scores[scores <= q3 + _TOP_LIMIT * (q3 - q1)].mean())
 
@@ -194,7 +194,7 @@ def _groups(keys: Sequence[tuple[int, int]]) -> list[NDArray[np.intp]]:
 def bootstrap_interval(
     values: Floats, groups: list[NDArray[np.intp]], statistic: Callable[[Floats], float]
 ) -> tuple[float, float] | tuple[None, None]:
-    """The 95 % percentile interval of a statistic, by resampling groups; one group says nothing about others.
+    """Return the 95 % percentile interval of a statistic, by resampling groups; one group says nothing about others.
 
     Args:
         values: The observations.

@@ -23,7 +23,7 @@ def run_world(
     call_limit: float | None = None,
     defaults: Defaults = "hosted",
 ) -> WorldEnd:
-    """Runs a world to its end.
+    """Run a world to its end.
 
     Args:
         setup: The world.

@@ -53,7 +53,7 @@ class AgentSpec:
     competitor: bool = False
 
     def load(self) -> type[OneShotAgent]:
-        """Imports the class.
+        """Import the class.
 
         Raises:
             TypeError: If the path does not lead to an agent of the league.
@@ -185,15 +185,15 @@ class WorldSetup:
         return costs
 
     def with_agents(self, agents: Mapping[int, AgentSpec]) -> WorldSetup:
-        """Returns the same world with other agents in some seats."""
+        """Return the same world with other agents in some seats."""
         return replace(self, agents=tuple(agents.get(seat, old) for seat, old in enumerate(self.agents)))
 
     def with_seed(self, seed: int) -> WorldSetup:
-        """Returns the same configuration with other luck."""
+        """Return the same configuration with other luck."""
         return replace(self, seed=seed)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns plain data that JSON can hold; official names go without saying, so digests stay what they were."""
+        """Return plain data that JSON can hold; official names go without saying, so digests stay what they were."""
         data = _fields(self)
         for name in ("factories", "exogenous", "agents"):
             data[name] = tuple(_fields(one) for one in data[name])
@@ -205,7 +205,7 @@ class WorldSetup:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> WorldSetup:
-        """Reads what :meth:`to_dict` wrote, directly or through JSON."""
+        """Read what :meth:`to_dict` wrote, directly or through JSON."""
         values = dict(data)
         values["catalog_prices"] = tuple(values["catalog_prices"])
         values["factories"] = tuple(_read_factory(one) for one in values["factories"])
@@ -221,7 +221,7 @@ class WorldSetup:
 
 
 def _fields(one: object) -> dict[str, Any]:
-    """Returns the fields of a dataclass with slots; much faster than ``asdict`` for thousands of contracts."""
+    """Return the fields of a dataclass with slots; much faster than ``asdict`` for thousands of contracts."""
     return {name: getattr(one, name) for name in type(one).__slots__}  # type: ignore[attr-defined]
 
 
@@ -231,7 +231,7 @@ def _read_factory(data: Mapping[str, Any]) -> Factory:
 
 
 def class_path(agent: type | str) -> str:
-    """Returns the ``module.Class`` path of a class, or the path itself.
+    """Return the ``module.Class`` path of a class, or the path itself.
 
     Raises:
         ValueError: If the class lives inside a function, where another process could not import it.

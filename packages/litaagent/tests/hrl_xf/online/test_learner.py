@@ -10,7 +10,7 @@ from litaagent_std.hrl_xf.online.config import LayerConfig
 from litaagent_std.hrl_xf.online.methods.batches import RoundRewards, day_batch, round_batch, trajectory_gae
 from litaagent_std.hrl_xf.online.methods.ppo import LayerLearner
 from litaagent_std.hrl_xf.online.proving import best_score, patient_market
-from litaagent_std.hrl_xf.online.rollout import play_table, play_world, reference_of
+from litaagent_std.hrl_xf.online.rollout import play_training_world, play_world, reference_of
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
 from litaagent_std.hrl_xf.rewards import DayWeights, ReturnScales, ThreadWeights
 
@@ -125,14 +125,14 @@ def test_the_pull_to_the_warm_start_grows_with_the_distance(rollouts):
 def test_ppo_finds_the_optimum_of_a_market_where_it_is_known():
     weights = DayWeights(risk=0.0, liquidity=0.0)
     cfg = LayerConfig(learning_rate=0.01, hidden=(), log_std=0.0, epochs=8, minibatch=64, target_kl=0.1, warm_kl=50.0)
-    table, best = patient_market(), best_score()
+    world, best = patient_market(), best_score()
     learner = LayerLearner("l2", cfg, gamma=1.0, central=False, seed=0)
-    heuristic = play_table(table, PolicySet(), weights, None, rounds=False)
-    reference = {table.setup.seed: reference_of(heuristic, weights)}
+    heuristic = play_training_world(world, PolicySet(), weights, None, rounds=False)
+    reference = {world.setup.seed: reference_of(heuristic, weights)}
     for update in range(16):
         policies = PolicySet({"l2": learner.acting()}, learner.version)
-        played = [play_table(table, policies, weights, 100 * update + k, rounds=False) for k in range(8)]
+        played = [play_training_world(world, policies, weights, 100 * update + k, rounds=False) for k in range(8)]
         learner.learn(day_batch(played, reference, weights, ReturnScales(), learner.version))
-    found = play_table(table, PolicySet({"l2": learner.acting()}), weights, None, rounds=False)
+    found = play_training_world(world, PolicySet({"l2": learner.acting()}), weights, None, rounds=False)
     assert (heuristic.seats[0].score - 1) / (best - 1) < 0.8  # there was something to learn
     assert (found.seats[0].score - 1) / (best - 1) >= 0.95

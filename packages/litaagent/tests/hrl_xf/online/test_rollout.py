@@ -4,7 +4,7 @@ import pytest
 from litaagent_std.agents.online.acting import LAYERS, ActingNet, PolicySet
 from litaagent_std.hrl_xf.online.envs.game import Game
 from litaagent_std.hrl_xf.online.rollout import play_reference, play_world
-from litaagent_std.hrl_xf.online.worlds import WorldPlan, lay, training_seed
+from litaagent_std.hrl_xf.online.worlds import WorldPlan, draw_world, training_seed
 from litaagent_std.hrl_xf.rewards import DayWeights, day_reward
 
 PLAN = WorldPlan(seed=training_seed(1, 0), days=(8,), levels=3, seats=2)
@@ -62,7 +62,7 @@ def test_the_reference_has_a_reward_for_every_day():
 
 
 def test_a_game_refuses_answers_of_another_shape_and_after_its_end():
-    with Game(lay(WorldPlan(seed=training_seed(1, 1), days=(4,), levels=2)), rounds=False) as game:
+    with Game(draw_world(WorldPlan(seed=training_seed(1, 1), days=(4,), levels=2)), rounds=False) as game:
         with pytest.raises(ValueError, match=r"shape \(3,\)"):
             game.answer(np.zeros(3, np.float32))
         while game.pending is not None:

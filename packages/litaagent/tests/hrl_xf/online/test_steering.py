@@ -7,7 +7,7 @@ from litaagent_std.agents.online.steering import DAY_ACTIONS, Steering, bounded,
 from litaagent_std.hrl_xf.online.envs.driven import SteeredAgent
 from litaagent_std.hrl_xf.online.envs.game import Game
 from litaagent_std.hrl_xf.online.rollout import play_world
-from litaagent_std.hrl_xf.online.worlds import WorldPlan, lay, training_seed
+from litaagent_std.hrl_xf.online.worlds import WorldPlan, draw_world, training_seed
 from litaagent_std.hrl_xf.rewards import DayWeights
 from litaagent_std.policy.l1.safety import Bounds
 from litaagent_std.policy.l2.heuristic import Goals
@@ -22,12 +22,12 @@ SHIPPED = AgentSpec("litaagent_std.agents.hrl.LitaAgentHRL")
 @pytest.mark.parametrize("world", [0, 1])
 def test_zeros_are_the_shipped_agent(rounds, world):
     plan = WorldPlan(seed=training_seed(5, world), days=(12,), levels=3, seats=2)
-    table = lay(plan)
-    shipped = FastWorld(table.with_ours(SHIPPED), defaults="native")
+    world = draw_world(plan)
+    shipped = FastWorld(world.with_ours(SHIPPED), defaults="native")
     shipped.run()
     steered = play_world(plan, PolicySet(), DayWeights(), None, rounds=rounds)
     expected = list(shipped.scores().values())
-    assert [seat.score for seat in steered.seats] == [expected[seat] for seat in table.seats]
+    assert [seat.score for seat in steered.seats] == [expected[seat] for seat in world.seats]
 
 
 def test_whatever_is_steered_what_leaves_the_agent_is_legal(monkeypatch):
@@ -42,7 +42,9 @@ def test_whatever_is_steered_what_leaves_the_agent_is_legal(monkeypatch):
     monkeypatch.setattr(SteeredAgent, "counter_all", listening)
     luck = np.random.default_rng(0)
     for world, deviation in enumerate((0.5, 1.0, 3.0)):
-        with Game(lay(WorldPlan(seed=training_seed(6, world), days=(6,), levels=3, seats=2)), rounds=True) as game:
+        with Game(
+            draw_world(WorldPlan(seed=training_seed(6, world), days=(6,), levels=3, seats=2)), rounds=True
+        ) as game:
             while game.pending is not None:
                 game.answer(luck.normal(0, deviation, game.pending.answer_shape).astype(np.float32))
             assert not game.errors

@@ -6,7 +6,7 @@ from litaagent_std.agents.online.acting import ActingNet, PolicySet
 from litaagent_std.agents.online.steering import DAY_ACTIONS
 from litaagent_std.agents.online.views import DAY_VIEW
 from litaagent_std.hrl_xf.online.config import SurfaceConfig
-from litaagent_std.hrl_xf.online.methods.surface import Evidence, SurfaceMethod
+from litaagent_std.hrl_xf.online.methods.surface import SufficientStatistics, SurfaceMethod
 from litaagent_std.policy.parameters import LEVELS
 
 GOALS = {"first": (0.6, 0.0), "middle": (0.0, 0.0), "last": (-0.5, 0.4)}
@@ -77,7 +77,7 @@ def test_where_nothing_is_to_be_gained_little_is_moved():
 
 def test_the_fit_is_that_of_ordinary_least_squares_where_data_are_many():
     luck = np.random.default_rng(3)
-    found = Evidence.nothing(2)
+    found = SufficientStatistics.nothing(2)
     for _ in range(5000):
         x = luck.normal(0, 0.5, (5, 2))
         scores = x @ [0.03, -0.02] - 0.5 * np.square(x) @ [0.05, 0.10] + luck.normal() + luck.normal(0, 0.1, 5)

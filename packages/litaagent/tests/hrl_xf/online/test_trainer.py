@@ -8,7 +8,7 @@ import pytest
 from apexrl.execution import make_executor
 from apexrl.runs.errors import ConfigurationError
 from litaagent_std.agents.online.acting import ActingNet, PolicySet
-from litaagent_std.agents.online.seat import Question
+from litaagent_std.agents.online.seat import DecisionRequest
 from litaagent_std.agents.online.weights import save
 from litaagent_std.hrl_xf.online.command import run_training, summary_of
 from litaagent_std.hrl_xf.online.config import (
@@ -22,10 +22,10 @@ from litaagent_std.hrl_xf.online.config import (
 )
 from litaagent_std.hrl_xf.online.jobs import play_jobs
 from litaagent_std.hrl_xf.online.methods.evolution import EvolutionMethod
-from litaagent_std.hrl_xf.online.monitor import Monitor, Sight
+from litaagent_std.hrl_xf.online.monitor import Monitor, WindowStatistics
 from litaagent_std.hrl_xf.online.opponents import OpponentPool
 from litaagent_std.hrl_xf.online.trainer import Trainer
-from litaagent_std.hrl_xf.online.worlds import lay
+from litaagent_std.hrl_xf.online.worlds import draw_world
 
 SMALL = LayerConfig(hidden=(8,), critic_hidden=(8,))
 NOBODY = PoolConfig(slots=0, held_out=())
@@ -109,7 +109,7 @@ def values_of(rollout):
 
 
 def sight(gain, breach=0.0):
-    return Sight(gain, 0.01, 1.0, breach, 0.0, 0.0)
+    return WindowStatistics(gain, 0.01, 1.0, breach, 0.0, 0.0)
 
 
 def test_a_window_that_is_worse_rolls_back_and_a_plateau_stops():
@@ -251,7 +251,7 @@ def test_places_are_where_all_our_seats_are_and_what_the_weights_play_at(tmp_pat
     with make_executor("inline") as executor:
         trainer = Trainer(cfg, executor, tmp_path)
     plans = trainer.plans()
-    assert [set(lay(plan).place.values()) for plan in plans] == [{"last"}] * 6
+    assert [set(draw_world(plan).place.values()) for plan in plans] == [{"last"}] * 6
     assert len({plan.seed for plan in plans}) == 6
     assert PolicySet.load(trainer.save_weights()).places == ("last",)
 
@@ -267,7 +267,7 @@ def test_weights_put_out_zeros_at_places_that_they_were_not_made_for():
     zeros = ActingNet.zeros("l2")
     net = ActingNet(zeros.weights, (np.ones_like(zeros.biases[0]),), zeros.log_std)
     view = np.zeros(zeros.weights[0].shape[0], np.float32)
-    first, last = (Question("day", 0, place, view, view) for place in ("first", "last"))
+    first, last = (DecisionRequest("day", 0, place, view, view) for place in ("first", "last"))
     policies = PolicySet({"l2": net}, places=("last",))
     assert not policies.answer(first).any()
     assert policies.answer(last).all()

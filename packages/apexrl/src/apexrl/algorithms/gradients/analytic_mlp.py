@@ -93,7 +93,7 @@ class AnalyticMLP:
         return self._buffers[rows]
 
     def forward(self, x: Array) -> Array:
-        """Outputs ``[B, out]`` for inputs ``[B, in]``; valid until the next call."""
+        """Output ``[B, out]`` for inputs ``[B, in]``; valid until the next call."""
         buffers = self._buffers_for(len(x))
         self._inputs = []
         last = len(self._weights) - 1

@@ -24,7 +24,7 @@ class MinibatchResult(NamedTuple):
 
 
 def evaluate_actor(policy: ActorCritic, samples: Samples) -> Distribution:
-    """The distribution of the present policy at stored observations."""
+    """Return the distribution of the present policy at stored observations."""
     actor = policy.actor
     if not isinstance(actor, RecurrentActor):
         return policy.distribution(actor(samples.observations), samples.action_masks)
@@ -34,7 +34,7 @@ def evaluate_actor(policy: ActorCritic, samples: Samples) -> Distribution:
 
 
 def evaluate_critic(policy: ActorCritic, samples: Samples) -> Tensor:
-    """The critic's outputs at stored observations, the samples' shape."""
+    """Return the critic's outputs at stored observations, the samples' shape."""
     critic = policy.critic
     if not isinstance(critic, RecurrentCritic):
         outputs: Tensor = critic(samples.critic_observations)

@@ -198,7 +198,7 @@ def _forms_step(env: AnyEnv, trace: Trace, step: int) -> Iterator[Problem]:
 
 
 def _aliasing(env: AnyEnv, trace: Trace, seed: int) -> Iterator[Problem]:
-    """What was returned must never change, and changing it must not reach the environment."""
+    """Return what was returned must never change, and changing it must not reach the environment."""
     for named, copies in zip(trace.live, trace.copies, strict=True):
         for (name, tensor), copy in zip(named, copies, strict=True):
             if not torch.equal(tensor, copy):
@@ -233,7 +233,7 @@ def _bounds(env: AnyEnv, trace: Trace, seed: int) -> Iterator[Problem]:
 
 
 def _endings(env: AnyEnv, trace: Trace, seed: int) -> Iterator[Problem]:
-    """Flags that agree, and true last observations."""
+    """Flag that agree, and true last observations."""
     if not any(bool(done.any()) for done in trace.dones):
         yield _warning("endings", f"no episode ended in {len(trace.dones)} steps; raise num_steps to check endings.")
         return
@@ -317,7 +317,7 @@ def _actions_matter(env: AnyEnv, trace: Trace, seed: int) -> Iterator[Problem]:
 
 
 def _state(env: AnyEnv, trace: Trace, seed: int) -> Iterator[Problem]:
-    """A declared state must bring the future back, through a file without code."""
+    """Return a declared state must bring the future back, through a file without code."""
     if not env.supports_state:
         return
     steps = len(trace.dones)

@@ -73,7 +73,7 @@ class ActionSource:
 
 
 def _pick_legal(uniform: Tensor, legal: Tensor) -> Tensor:
-    """The ⌊u·count⌋-th legal action of each row."""
+    """Return the ⌊u·count⌋-th legal action of each row."""
     count = legal.sum(-1)
     rank = (uniform * count).long().clamp(max=(count - 1).clamp(min=0)) + 1
     return (legal.cumsum(-1) == rank.unsqueeze(-1)).float().argmax(-1)

@@ -155,6 +155,6 @@ class ContinuousActions:
 
 
 def to_tensor(array: NDArray[Any], device: torch.device | None) -> Tensor:
-    """A tensor over the array's memory (`device` None: CPU) or a copy of it on the device."""
+    """Return a tensor over the array's memory (`device` None: CPU) or a copy of it on the device."""
     tensor = torch.from_numpy(array)
     return tensor if device is None else tensor.to(device)

@@ -50,7 +50,7 @@ class _RemoteSnapshot(gym.Wrapper[Any, Any, Any, Any]):
         self._index = index
 
     def capture_state(self) -> dict[str, Any]:
-        """The snapshot, or the reason why there is none: an exception would end the worker."""
+        """Return the snapshot, or the reason why there is none: an exception would end the worker."""
         try:
             return capture(self.env)
         except StateNotSupportedError as error:

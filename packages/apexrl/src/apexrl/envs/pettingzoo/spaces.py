@@ -55,7 +55,7 @@ class ParallelEnv(Protocol):
 
 
 def _inner(space: spaces.Space[Any]) -> spaces.Space[Any]:
-    """The observation part of ``Dict(observation=…, action_mask=…)``, otherwise the space itself."""
+    """Return the observation part of ``Dict(observation=…, action_mask=…)``, otherwise the space itself."""
     return space["observation"] if isinstance(space, spaces.Dict) and "observation" in space.spaces else space
 
 
@@ -180,7 +180,7 @@ class AgentActions:
         return spaces.Box(low, high, dtype=np.float32)
 
     def full_mask(self, num_envs: int) -> NDArray[np.bool_]:
-        """What each agent may do by its space alone, ``[num_envs, num_agents, n]``; a fresh array."""
+        """Return what each agent may do by its space alone, ``[num_envs, num_agents, n]``; a fresh array."""
         return np.repeat(self._by_agent[None], num_envs, axis=0)
 
     def check(self, actions: Tensor, num_envs: int) -> NDArray[Any]:
@@ -210,7 +210,7 @@ class AgentActions:
         return row[: space.shape[0]].clip(space.low, space.high).astype(space.dtype)
 
     def legal(self, name: str, observation: Opaque, info: dict[str, Any]) -> NDArray[np.bool_] | None:
-        """The agent's own action mask in the common width, or None if it gives none."""
+        """Return the agent's own action mask in the common width, or None if it gives none."""
         given = info.get("action_mask")
         if given is None and isinstance(observation, dict):
             given = observation.get("action_mask")

@@ -181,7 +181,7 @@ class Retention:
             raise ValueError(f"keep_last={self.keep_last} and keep_best={self.keep_best} must be at least 1")
 
     def best(self, metrics: Mapping[int, Mapping[str, float]]) -> list[int]:
-        """The steps to keep for being good, best first. NaN and missing values are never good."""
+        """Return the steps to keep for being good, best first. NaN and missing values are never good."""
         if self.metric is None:
             return []
         sign = -1.0 if self.mode == "max" else 1.0
@@ -190,7 +190,7 @@ class Retention:
         return [step for _, step in ranked[: self.keep_best]]
 
     def surplus(self, metrics: Mapping[int, Mapping[str, float]]) -> list[int]:
-        """The steps that need not stay."""
+        """Return the steps that need not stay."""
         if self.keep_last is None:
             return []
         kept = {*sorted(metrics)[-self.keep_last :], *self.best(metrics)}
@@ -234,11 +234,11 @@ class CheckpointStore:
         self._metrics: dict[int, dict[str, float]] | None = None  # of sound files, once they are known
 
     def path(self, step: int) -> Path:
-        """The file of the checkpoint at ``step``, existing or not."""
+        """Return the file of the checkpoint at ``step``, existing or not."""
         return self.folder / self._pattern.replace("{step}", str(step))
 
     def steps(self) -> list[int]:
-        """The steps of all files that bear a checkpoint's name, ascending, sound or not."""
+        """Return the steps of all files that bear a checkpoint's name, ascending, sound or not."""
         try:
             names = os.listdir(self.folder)
         except FileNotFoundError:

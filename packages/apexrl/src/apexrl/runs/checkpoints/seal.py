@@ -48,18 +48,18 @@ def verify(data: bytes, source: str) -> None:
         CheckpointDamagedError: If the seal is missing or does not match.
     """
     body, digest = data[:-_DIGEST_LENGTH], data[-_DIGEST_LENGTH:]
-    way_out = "use another checkpoint, or write this one again"
+    hint = "use another checkpoint, or write this one again"
     if not body.endswith(_COMMENT_LENGTH + _LABEL):
         raise CheckpointDamagedError(
             f"checkpoint {source!r} ({len(data)} bytes) does not end with a seal: it is cut short, "
             "damaged, or was not written by apexrl",
             "a checkpoint ends with the SHA-256 digest of its content",
-            way_out,
+            hint,
         )
     actual = hashlib.sha256(body).hexdigest().encode()
     if actual != digest:
         raise CheckpointDamagedError(
             f"checkpoint {source!r} is damaged: its seal is {digest[:12]!r}…, its content gives {actual[:12]!r}…",
             "the SHA-256 digest of the content must equal the seal",
-            way_out,
+            hint,
         )

@@ -49,7 +49,7 @@ def _successors() -> NDArray[np.int64]:
 
 
 def _inside() -> NDArray[np.int64]:
-    """The 64 cells that an agent may stand on."""
+    """Return the 64 cells that an agent may stand on."""
     return (np.arange(1, SIDE - 1)[:, None] * SIDE + np.arange(1, SIDE - 1)).reshape(-1)
 
 

@@ -48,7 +48,7 @@ class UAVParallelEnv(ParallelEnv[str, Observation, Action]):  # type: ignore[mis
         return self.action_spaces[agent]
 
     def state(self) -> Observation:
-        """The global state that belongs to the last observations."""
+        """Return the global state that belongs to the last observations."""
         return self._state.copy()
 
     def reset(

@@ -115,7 +115,7 @@ class UAVWorlds:
         return Links(served & (hops > 0)[:, :, None], ratio, hops)
 
     def reward_parts(self, links: Links) -> dict[str, Array]:
-        """The named quantities of the reward formulas, each ``(E,)`` in [0, 1]."""
+        """Return the named quantities of the reward formulas, each ``(E,)`` in [0, 1]."""
         config = self.config
         served_ratio = np.where(links.served, links.ratio, 0.0).max(axis=1)  # (E, K); 0 for a user without service
         decibels = 10.0 * np.log10(np.maximum(served_ratio, 1e-9))
@@ -134,7 +134,7 @@ class UAVWorlds:
         return parts
 
     def reward(self, parts: dict[str, Array]) -> Array:
-        """The team's reward ``(E,)`` of the scenario, from :meth:`reward_parts`."""
+        """Return the team's reward ``(E,)`` of the scenario, from :meth:`reward_parts`."""
         if self.config.scenario == "coverage":
             return 0.7 * parts["coverage"] + 0.3 * parts["quality"] - 0.1 * parts["height"]
         gain = 0.4 * parts["coverage"] + 0.2 * parts["quality"] + 0.2 * parts["connectivity"]

@@ -15,14 +15,14 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from litaagent_std.agents.online.seat import Question
+from litaagent_std.agents.online.seat import DecisionRequest
 from litaagent_std.agents.online.steering import DAY_ACTIONS, THREAD_ACTIONS, WEIGHT_ACTIONS, Layer
 from litaagent_std.agents.online.views import DAY_VIEW, STATE_VIEW, THREAD_VIEW
 from litaagent_std.policy.features import check_digest, features_digest
 from litaagent_std.policy.l1.digest import check_l1_digest, l1_digest
 from litaagent_std.policy.parameters import LEVELS, Level
 
-__all__ = ["INPUTS", "LAYERS", "NAMES", "ActingNet", "PolicySet", "SampledAnswer"]
+__all__ = ["INPUTS", "LAYERS", "NAMES", "ActingNet", "PolicySet", "SampledAction"]
 
 Floats = NDArray[np.float32]
 
@@ -56,7 +56,7 @@ class ActingNet:
 
     @classmethod
     def zeros(cls, layer: Layer, log_std: float = -1.0) -> Self:
-        """The policy that always puts out zeros: the heuristic agent."""
+        """Return the policy that always puts out zeros: the heuristic agent."""
         shape = (INPUTS[layer], len(NAMES[layer]))
         return cls(
             (np.zeros(shape, np.float32),),
@@ -93,7 +93,7 @@ class ActingNet:
 
     @classmethod
     def from_arrays(cls, prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Reads what `arrays` gave."""
+        """Read what `arrays` gave."""
         count = sum(name.startswith(f"{prefix}_weight_") for name in arrays)
         return cls(
             tuple(np.asarray(arrays[f"{prefix}_weight_{place}"], np.float32) for place in range(count)),
@@ -103,7 +103,7 @@ class ActingNet:
 
 
 @dataclass(frozen=True, slots=True)
-class SampledAnswer:
+class SampledAction:
     """An answer with what is needed to learn from it.
 
     Attributes:
@@ -136,15 +136,15 @@ class PolicySet:
         """Whether anything is decided per round."""
         return "l3" in self.nets or "l4" in self.nets
 
-    def inputs(self, layer: Layer, question: Question) -> Floats:
-        """What a layer sees of a question, [in] for L2, [threads, in] for L3 and L4."""
+    def inputs(self, layer: Layer, question: DecisionRequest) -> Floats:
+        """Return what a layer sees of a question, [in] for L2, [threads, in] for L3 and L4."""
         if layer != "l4":
             return question.view
         state = np.broadcast_to(question.state, (len(question.view), len(question.state)))
         return np.concatenate((question.view, state), axis=1)
 
-    def answer(self, question: Question) -> Floats:
-        """The deterministic answer: what an agent in play does."""
+    def answer(self, question: DecisionRequest) -> Floats:
+        """Return the deterministic answer: what an agent in play does."""
         nets = self.nets if question.place in self.places else {}
         if question.kind == "day":
             return nets["l2"].mean(question.view) if "l2" in nets else _zeros("l2")
@@ -154,8 +154,8 @@ class PolicySet:
         ]
         return np.concatenate(parts, axis=1)
 
-    def sample(self, question: Question, luck: np.random.Generator) -> SampledAnswer:
-        """An answer drawn for exploration."""
+    def sample(self, question: DecisionRequest, luck: np.random.Generator) -> SampledAction:
+        """Return an answer drawn for exploration."""
         layers: tuple[Layer, ...] = ("l2",) if question.kind == "day" else ("l3", "l4")
         actions: dict[Layer, Floats] = {}
         log_probs: dict[Layer, Floats] = {}
@@ -167,10 +167,10 @@ class PolicySet:
                 parts.append(drawn)
             else:
                 parts.append(_zeros(layer, *([len(question.partners)] if question.kind == "round" else [])))
-        return SampledAnswer(np.concatenate(parts, axis=-1), actions, log_probs)
+        return SampledAction(np.concatenate(parts, axis=-1), actions, log_probs)
 
     def arrays(self, **meta: Any) -> dict[str, NDArray[Any]]:  # noqa: ANN401 - plain values for JSON
-        """What a file of weights holds: arrays by name, and ``meta``, a JSON text."""
+        """Return what a file of weights holds: arrays by name, and ``meta``, a JSON text."""
         told = {
             "kind": "online",
             "format": FORMAT,
@@ -187,7 +187,7 @@ class PolicySet:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Reads weights.
+        """Read weights.
 
         Raises:
             ValueError: If they are of another kind or format, or were made with other features or another L1.

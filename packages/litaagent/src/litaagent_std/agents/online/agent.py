@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from litaagent_std.agents.online.acting import PolicySet
-from litaagent_std.agents.online.seat import PilotedAgent
+from litaagent_std.agents.online.seat import PolicySteeredAgent
 from litaagent_std.agents.online.weights import weights_file
 
 __all__ = ["LitaOnline"]
 
 
-class LitaOnline(PilotedAgent):
+class LitaOnline(PolicySteeredAgent):
     """Plays by weights that ``lita train-online`` wrote, without exploration; numpy is all it needs to decide.
 
     Args:

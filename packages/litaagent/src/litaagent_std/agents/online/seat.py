@@ -1,7 +1,7 @@
 """A seat of ours in a world: the heuristic agent under a policy's steering, and a diary of what came of it.
 
 A seat asks at two time scales. The first time that it has to decide on a day it asks for the day's numbers (L2); every
-time it has to decide it asks for numbers for each thread (L3, L4). `PilotedAgent` asks a pilot, such as trained
+time it has to decide it asks for numbers for each thread (L3, L4). `PolicySteeredAgent` asks a pilot, such as trained
 weights; in training the world stops at each question and waits for an answer (`litaagent_std.hrl_xf.online.envs.driven`).
 
 This module, `acting`, `steering` and `views` are all that trained weights need to play. They import numpy, the policy
@@ -23,7 +23,17 @@ from litaagent_std.agents.online.views import day_view, round_views
 from litaagent_std.policy.observation import Calendar, Observation, Offer, ThreadObservation, observe_calendar
 from litaagent_std.policy.parameters import Level, Parameters, level_name
 
-__all__ = ["Call", "DayEntry", "Diary", "Pilot", "PilotedAgent", "Question", "RoundEntry", "SteeredSeat", "take_answer"]
+__all__ = [
+    "Call",
+    "DayEntry",
+    "DecisionRequest",
+    "EpisodeLog",
+    "PolicySteeredAgent",
+    "RoundEntry",
+    "SteeredSeat",
+    "SteeringPolicy",
+    "apply_action",
+]
 
 Floats = NDArray[np.float32]
 Call = Literal["first_proposals", "counter_all"]
@@ -31,7 +41,7 @@ Call = Literal["first_proposals", "counter_all"]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DecisionRequest:
     """What a seat wants numbers for.
 
     Attributes:
@@ -51,8 +61,8 @@ class Question:
     partners: tuple[str, ...] = ()
 
 
-def take_answer(steering: Steering, question: Question, answer: Floats) -> None:
-    """Puts the answer to a question in force."""
+def apply_action(steering: Steering, question: DecisionRequest, answer: Floats) -> None:
+    """Put the answer to a question in force."""
     if question.kind == "day":
         steering.day = answer
         return
@@ -61,11 +71,11 @@ def take_answer(steering: Steering, question: Question, answer: Floats) -> None:
     steering.weights = {name: float(row[-1]) for name, row in rows.items()}
 
 
-class Pilot(Protocol):
+class SteeringPolicy(Protocol):
     """Answers questions."""
 
-    def answer(self, question: Question) -> Floats:
-        """The day's numbers [n_day], or each thread's, L3's before L4's [n, n_thread + n_weight]."""
+    def answer(self, question: DecisionRequest) -> Floats:
+        """Return the day's numbers [n_day], or each thread's, L3's before L4's [n, n_thread + n_weight]."""
 
 
 @dataclass(slots=True)
@@ -94,7 +104,7 @@ class RoundEntry:
 
 
 @dataclass(slots=True)
-class Diary:
+class EpisodeLog:
     """What a seat lived through: its days in order, and how the threads of each day ended, by (day, partner)."""
 
     days: list[DayEntry] = field(default_factory=list)
@@ -129,19 +139,19 @@ class SteeredSeat(LitaAgentHRL):
                 "coordination_layer": SteeredCoordination(self.steering),
             }
         super().__init__(*args, parameters=parameters, **kwargs)
-        self.diary = Diary()
+        self.diary = EpisodeLog()
         self._rounds = rounds
         self._day_view: Floats | None = None
 
     def before_step(self) -> None:
-        """Takes the morning's observation; its numbers are asked for when there is something to decide."""
+        """Take the morning's observation; its numbers are asked for when there is something to decide."""
         super().before_step()
         assert self._today is not None
         self.diary.days.append(DayEntry(self._today))
         self._day_view = None
 
     def step(self) -> None:
-        """Writes down with which commitments the day goes into settlement."""
+        """Write down with which commitments the day goes into settlement."""
         super().step()
         if self.diary.days:
             self.diary.days[-1].evening = observe_calendar(self.awi)
@@ -168,7 +178,7 @@ class SteeredSeat(LitaAgentHRL):
             self._day_view = day_view(self._today)
             self.diary.days[-1].asked = True
             place = level_name(self._today.level, self._today.n_levels)
-            self._ask(Question("day", self._today.day, place, self._day_view, self._day_view), call)
+            self._ask(DecisionRequest("day", self._today.day, place, self._day_view, self._day_view), call)
         if self._rounds:
             self._steer_round(call, offers, states)
 
@@ -179,10 +189,10 @@ class SteeredSeat(LitaAgentHRL):
         views, state = round_views(threads, obs, self._day_view)
         partners = tuple(thread.partner for thread in threads)
         place = level_name(obs.level, obs.n_levels)
-        self._ask(Question("round", obs.day, place, views, state, partners), call)
+        self._ask(DecisionRequest("round", obs.day, place, views, state, partners), call)
 
-    def _ask(self, question: Question, call: Call) -> None:
-        """Sees to it that `take_answer` gets an answer, at once or later."""
+    def _ask(self, question: DecisionRequest, call: Call) -> None:
+        """Sees to it that `apply_action` gets an answer, at once or later."""
         raise NotImplementedError
 
     def _threads(self, offers: Mapping[str, Any], states: Mapping[str, Any]) -> list[ThreadObservation]:
@@ -193,7 +203,7 @@ class SteeredSeat(LitaAgentHRL):
         ]
 
     def on_negotiation_success(self, contract: Any, mechanism: Any) -> None:  # noqa: ANN401 - negmas's
-        """Writes an agreement down."""
+        """Write an agreement down."""
         super().on_negotiation_success(contract, mechanism)
         buyer, seller = contract.annotation["buyer"], contract.annotation["seller"]
         agreed = contract.agreement
@@ -201,7 +211,7 @@ class SteeredSeat(LitaAgentHRL):
         self._note_end(seller if buyer == self.id else buyer, deal)
 
     def on_negotiation_failure(self, partners: list[str], *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - negmas's
-        """Writes a thread without agreement down."""
+        """Write a thread without agreement down."""
         super().on_negotiation_failure(partners, *args, **kwargs)
         for name in partners:
             if name != self.id:
@@ -225,7 +235,7 @@ class SteeredSeat(LitaAgentHRL):
         return float(quantities[lead]), float(prices[lead])
 
 
-class PilotedAgent(SteeredSeat):
+class PolicySteeredAgent(SteeredSeat):
     """The heuristic agent under a pilot that answers at once.
 
     Args:
@@ -234,9 +244,9 @@ class PilotedAgent(SteeredSeat):
         **kwargs: Passed on.
     """
 
-    def __init__(self, *args: Any, pilot: Pilot, **kwargs: Any) -> None:  # noqa: ANN401 - scml's
+    def __init__(self, *args: Any, pilot: SteeringPolicy, **kwargs: Any) -> None:  # noqa: ANN401 - scml's
         super().__init__(*args, **kwargs)
         self._pilot = pilot
 
-    def _ask(self, question: Question, call: Call) -> None:
-        take_answer(self.steering, question, self._pilot.answer(question))
+    def _ask(self, question: DecisionRequest, call: Call) -> None:
+        apply_action(self.steering, question, self._pilot.answer(question))

@@ -125,7 +125,7 @@ class SteeredGoals:
         self._heuristic: HeuristicGoals | None = None
 
     def goals(self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory) -> Goals:
-        """Sets the goals; see `litaagent_std.policy.layers.GoalLayer`."""
+        """Set the goals; see `litaagent_std.policy.layers.GoalLayer`."""
         if self._heuristic is None:
             self._heuristic = HeuristicGoals(self._parameters.at(level_name(obs.level, obs.n_levels)))
         heuristic = self._heuristic.goals(obs, calendar, limits, memory)
@@ -282,7 +282,7 @@ class SteeredCoordination:
         self._steering = steering
 
     def weigh(self, situation: Situation) -> Mapping[str, float]:
-        """Returns α of each thread; see `litaagent_std.policy.layers.CoordinationLayer`."""
+        """Return α of each thread; see `litaagent_std.policy.layers.CoordinationLayer`."""
         weights = self._steering.weights
         return {
             thread.partner: exp(min(LIMIT, max(-LIMIT, weights[thread.partner])))
@@ -291,7 +291,7 @@ class SteeredCoordination:
         }
 
     def accept(self, situation: Situation, wanted: frozenset[str]) -> frozenset[str]:
-        """Returns the offers to accept: the plan's if L3 agrees, else the most valuable set that fits the goals."""
+        """Return the offers to accept: the plan's if L3 agrees, else the most valuable set that fits the goals."""
         if wanted == situation.plan.accept:
             return wanted
         weights, room = self.weigh(situation), situation.goals.q_sell if situation.selling else situation.goals.q_buy

@@ -99,7 +99,7 @@ def thread_view(thread: ThreadObservation, obs: Observation, day: Floats, now: F
 
 
 def round_views(threads: list[ThreadObservation], obs: Observation, day: Floats) -> tuple[Floats, Floats]:
-    """The views of a round.
+    """Return the views of a round.
 
     Args:
         threads: The factory's threads that wait for a decision; at least one.
@@ -115,7 +115,7 @@ def round_views(threads: list[ThreadObservation], obs: Observation, day: Floats)
 
 
 def state_view(threads: list[ThreadObservation], views: Floats, day: Floats, now: Floats) -> Floats:
-    """What the central critic sees of a factory's round, float32 [len(STATE_VIEW)]."""
+    """Return what the central critic sees of a factory's round, float32 [len(STATE_VIEW)]."""
     start = len(LEVELS) + len(_SEEN) + len(now)
     summary: list[float] = [threads[0].round / 20.0]
     for buying in (True, False):

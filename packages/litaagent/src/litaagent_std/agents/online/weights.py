@@ -19,7 +19,7 @@ SHIPPED: Final = Path(__file__).parent / "shipped"
 
 
 def weights_file(name: str | Path) -> Path:
-    """Finds the weights that a name stands for: a file, or one that comes with the package.
+    """Find the weights that a name stands for: a file, or one that comes with the package.
 
     Raises:
         ConfigurationError: If there is none.
@@ -28,7 +28,7 @@ def weights_file(name: str | Path) -> Path:
 
 
 def save(policies: PolicySet, path: str | PathLike[str], **meta: Any) -> None:  # noqa: ANN401 - plain values for JSON
-    """Writes policies as ``.npz`` without pickled objects, whole or not at all; ``meta`` is written beside them."""
+    """Write policies as ``.npz`` without pickled objects, whole or not at all; ``meta`` is written beside them."""
     arrays: dict[str, Any] = policies.arrays(**meta)
     with atomic_file(path) as file:
         np.savez(file, **arrays)

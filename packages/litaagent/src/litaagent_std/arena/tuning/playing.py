@@ -31,7 +31,7 @@ class WorldFailedError(UserFacingError):
 
 
 def level_of(rules: Rules, seed: int) -> str:
-    """The level of the focal seat of a world; what a worker does."""
+    """Return the level of the focal seat of a world; what a worker does."""
     return draw(rules, seed).level
 
 
@@ -57,7 +57,7 @@ class Player:
         self.played = 0
 
     def worlds(self, level: Level, first: int, count: int, start: int = 0) -> list[int]:
-        """Indices of worlds whose focal seat is at a level.
+        """Indice of worlds whose focal seat is at a level.
 
         Args:
             level: The level.

@@ -83,7 +83,7 @@ class _Tuning:
         self.place = (self.config.levels[0], 0)
 
     def _after_unit(self) -> bool:
-        """Shows how far it is; returns whether to stop."""
+        """Show how far it is; return whether to stop."""
         self.show(*self.place, self.player.played)
         return self.stop.requested
 
@@ -96,13 +96,13 @@ class _Tuning:
         return Parameters.from_mapping(dict(self.start.spec.params.get("parameters", {})))
 
     def agent(self, parameters: Parameters) -> AgentSpec:
-        """The start with other parameters; at equal ones it is the start itself."""
+        """Return the start with other parameters; at equal ones it is the start itself."""
         if parameters == self.parameters:
             return self.start.spec
         return replace(self.start.spec, params={**self.start.spec.params, "parameters": plain(parameters)})
 
     def search(self, level: Level) -> dict[str, float]:
-        """Searches one level; returns the values found."""
+        """Search one level; return the values found."""
         config = self.config
         space = Space.of(level, self.parameters, config.names)
         search = Search(space.origin, config.step, config.population, config.covariance, config.seed)
@@ -144,14 +144,14 @@ class _Tuning:
         }
 
     def validate(self, level: Level, values: dict[str, float]) -> dict[str, Any]:
-        """Compares what was found with the start in worlds of the level that the search has not seen."""
+        """Compare what was found with the start in worlds of the level that the search has not seen."""
         worlds = self.player.worlds(level, 0, self.config.validation_worlds, VALIDATION_START)
         found = self.agent(with_values(self.parameters, level, values))
         scores = [self.player.scores([(agent, index) for index in worlds]) for agent in (found, self.start.spec)]
         return asdict(paired_difference(*scores))
 
     def judge(self, parameters: Parameters) -> dict[str, Any] | None:
-        """Compares the result with the start, and with others, on the gate; None if there is nothing to judge."""
+        """Compare the result with the start, and with others, on the gate; None if there is nothing to judge."""
         config = self.config
         if parameters == self.parameters or not config.gate_worlds:
             return None
@@ -215,7 +215,7 @@ def run_tuning(config: TuneConfig) -> Tuned:
 
 
 def _tune(work: _Tuning) -> dict[str, Any]:
-    """Searches and validates every level, judges the whole, and says how it was made."""
+    """Search and validates every level, judges the whole, and says how it was made."""
     config, parameters = work.config, work.parameters
     levels: dict[str, Any] = {}
     for level in config.levels:
@@ -253,7 +253,7 @@ def plain(parameters: Parameters) -> dict[str, Any]:
 
 @contextmanager
 def _progress(config: TuneConfig) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar of the generations of all levels."""
+    """Return a bar of the generations of all levels."""
     columns = (
         BarColumn(),
         MofNCompleteColumn(),

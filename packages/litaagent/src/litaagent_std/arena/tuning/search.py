@@ -53,19 +53,19 @@ class Search:
         self.generation = 0
 
     def ask(self) -> list[list[float]]:
-        """Returns the points of the next generation; again the same until it is told of them."""
+        """Return the points of the next generation; again the same until it is told of them."""
         if not self._asked:
             self._asked = self._strategy.ask()
         return [[float(value) for value in point[: self._width]] for point in self._asked]
 
     def tell(self, ranks: Sequence[int]) -> None:
-        """Takes the ranks of the points that were asked for, 0 for the best."""
+        """Take the ranks of the points that were asked for, 0 for the best."""
         self._strategy.tell(self._asked, [float(rank) for rank in ranks])
         self._asked = []
         self.generation += 1
 
     def replay(self, entry: Mapping[str, Any]) -> None:
-        """Takes a generation from the log.
+        """Take a generation from the log.
 
         Raises:
             RunDirError: If it is not what this search asks for.

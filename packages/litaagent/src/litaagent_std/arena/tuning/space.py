@@ -40,7 +40,7 @@ class Space:
 
     @classmethod
     def of(cls, level: Level, start: Parameters, names: Sequence[str] = ()) -> Space:
-        """Makes the space of some parameters, of all tunable ones without names; those without use there are left out.
+        """Make the space of some parameters, of all tunable ones without names; those without use there are left out.
 
         Raises:
             ConfigurationError: If a name is unknown, there is one twice, or none is of use at the level.
@@ -70,7 +70,7 @@ class Space:
         return [(getattr(here, name) - ranges[name][0]) / (ranges[name][1] - ranges[name][0]) for name in self.names]
 
     def values(self, point: Sequence[float]) -> dict[str, float]:
-        """The parameters at a point, rounded to a few digits, so that files are read easily and hold what was played.
+        """Return the parameters at a point, rounded to a few digits, so that files are read easily and hold what was played.
 
         Args:
             point: A number from 0 to 1 for each name.
@@ -88,7 +88,7 @@ class Space:
 
 
 def with_values(parameters: Parameters, level: Level, values: dict[str, float]) -> Parameters:
-    """Returns parameters with some values replaced at one level."""
+    """Return parameters with some values replaced at one level."""
     plain = {name: getattr(parameters, name) for name in Parameters.__dataclass_fields__}
     overrides = {at: dict(changes) for at, changes in parameters.overrides.items()}
     overrides[level] = {**overrides.get(level, {}), **values}

@@ -57,7 +57,7 @@ _PARTNERS: Final = """
 
 
 def agent_page(folder: Path, name: str, query: Mapping[str, str], *, wait: bool = False) -> Page:
-    """The page of an agent.
+    """Return the page of an agent.
 
     Args:
         folder: The tournament's folder.

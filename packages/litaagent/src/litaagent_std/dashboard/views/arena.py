@@ -22,7 +22,7 @@ class ReportDamagedError(UserFacingError):
 
 
 def read_report(folder: Path) -> dict[str, Any]:
-    """What the arena found.
+    """Return what the arena found.
 
     Raises:
         ReportDamagedError: If the file is not a report of the arena.
@@ -38,7 +38,7 @@ def read_report(folder: Path) -> dict[str, Any]:
 
 
 def arena_page(folder: Path, name: str, query: Mapping[str, str]) -> Page:
-    """The page of an evaluation.
+    """Return the page of an evaluation.
 
     Args:
         folder: The folder with ``report.json``.

@@ -11,7 +11,7 @@ _WANTED = "#b8c4d0"
 
 
 def decision_charts(decisions: SeatDecisions, day: int) -> tuple[list[Picture], list[Picture]]:
-    """The charts of the whole world, and those of one day."""
+    """Return the charts of the whole world, and those of one day."""
     over: list[Picture] = []
     for buying in (False, True):
         if any(goal.buying == buying for goal in decisions.goals):

@@ -47,7 +47,7 @@ def is_ours(agent_type: str) -> bool:
 def decision_blocks(
     store: Warehouse, folder: Path, name: str, query: Mapping[str, str], *, wait: bool = False
 ) -> tuple[list[Block], bool]:
-    """What the page of an agent shows of its reasons, and whether more is to come.
+    """Return what the page of an agent shows of its reasons, and whether more is to come.
 
     Args:
         store: The tournament's records.

@@ -24,7 +24,7 @@ _TITLES: Final[dict[ItemKind, str]] = {
 
 
 def home_page(history: History) -> Page:
-    """Lists of tournaments, evaluations and trainings, the newest first."""
+    """List of tournaments, evaluations and trainings, the newest first."""
     items = history.items()
     blocks: list[Block] = [Facts([("folder", history.root.name or "/"), ("found", str(len(items)))])]
     if not items:

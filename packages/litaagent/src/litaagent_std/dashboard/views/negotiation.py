@@ -28,7 +28,7 @@ _TELLING: Final = """
 
 
 def negotiation_page(folder: Path, name: str, query: Mapping[str, str]) -> Page:
-    """The page of a negotiation.
+    """Return the page of a negotiation.
 
     Args:
         folder: The tournament's folder.
@@ -61,7 +61,7 @@ def telling_negotiation(store: Warehouse, world: int) -> tuple[int, int] | None:
 
 
 def negotiation_blocks(store: Warehouse, world: int, found: WorldFacts, day: int, index: int) -> list[Block]:
-    """What happened, with charts of price and quantity against the ranges of the issues.
+    """Return what happened, with charts of price and quantity against the ranges of the issues.
 
     Raises:
         NotHereError: If there was no such negotiation.
@@ -127,7 +127,7 @@ def _story(found: WorldFacts, row: Row, turns: Sequence[Row]) -> str:
 
 
 def _course(found: WorldFacts, row: Row, turns: Sequence[Row], market: Row, key: str, issue: str) -> Chart:
-    """The offers of both sides on one issue, with its range; replayable turn by turn."""
+    """Return the offers of both sides on one issue, with its range; replayable turn by turn."""
     series = []
     for place, (side, seat) in enumerate((("seller", row["seller"]), ("buyer", row["buyer"]))):
         own = [(step, turn) for step, turn in enumerate(turns) if turn["factory"] == seat and turn[key] is not None]

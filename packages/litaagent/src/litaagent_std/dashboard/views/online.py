@@ -40,7 +40,7 @@ def shown_by(metric: str) -> bool:
 
 
 def online_blocks(folder: Path, curves: Mapping[str, Curve]) -> list[Block]:
-    """The overview of an online training.
+    """Return the overview of an online training.
 
     Args:
         folder: The run's.
@@ -194,7 +194,7 @@ def _several(name: str, title: str, metrics: Mapping[str, str], curves: Mapping[
 
 
 def _rewards(what: str, weights_name: str, curves: Mapping[str, Curve], config: Mapping[str, Any]) -> Chart:
-    """A mean reward and the terms that it is the sum of, each times its weight."""
+    """Return a mean reward and the terms that it is the sum of, each times its weight."""
     series = [_line("reward", curves[f"reward/{what}"], 0, width=3.0)] if f"reward/{what}" in curves else []
     weights = config.get(weights_name, {})
     for place, (term, metric) in enumerate(_named(curves, f"reward/{what}_").items(), start=1):

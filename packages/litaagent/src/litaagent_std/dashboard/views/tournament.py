@@ -53,7 +53,7 @@ def played_in(store: Warehouse) -> list[Played]:
 
 
 def tournament_page(folder: Path, name: str, query: Mapping[str, str]) -> Page:
-    """The page of a tournament.
+    """Return the page of a tournament.
 
     Args:
         folder: The tournament's folder.

@@ -26,7 +26,7 @@ _FIRST: Final = ("episode/mean_reward", "eval", "Eval", "gate", "monitor", "val"
 
 
 def training_page(history: History, kind: ItemKind, name: str, query: Mapping[str, str]) -> Page:
-    """The page of a training.
+    """Return the page of a training.
 
     Args:
         history: Where other trainings to compare with are.
@@ -77,7 +77,7 @@ def curves_in(folder: Path, kind: ItemKind) -> dict[str, Curve]:
 
 
 def curves_of(curves: Mapping[str, Mapping[str, Curve]], metrics: Sequence[str]) -> list[Chart]:
-    """A chart per metric with a line per run; long ones are thinned for the eye."""
+    """Return a chart per metric with a line per run; long ones are thinned for the eye."""
     charts = []
     for metric in metrics:
         series = []
@@ -115,7 +115,7 @@ def _last_values(curves: Mapping[str, Mapping[str, Curve]], metrics: Sequence[st
 
 
 def _parameters(folder: Path, kind: ItemKind) -> list[Block]:
-    """What the run was made from: the record of every start, and its configuration."""
+    """Return what the run was made from: the record of every start, and its configuration."""
     if kind == "hmasd":
         return _tail(folder / "logs" / "train.log")
     try:

@@ -49,12 +49,12 @@ class WorldFacts:
 
 
 def who_plays(factory: Row) -> str:
-    """The competitor of a seat, or the class of a default agent."""
+    """Return the competitor of a seat, or the class of a default agent."""
     return str(factory["competitor"] or factory["agent_type"].rsplit(".", 1)[-1])
 
 
 def read_world(store: Warehouse, world: int) -> WorldFacts:
-    """A world's row and its factories.
+    """Return a world's row and its factories.
 
     Raises:
         NotHereError: If it is not among the finished worlds.
@@ -71,13 +71,13 @@ def read_world(store: Warehouse, world: int) -> WorldFacts:
 
 
 def chosen_number(query: Mapping[str, str], name: str, most: int, default: int = 0) -> int:
-    """A number from an address, kept within 0 and ``most``; what is no number counts as the default."""
+    """Return a number from an address, kept within 0 and ``most``; what is no number counts as the default."""
     text = query.get(name, "")
     return min(int(text), most) if text.isdecimal() and len(text) < 9 else default
 
 
 def world_page(folder: Path, name: str, query: Mapping[str, str]) -> Page:
-    """The page of a world.
+    """Return the page of a world.
 
     Args:
         folder: The tournament's folder.
@@ -104,7 +104,7 @@ def world_page(folder: Path, name: str, query: Mapping[str, str]) -> Page:
 
 
 def world_pictures(store: Warehouse, world: int, found: WorldFacts) -> list[Chart]:
-    """The map, balances, stock, prices and shortfalls of a world."""
+    """Return the map, balances, stock, prices and shortfalls of a world."""
     flows = store.ask(_FLOWS, ["contracts", "exogenous"], world=world)
     rows = store.ask("SELECT * FROM settlements ORDER BY day, factory", ["settlements"], world=world)
     markets = store.ask("SELECT day, product, trading_price FROM markets ORDER BY ALL", ["markets"], world=world)
@@ -118,7 +118,7 @@ def world_pictures(store: Warehouse, world: int, found: WorldFacts) -> list[Char
 
 
 def _ours(found: WorldFacts) -> int:
-    """The seat that a page shows first: a competitor's, the best one's if there are several."""
+    """Return the seat that a page shows first: a competitor's, the best one's if there are several."""
     rows = [row for row in found.factories if row["competitor"] is not None] or found.factories
     return int(max(rows, key=lambda row: row["score"])["factory"])
 
@@ -158,7 +158,7 @@ def _factory_table(found: WorldFacts, name: str, world: int) -> Rows:
 
 
 def _lines(found: WorldFacts, rows: Sequence[Row], key: str, title: str, unit: str) -> Chart:
-    """A line per factory; competitors are named and coloured, default agents stay grey behind them."""
+    """Return a line per factory; competitors are named and coloured, default agents stay grey behind them."""
     series = []
     competitors = sorted({row["competitor"] for row in found.factories if row["competitor"] is not None})
     for seat, row in enumerate(found.factories):

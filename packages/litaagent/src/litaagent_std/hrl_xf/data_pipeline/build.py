@@ -53,7 +53,7 @@ def build_dataset(
     num_workers: int | None = None,
     say: Say | None = None,
 ) -> OfflineData:
-    """Builds a dataset from all records under some paths, or opens it if it is there.
+    """Build a dataset from all records under some paths, or open it if it is there.
 
     Args:
         paths: A tournament's folder, one that holds several, or a sequence of such.
@@ -152,7 +152,7 @@ def _build(
 
 
 def _prepare(target: Path, shards: Path, made: Made) -> None:
-    """Makes the folder ready: what belongs to another dataset goes, what belongs to this one stays."""
+    """Make the folder ready: what belongs to another dataset goes, what belongs to this one stays."""
     (target / MANIFEST_NAME).unlink(missing_ok=True)
     marker = target / _BUILDING
     wanted = f'"{made["digest"]}"\n'

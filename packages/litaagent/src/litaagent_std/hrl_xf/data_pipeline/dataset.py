@@ -61,7 +61,7 @@ class Part:
         return name in self._shapes
 
     def keys(self) -> tuple[str, ...]:
-        """Returns the names of the arrays."""
+        """Return the names of the arrays."""
         return tuple(self._shapes)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
@@ -72,7 +72,7 @@ class Part:
         return self._arrays[name]
 
     def rows(self, split: Split) -> NDArray[np.int64]:
-        """Returns the numbers of a split's rows.
+        """Return the numbers of a split's rows.
 
         Raises:
             EmptySplitError: If it has none.
@@ -124,7 +124,7 @@ class OfflineData:
 
     @classmethod
     def open(cls, folder: str | Path, *, check: bool = True) -> OfflineData:
-        """Opens a dataset.
+        """Open a dataset.
 
         Args:
             folder: Its folder.
@@ -180,7 +180,7 @@ class OfflineData:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Reads a dataset's manifest.
+    """Read a dataset's manifest.
 
     Raises:
         DatasetError: If there is none, or one that this release cannot read.

@@ -69,7 +69,7 @@ MEANING: Final[dict[str, str]] = {
 
 
 def export_parquet(data: OfflineData, folder: str | Path) -> Path:
-    """Writes a dataset as Parquet with a card; memory does not grow with it.
+    """Write a dataset as Parquet with a card; memory does not grow with it.
 
     Args:
         data: The dataset.
@@ -86,7 +86,7 @@ def export_parquet(data: OfflineData, folder: str | Path) -> Path:
 
 
 def _splits(data: OfflineData) -> NDArray[np.int8]:
-    """Returns the place of each configuration's split."""
+    """Return the place of each configuration's split."""
     found = np.zeros(1 + max((n for split in SPLITS for n in data.split.configs[split]), default=0), np.int8)
     for place, split in enumerate(SPLITS):
         found[list(data.split.configs[split])] = place
@@ -113,7 +113,7 @@ def _tables(part: Part, splits: NDArray[np.int8]) -> Iterator[pa.Table]:
 
 
 def _column(values: NDArray[Any]) -> pa.Array:
-    """Returns rows as an Arrow column: numbers, or lists of fixed length, nested as the array is."""
+    """Return rows as an Arrow column: numbers, or lists of fixed length, nested as the array is."""
     column = pa.array(np.ascontiguousarray(values).reshape(-1))
     for size in reversed(values.shape[1:]):
         column = pa.FixedSizeListArray.from_arrays(column, size)
@@ -121,7 +121,7 @@ def _column(values: NDArray[Any]) -> pa.Array:
 
 
 def card(data: OfflineData) -> str:
-    """Returns the dataset's card as Markdown."""
+    """Return the dataset's card as Markdown."""
     m = data.manifest
     lines = [
         f"# Negotiations of {m['options']['agent_name'] or 'all agents'} in the SCML Standard league",

@@ -38,7 +38,7 @@ class Counts:
 
 
 def gather(records: Records, worlds: Sequence[ChosenWorld], shards: Path, target: Path) -> Counts:
-    """Writes all arrays of a dataset from its shards."""
+    """Write all arrays of a dataset from its shards."""
     rows = [shard_rows(shard_path(shards, place)) for place in range(len(worlds))]
     mornings, actions, skipped = (sum(row[part] for row in rows) for part in range(3))
     returns = _Returns(records, worlds)
@@ -75,7 +75,7 @@ class _Returns:
 
 
 def _completed(worlds: Sequence[ChosenWorld], shards: Path, returns: _Returns, *, half: int) -> Iterator[Arrays]:
-    """Yields the shards' macro or micro arrays with what only the whole dataset knows."""
+    """Yield the shards' macro or micro arrays with what only the whole dataset knows."""
     first = 0
     for place, world in enumerate(worlds):
         macro, micro = read_shard(shard_path(shards, place), world.n_rounds, actions=bool(half))
@@ -96,7 +96,7 @@ def _completed(worlds: Sequence[ChosenWorld], shards: Path, returns: _Returns, *
 
 
 def write_arrays(folder: Path, total: int, parts: Iterable[Mapping[str, np.ndarray]]) -> dict[str, list[int]]:
-    """Writes arrays that come in pieces, each to its own file.
+    """Write arrays that come in pieces, each to its own file.
 
     Args:
         folder: Where they go.

@@ -59,7 +59,7 @@ class _Acts:
 def day_goals(
     record: WorldRecord, world: WorldColumns, seat: int, mornings: Sequence[Observation], labels: Labels
 ) -> DayGoals:
-    """Reads the goals of a factory's days.
+    """Read the goals of a factory's days.
 
     Args:
         record: The world.
@@ -104,7 +104,7 @@ def _deals(record: WorldRecord, seat: int) -> _Acts:
 
 
 def _needs(mornings: Sequence[Observation], edges: Ints) -> Floats64:
-    """Returns the most that a factory can want by day, side and bucket."""
+    """Return the most that a factory can want by day, side and bucket."""
     free = np.zeros((len(mornings), 2, int(edges[-1])))
     for day, obs in enumerate(mornings):
         left = min(int(edges[-1]), obs.days_left)

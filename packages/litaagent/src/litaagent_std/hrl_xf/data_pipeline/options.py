@@ -55,5 +55,5 @@ class DatasetOptions:
             )
 
     def plain(self) -> dict[str, Any]:
-        """Returns the options as plain values."""
+        """Return the options as plain values."""
         return {**asdict(self), "ratios": list(self.ratios)}

@@ -27,7 +27,7 @@ Made = dict[str, Any]
 
 @cache
 def code_digest() -> str:
-    """Returns the SHA-256 of all code that turns records into samples."""
+    """Return the SHA-256 of all code that turns records into samples."""
     known = hashlib.sha256()
     folders = [Path(__file__).parent]
     for package in (litaagent_std.policy, litaagent_std.records):
@@ -41,7 +41,7 @@ def code_digest() -> str:
 
 
 def source_digest(source: Source) -> str:
-    """Returns the digest of a folder of records: of its complete files, and of worlds that still stand alone."""
+    """Return the digest of a folder of records: of its complete files, and of worlds that still stand alone."""
     shards = [
         [shard.number, [entry.sha256 for entry in shard.files.values()], sorted(shard.failed)]
         for shard in source.manifest.shards
@@ -51,21 +51,21 @@ def source_digest(source: Source) -> str:
 
 
 def _last_bytes(path: Path) -> str:
-    """Returns a segment's own checksum, which stands at its end."""
+    """Return a segment's own checksum, which stands at its end."""
     with path.open("rb") as file:
         file.seek(-_SHA256_BYTES, os.SEEK_END)
         return file.read().hex()
 
 
 def relative_paths(records: Records, roots: Sequence[Path]) -> list[str]:
-    """Returns the folders of records relative to the folder that was asked for, or to what several share."""
+    """Return the folders of records relative to the folder that was asked for, or to what several share."""
     resolved = [root.resolve() for root in roots]
     base = resolved[0] if len(resolved) == 1 else Path(os.path.commonpath(resolved))
     return [Path(os.path.relpath(source.folder, base)).as_posix() for source in records.sources]
 
 
 def made_from(records: Records, roots: Sequence[Path], options: DatasetOptions) -> Made:
-    """Returns all that determines a dataset, in plain values, with the digest of it."""
+    """Return all that determines a dataset, in plain values, with the digest of it."""
     paths = relative_paths(records, roots)
     sources = {path: source_digest(source) for path, source in zip(paths, records.sources, strict=True)}
     made: Made = {

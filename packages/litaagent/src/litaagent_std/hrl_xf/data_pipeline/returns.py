@@ -33,7 +33,7 @@ class SeatReturns:
     spread: Floats64
 
     def normalised(self, returns: Floats64, day: Ints, seat: Ints) -> Floats64:
-        """Returns how far returns lie above the mean, in standard deviations; 0 where nothing can be compared."""
+        """Return how far returns lie above the mean, in standard deviations; 0 where nothing can be compared."""
         spread = self.spread[seat]
         above = returns - self.mean[day, seat]
         return np.divide(above, spread, out=np.zeros_like(above), where=spread > _LEAST_SPREAD)

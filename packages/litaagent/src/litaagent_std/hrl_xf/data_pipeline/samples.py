@@ -96,7 +96,7 @@ class MacroDataset(Sequence[MacroSample]):
         self._rows = rows
 
     def of(self, split: Split) -> MacroDataset:
-        """Returns the mornings of a split."""
+        """Return the mornings of a split."""
         return MacroDataset(self.data, self.data.macro.rows(split))
 
     @property
@@ -134,7 +134,7 @@ class MicroDataset(Sequence[MicroSample]):
         self._rows = rows
 
     def of(self, split: Split) -> MicroDataset:
-        """Returns the actions of a split."""
+        """Return the actions of a split."""
         return MicroDataset(self.data, self.data.micro.rows(split))
 
     @property
@@ -191,7 +191,7 @@ def load_tournament_data(
     cache_dir: str | Path | None = None,
     say: Say | None = None,
 ) -> tuple[MacroDataset, MicroDataset]:
-    """Turns all records under a folder into samples for L2 and L3; a second call opens what the first one made.
+    """Turn all records under a folder into samples for L2 and L3; a second call opens what the first one made.
 
     Args:
         data_dir: A tournament's folder, one that holds several at any depth, or a sequence of such.

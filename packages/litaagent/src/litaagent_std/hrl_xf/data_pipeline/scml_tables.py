@@ -45,7 +45,7 @@ _RANGE: Final = re.compile(r"\((-?\d+),\s*(-?\d+)\)")
 
 
 def load_negotiation_csv(folder: str | Path) -> pa.Table:
-    """Reads every ``negotiations.csv`` under a folder, or one such file.
+    """Read every ``negotiations.csv`` under a folder, or one such file.
 
     Returns:
         A row per negotiation: world (the name of the log's folder), id, day, product, buyer, seller, caller, classes of
@@ -125,7 +125,7 @@ def _status(row: dict[str, str]) -> str:
 
 
 def _offers(history: str) -> list[dict[str, Any]]:
-    """Reads a negotiation's offers from its states.
+    """Read a negotiation's offers from its states.
 
     scml names an offer after the negotiator that made it, and a negotiator after the partner; whose it was is said
     beside it. Our own export says whose it was at once.

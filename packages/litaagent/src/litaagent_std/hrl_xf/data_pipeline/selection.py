@@ -35,7 +35,7 @@ class ChosenWorld:
 
 
 def choose(records: Records, options: DatasetOptions) -> list[ChosenWorld]:
-    """Finds the factories that fit, in the order of folders, worlds and seats.
+    """Find the factories that fit, in the order of folders, worlds and seats.
 
     Configurations are the same when they were drawn with the same seed, also across tournaments.
 
@@ -65,7 +65,7 @@ def choose(records: Records, options: DatasetOptions) -> list[ChosenWorld]:
 
 
 def class_name(agent_type: str) -> str:
-    """Returns the class name of an agent's type."""
+    """Return the class name of an agent's type."""
     return agent_type.rpartition(".")[2].rpartition(":")[2]
 
 
@@ -79,7 +79,7 @@ def _fits(row: dict[str, Any], options: DatasetOptions, best: set[tuple[int, str
 
 
 def _best(factories: list[dict[str, Any]], top: int | None) -> set[tuple[int, str]] | None:
-    """Returns the best competitors of each tournament, by folder and class name."""
+    """Return the best competitors of each tournament, by folder and class name."""
     if top is None:
         return None
     scores: dict[tuple[int, str], list[float]] = defaultdict(list)

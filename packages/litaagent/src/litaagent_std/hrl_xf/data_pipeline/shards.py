@@ -51,12 +51,12 @@ class ShardTask:
 
 
 def shard_path(folder: Path, place: int) -> Path:
-    """Returns where a world's shard is kept."""
+    """Return where a world's shard is kept."""
     return folder / f"{place:06}.shard"
 
 
 def make_shards(task: ShardTask) -> int:
-    """Makes the shards of a task that are not there yet; returns how many were made."""
+    """Make the shards of a task that are not there yet; return how many were made."""
     folder = Path(task.folder)
     todo = [(place, world) for place, world in task.worlds if not shard_path(folder, place).exists()]
     if not todo:
@@ -68,7 +68,7 @@ def make_shards(task: ShardTask) -> int:
 
 
 def read_worlds(folder: str, worlds: Sequence[ChosenWorld]) -> list[WorldRecord]:
-    """Reads several worlds of a folder at once: tables that hold many worlds are then read once."""
+    """Read several worlds of a folder at once: tables that hold many worlds are then read once."""
     records = open_records(folder)
     keys = [world.key._replace(source=0) for world in worlds]
     parts = {name: _by_world(records.table(name, keys=keys).drop_columns(["source"]), keys) for name in _TABLES}
@@ -76,7 +76,7 @@ def read_worlds(folder: str, worlds: Sequence[ChosenWorld]) -> list[WorldRecord]
 
 
 def _by_world(table: pa.Table, keys: Sequence[WorldKey]) -> list[pa.Table]:
-    """Returns the rows of each world; rows of a world stand together."""
+    """Return the rows of each world; rows of a world stand together."""
     number = ints(table["world"])
     starts = np.flatnonzero(np.diff(number, prepend=-1))
     ends = [*starts[1:].tolist(), len(number)]
@@ -85,7 +85,7 @@ def _by_world(table: pa.Table, keys: Sequence[WorldKey]) -> list[pa.Table]:
 
 
 def _write(path: Path, samples: WorldSamples) -> None:
-    """Writes a shard: a line of JSON that names the arrays, then the arrays one after the other."""
+    """Write a shard: a line of JSON that names the arrays, then the arrays one after the other."""
     arrays = {f"macro.{name}": values for name, values in samples.macro.items()}
     arrays |= {f"micro.{name}": values for name, values in samples.micro.items()}
     arrays["offers"] = samples.offers
@@ -102,14 +102,14 @@ def _write(path: Path, samples: WorldSamples) -> None:
 
 
 def shard_rows(path: Path) -> tuple[int, int, int]:
-    """Returns the number of mornings, of actions and of skipped mornings in a shard."""
+    """Return the number of mornings, of actions and of skipped mornings in a shard."""
     with path.open("rb") as file:
         header = json.loads(file.readline())
     return header["mornings"], header["actions"], header["skipped"]
 
 
 def read_shard(path: Path, n_rounds: int, *, actions: bool) -> tuple[Arrays, Arrays]:
-    """Reads the arrays of a shard: those of mornings and, if asked for, those of actions with whole histories."""
+    """Read the arrays of a shard: those of mornings and, if asked for, those of actions with whole histories."""
     found: Arrays = {}
     with path.open("rb") as file:
         for name, kind, shape in json.loads(file.readline())["arrays"]:

@@ -50,11 +50,11 @@ class WorldSplit:
         return tuple(split for split in SPLITS if self.configs[split])
 
     def n_worlds(self, split: Split) -> int:
-        """Returns the number of worlds of a split."""
+        """Return the number of worlds of a split."""
         return sum(map(len, self.worlds[split].values()))
 
     def write(self, path: Path) -> None:
-        """Replaces the file, whole or not at all."""
+        """Replace the file, whole or not at all."""
         write_json(
             path,
             {
@@ -70,7 +70,7 @@ class WorldSplit:
 
     @classmethod
     def read(cls, path: str | Path) -> WorldSplit:
-        """Reads the file, or the one in a folder.
+        """Read the file, or the one in a folder.
 
         Raises:
             DatasetError: If there is none, or it is something else.
@@ -104,7 +104,7 @@ def _wrong(path: Path, why: str) -> DatasetError:
 
 
 def assign(config_seeds: Sequence[int], seed: int, ratios: tuple[float, float, float]) -> dict[Split, tuple[int, ...]]:
-    """Assigns configurations to splits.
+    """Assign configurations to splits.
 
     Shares are rounded to whole configurations; where there are enough configurations every split with a share gets
     at least one, and with fewer, train comes before val and val before test.

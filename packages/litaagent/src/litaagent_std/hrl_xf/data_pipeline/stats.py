@@ -116,7 +116,7 @@ class _Tally:
 
 
 def dataset_statistics(data: OfflineData) -> Statistics:
-    """Computes the figures of a dataset."""
+    """Compute the figures of a dataset."""
     tally = _Tally()
     for macro in _pieces(data.macro):
         _add_goals(tally, macro)
@@ -147,7 +147,7 @@ def _pieces(part: Any, names: tuple[str, ...] = _MACRO) -> Iterator[dict[str, ND
 
 
 def _levels(share: NDArray[Any]) -> NDArray[np.int64]:
-    """Returns the place of each level's name, from how far along the chain it is."""
+    """Return the place of each level's name, from how far along the chain it is."""
     return np.where(share <= 0, 0, np.where(share >= 1, 2, 1))
 
 

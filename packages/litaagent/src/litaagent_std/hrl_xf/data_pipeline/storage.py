@@ -31,7 +31,7 @@ _MICRO: Final = ("micro_action", "micro_baseline", "micro_context", "micro_scale
 def save_samples(
     macro: Sequence[MacroSample], micro: Sequence[MicroSample], path: str | Path, horizon: int | None = None
 ) -> Path:
-    """Writes samples to a folder of their own.
+    """Write samples to a folder of their own.
 
     Samples of a dataset are copied row by row with all their arrays, so that `load_samples` gives a dataset again;
     samples made from tables go into one file.
@@ -61,7 +61,7 @@ def save_samples(
 
 
 def load_samples(path: str | Path) -> tuple[Sequence[MacroSample], Sequence[MicroSample]]:
-    """Reads what `save_samples` wrote.
+    """Read what `save_samples` wrote.
 
     Raises:
         DatasetError: If there are no samples, or they are damaged.

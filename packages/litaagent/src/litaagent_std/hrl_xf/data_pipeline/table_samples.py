@@ -34,7 +34,7 @@ _DEFAULT_ROUNDS: Final = 20
 
 
 def build_macro_dataset(table: pa.Table, agent_name: str = "") -> list[MacroSample]:
-    """Makes a sample of each day on which an agent negotiated; goals are the day's deals by delivery bucket.
+    """Make a sample of each day on which an agent negotiated; goals are the day's deals by delivery bucket.
 
     Args:
         table: From `load_negotiation_csv`.
@@ -69,7 +69,7 @@ def _nobody(rows: list[Row], agent_name: str) -> NoSuchAgentError:
 
 
 def _mornings(days: dict[int, list[tuple[int, Row]]], horizon: int) -> Iterator[MacroSample]:
-    """Yields an agent's days in order; deals of a day enter the state of later days only."""
+    """Yield an agent's days in order; deals of a day enter the state of later days only."""
     edges = np.array(bucket_edges(horizon))
     last = max(days)
     agreed = np.zeros((2, last + horizon + 2))
@@ -99,7 +99,7 @@ def _mornings(days: dict[int, list[tuple[int, Row]]], horizon: int) -> Iterator[
 
 
 def build_micro_dataset(table: pa.Table, agent_name: str = "") -> list[MicroSample]:
-    """Makes a sample of each action of an agent, its history strictly before it.
+    """Make a sample of each action of an agent, its history strictly before it.
 
     Args:
         table: From `load_negotiation_csv`.
@@ -127,7 +127,7 @@ def build_micro_dataset(table: pa.Table, agent_name: str = "") -> list[MicroSamp
 
 
 def _actions(row: Row, me: str, horizon: int, n_rounds: int, n_partners: int) -> Iterator[MicroSample]:
-    """Yields an agent's actions of one negotiation: its offers, and the answer that ended it if it was its own."""
+    """Yield an agent's actions of one negotiation: its offers, and the answer that ended it if it was its own."""
     buying, day = row["buyer"] == me, row["day"]
     agenda = Agenda(*(row[f"{name}_{end}"] for name in ("quantity", "time", "price") for end in ("min", "max")))
     usual = (agenda.price_min + agenda.price_max) / 2 or 1.0
@@ -147,7 +147,7 @@ def _actions(row: Row, me: str, horizon: int, n_rounds: int, n_partners: int) ->
 
 
 def _own_turns(row: Row, me: str) -> Iterator[tuple[int, int]]:
-    """Yields the place of each own action among the negotiation's offers, and what it was."""
+    """Yield the place of each own action among the negotiation's offers, and what it was."""
     offers = row["offers"]
     for place, offer in enumerate(offers):
         if offer["by"] == me:

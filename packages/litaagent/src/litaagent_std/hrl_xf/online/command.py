@@ -27,7 +27,7 @@ TASKS_PER_WORKER = 500
 
 
 def run_training(cfg: OnlineConfig) -> tuple[Trainer, int]:
-    """Starts a run, or goes on with it.
+    """Start a run, or goes on with it.
 
     Returns:
         The trainer as it ended, and the exit status.
@@ -88,7 +88,7 @@ def summary_of(trainer: Trainer) -> dict[str, object]:
 
 
 def show_summary(trainer: Trainer, console: Console | None = None) -> None:
-    """Prints how a run ended."""
+    """Print how a run ended."""
     told = summary_of(trainer)
     seconds = sum(trainer.seconds.values())
     (console or Console()).print(

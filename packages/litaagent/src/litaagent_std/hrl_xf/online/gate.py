@@ -37,7 +37,7 @@ def judge(
     places: tuple[Level, ...] = LEVELS,
     time_limit: float = 3600.0,
 ) -> tuple[Verdict, dict[str, Any], float]:
-    """Compares a candidate with the best in paired worlds until the answer is clear.
+    """Compare a candidate with the best in paired worlds until the answer is clear.
 
     Args:
         candidate: Its weights.
@@ -82,5 +82,5 @@ def judge(
 
 
 def _finite(value: float) -> float | None:
-    """A value as JSON holds it; None for an end that is not known yet."""
+    """Return a value as JSON holds it; None for an end that is not known yet."""
     return value if isfinite(value) else None

@@ -12,13 +12,13 @@ import numpy as np
 from litaagent_std.hrl_xf.online.config import MonitorConfig
 from litaagent_std.hrl_xf.online.rollout import WorldRollout
 
-__all__ = ["Monitor", "Sight", "sight_of"]
+__all__ = ["Monitor", "WindowStatistics", "window_statistics"]
 
 Advice = Literal["go on", "roll back", "stop"]
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class WindowStatistics:
     """What one update's worlds showed of our seats.
 
     Attributes:
@@ -38,8 +38,10 @@ class Sight:
     overstock: float
 
 
-def sight_of(rollouts: Sequence[WorldRollout], reference: Mapping[int, Mapping[int, float]]) -> Sight:
-    """Sums worlds up.
+def window_statistics(
+    rollouts: Sequence[WorldRollout], reference: Mapping[int, Mapping[int, float]]
+) -> WindowStatistics:
+    """Sum worlds up.
 
     Args:
         rollouts: Worlds under our policies.
@@ -48,7 +50,7 @@ def sight_of(rollouts: Sequence[WorldRollout], reference: Mapping[int, Mapping[i
     seats = [(rollout.seed, seat) for rollout in rollouts for seat in rollout.seats]
     gains = np.array([seat.score - reference.get(seed, {}).get(seat.seat, 1.0) for seed, seat in seats])
     health = [seat.health for _, seat in seats]
-    return Sight(
+    return WindowStatistics(
         gain=float(gains.mean()),
         error=float(gains.std(ddof=1) / sqrt(len(gains))) if len(gains) > 1 else float("inf"),
         score=float(np.mean([seat.score for _, seat in seats])),
@@ -58,11 +60,11 @@ def sight_of(rollouts: Sequence[WorldRollout], reference: Mapping[int, Mapping[i
     )
 
 
-def _mean(sights: Sequence[Sight]) -> Sight:
-    """A window as one sight; errors of independent worlds add in squares."""
-    columns = {name: float(np.mean([getattr(sight, name) for sight in sights])) for name in Sight.__slots__}
+def _mean(sights: Sequence[WindowStatistics]) -> WindowStatistics:
+    """Return a window as one sight; errors of independent worlds add in squares."""
+    columns = {name: float(np.mean([getattr(sight, name) for sight in sights])) for name in WindowStatistics.__slots__}
     columns["error"] = sqrt(sum(sight.error**2 for sight in sights)) / len(sights)
-    return Sight(**columns)
+    return WindowStatistics(**columns)
 
 
 class Monitor:
@@ -78,13 +80,13 @@ class Monitor:
 
     def __init__(self, cfg: MonitorConfig) -> None:
         self.cfg = cfg
-        self.best: Sight | None = None
+        self.best: WindowStatistics | None = None
         self.is_new_best = False
-        self._window: list[Sight] = []
+        self._window: list[WindowStatistics] = []
         self._since_best = 0
 
-    def look(self, sight: Sight) -> Advice:
-        """Takes one update in and says what to do."""
+    def look(self, sight: WindowStatistics) -> Advice:
+        """Take one update in and says what to do."""
         cfg = self.cfg
         self._window = [*self._window, sight][-cfg.window :]
         self._since_best += 1
@@ -100,7 +102,7 @@ class Monitor:
             return "roll back"
         return "stop" if self._since_best >= cfg.patience else "go on"
 
-    def _is_worse(self, now: Sight, best: Sight) -> bool:
+    def _is_worse(self, now: WindowStatistics, best: WindowStatistics) -> bool:
         cfg = self.cfg
         return (
             now.gain < best.gain - cfg.errors * sqrt(now.error**2 + best.error**2)
@@ -119,6 +121,6 @@ class Monitor:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on from `state_dict`."""
-        self.best = None if state["best"] is None else Sight(**state["best"])
-        self._window = [Sight(**sight) for sight in state["window"]]
+        self.best = None if state["best"] is None else WindowStatistics(**state["best"])
+        self._window = [WindowStatistics(**sight) for sight in state["window"]]
         self._since_best = int(state["since_best"])

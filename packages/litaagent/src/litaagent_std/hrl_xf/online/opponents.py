@@ -64,7 +64,7 @@ class OpponentPool:
         self._selves: list[str] = []
 
     def draw(self, luck: np.random.Generator) -> tuple[AgentSpec, ...]:
-        """The other competitors of one world."""
+        """Return the other competitors of one world."""
         names = [*self._paths, *(_self_name(path) for path in self._selves)]
         chosen = []
         for _ in range(self.cfg.slots):
@@ -82,7 +82,7 @@ class OpponentPool:
         return AgentSpec(PAST_SELF, {"weights": path, "label": name}, competitor=True)
 
     def chances(self) -> dict[str, float]:
-        """The unnormalised probability of each opponent: (1 − win rate) to the power of hardness, never 0."""
+        """Return the unnormalised probability of each opponent: (1 − win rate) to the power of hardness, never 0."""
         names = [*self._paths, *(_self_name(path) for path in self._selves)]
         return {name: max(0.05, 1.0 - self._records.get(name, _Record()).rate) ** self.cfg.hardness for name in names}
 
@@ -93,7 +93,7 @@ class OpponentPool:
         record.wins, record.games = record.wins * keep + won, record.games * keep + 1.0
 
     def add_self(self, path: Path) -> None:
-        """Takes a past self in; the oldest one beyond the limit leaves."""
+        """Take a past self in; the oldest one beyond the limit leaves."""
         if self.cfg.past_selves and self.cfg.slots:
             self._selves = [*self._selves, str(path)][-self.cfg.past_selves :]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Final, cast
 
 from litaagent_std.agents.hrl import LitaAgentHRL
-from litaagent_std.hrl_xf.online.worlds import OURS, Table, table_of
+from litaagent_std.hrl_xf.online.worlds import OURS, TrainingWorld, training_world_of
 from litaagent_std.policy.brain import Brain, Decision
 from litaagent_std.policy.observation import Calendar, Observation, Offer, ThreadObservation
 from litaagent_std.world.rules.prices import price_band
@@ -34,12 +34,12 @@ class _PatientBrain:
     """Offers the lowest price for all its lines, and takes anything in the end."""
 
     def start_day(self, obs: Observation) -> None:
-        """Takes the morning in."""
+        """Take the morning in."""
         assert obs.buy_agenda is not None  # the buyer is no first level
         self._cheap = Offer(LINES, obs.day, obs.buy_agenda.price_min)
 
     def propose(self, threads: list[ThreadObservation]) -> dict[str, Offer | None]:
-        """The lowest legal price for today."""
+        """Return the lowest legal price for today."""
         return {thread.partner: self._cheap for thread in threads}
 
     def respond(self, threads: list[ThreadObservation]) -> dict[str, Decision]:
@@ -69,8 +69,8 @@ class PatientBuyer(LitaAgentHRL):
         self.brain = cast("Brain", _PatientBrain())
 
 
-def patient_market(seed: int = 0, days: int = DAYS) -> Table:
-    """The market as a world with one seat of ours; the seed changes nothing but luck, of which there is none."""
+def patient_market(seed: int = 0, days: int = DAYS) -> TrainingWorld:
+    """Return the market as a world with one seat of ours; the seed changes nothing but luck, of which there is none."""
     free = (0.0, 0.0)
     ours = Factory(0, COST, LINES, BALANCE, (0.5, 0.0), free)
     buyer = Factory(1, 1, LINES, 1_000_000, (0.1, 0.0), free)
@@ -87,11 +87,11 @@ def patient_market(seed: int = 0, days: int = DAYS) -> Table:
         horizon=0,
         neutral_names=True,
     )
-    return table_of(setup)
+    return training_world_of(setup)
 
 
 def best_score(days: int = DAYS) -> float:
-    """The score of a seller that gets the highest legal price for all its lines on every day.
+    """Return the score of a seller that gets the highest legal price for all its lines on every day.
 
     The trading price follows by the league's rule: tp' = (0.9·B·tp + q·p) / (0.9·B + q), B' = 0.9·B + q.
     """

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from litaagent_std.agents.online.acting import PolicySet, SampledAnswer
-from litaagent_std.agents.online.seat import Diary, Question
+from litaagent_std.agents.online.acting import PolicySet, SampledAction
+from litaagent_std.agents.online.seat import DecisionRequest, EpisodeLog
 from litaagent_std.agents.online.steering import Layer
 from litaagent_std.hrl_xf.online.envs.game import Game, Health
-from litaagent_std.hrl_xf.online.worlds import Table, WorldPlan, lay
+from litaagent_std.hrl_xf.online.worlds import TrainingWorld, WorldPlan, draw_world
 from litaagent_std.hrl_xf.rewards import (
     DAY_TERMS,
     THREAD_TERMS,
@@ -25,9 +25,9 @@ from litaagent_std.hrl_xf.rewards import (
     day_terms,
     thread_terms,
 )
-from litaagent_std.policy.features.table import Floats
+from litaagent_std.policy.features.world import Floats
 
-__all__ = ["DayRows", "RoundRows", "SeatRollout", "WorldRollout", "play_reference", "play_table", "play_world"]
+__all__ = ["DayRows", "RoundRows", "SeatRollout", "WorldRollout", "play_reference", "play_training_world", "play_world"]
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -125,24 +125,24 @@ class WorldRollout:
 class _Notes:
     """Questions of a seat with their answers, while the world is played."""
 
-    days: list[tuple[Question, SampledAnswer]] = field(default_factory=list)
-    rounds: list[tuple[Question, SampledAnswer]] = field(default_factory=list)
+    days: list[tuple[DecisionRequest, SampledAction]] = field(default_factory=list)
+    rounds: list[tuple[DecisionRequest, SampledAction]] = field(default_factory=list)
 
 
 def play_world(
     plan: WorldPlan, policies: PolicySet, weights: DayWeights, luck_seed: int | None, *, rounds: bool
 ) -> WorldRollout:
-    """Plays the world of a plan; what a worker does. See `play_table`."""
-    return play_table(lay(plan), policies, weights, luck_seed, rounds=rounds)
+    """Plays the world of a plan; what a worker does. See `play_training_world`."""
+    return play_training_world(draw_world(plan), policies, weights, luck_seed, rounds=rounds)
 
 
-def play_table(
-    table: Table, policies: PolicySet, weights: DayWeights, luck_seed: int | None, *, rounds: bool
+def play_training_world(
+    world: TrainingWorld, policies: PolicySet, weights: DayWeights, luck_seed: int | None, *, rounds: bool
 ) -> WorldRollout:
     """Plays a world to its end with all our seats under the same policies.
 
     Args:
-        table: The world.
+        world: The world.
         policies: The snapshot.
         weights: For the form of the potential.
         luck_seed: Seed of the exploration, which depends on nothing else; None plays without exploration.
@@ -151,16 +151,16 @@ def play_table(
     began, inference = time.process_time(), 0.0
     luck = {
         seat: None if luck_seed is None else np.random.default_rng(np.random.SeedSequence([luck_seed, seat]))
-        for seat in table.seats
+        for seat in world.seats
     }
-    notes = {seat: _Notes() for seat in table.seats}
-    with Game(table, rounds=rounds) as game:
+    notes = {seat: _Notes() for seat in world.seats}
+    with Game(world, rounds=rounds) as game:
         while game.pending is not None:
             asked = game.pending
             start = time.process_time()
             drawn = luck[asked.seat]
             answer = (
-                SampledAnswer(policies.answer(asked.question), {}, {})
+                SampledAction(policies.answer(asked.question), {}, {})
                 if drawn is None
                 else policies.sample(asked.question, drawn)
             )
@@ -168,13 +168,13 @@ def play_table(
             kept = notes[asked.seat]
             (kept.days if asked.question.kind == "day" else kept.rounds).append((asked.question, answer))
             game.answer(answer.numbers)
-        seats = tuple(_seat_rollout(game, seat, notes[seat], weights, rounds=rounds) for seat in table.seats)
+        seats = tuple(_seat_rollout(game, seat, notes[seat], weights, rounds=rounds) for seat in world.seats)
     seconds = {"inference": inference, "total": time.process_time() - began}
-    return WorldRollout(policies.version, table.setup.seed, table.setup.n_days, seats, seconds)
+    return WorldRollout(policies.version, world.setup.seed, world.setup.n_days, seats, seconds)
 
 
 def play_reference(plan: WorldPlan, weights: DayWeights, *, rounds: bool = False) -> dict[int, list[float]]:
-    """What the reference policy (zeros everywhere) earns on each day of a plan's world, by seat.
+    """Return what the reference policy (zeros everywhere) earns on each day of a plan's world, by seat.
 
     Days without a decision count with the decision before; the list has an entry for every day.
     """
@@ -182,7 +182,7 @@ def play_reference(plan: WorldPlan, weights: DayWeights, *, rounds: bool = False
 
 
 def reference_of(rollout: WorldRollout, weights: DayWeights) -> dict[int, list[float]]:
-    """The weighted reward of each day of a rollout, by seat."""
+    """Return the weighted reward of each day of a rollout, by seat."""
     found = {}
     for seat in rollout.seats:
         daily = [0.0] * rollout.n_days
@@ -193,20 +193,20 @@ def reference_of(rollout: WorldRollout, weights: DayWeights) -> dict[int, list[f
 
 
 def _seat_rollout(game: Game, seat: int, notes: _Notes, weights: DayWeights, *, rounds: bool) -> SeatRollout:
-    table, diary = game.table, game.diary(seat)
+    world, diary = game.world, game.diary(seat)
     score = game.score(seat)
     return SeatRollout(
         seat=seat,
-        kind=table.kind(seat),
+        kind=world.kind(seat),
         score=score,
-        beaten={name: score > game.score(rival) for rival, name in table.rivals.items()},
+        beaten={name: score > game.score(rival) for rival, name in world.rivals.items()},
         health=game.health(seat),
         days=_day_rows(diary, notes, game.cash(seat), weights),
         rounds=_round_rows(diary, notes) if rounds else None,
     )
 
 
-def _day_rows(diary: Diary, notes: _Notes, final_cash: float, weights: DayWeights) -> DayRows:
+def _day_rows(diary: EpisodeLog, notes: _Notes, final_cash: float, weights: DayWeights) -> DayRows:
     asked = [entry for entry in diary.days if entry.asked]
     terms: dict[str, list[float]] = {name: [] for name in DAY_TERMS}
     for place, entry in enumerate(asked):
@@ -228,7 +228,7 @@ def _stack(rows: list[Floats]) -> Floats:
     return np.stack(rows) if rows else np.zeros((0, 0), np.float32)
 
 
-def _round_rows(diary: Diary, notes: _Notes) -> RoundRows:
+def _round_rows(diary: EpisodeLog, notes: _Notes) -> RoundRows:
     order: dict[tuple[int, str], list[tuple[int, int]]] = {}
     for place, (question, _) in enumerate(notes.rounds):
         for row, partner in enumerate(question.partners):
@@ -254,7 +254,7 @@ def _round_rows(diary: Diary, notes: _Notes) -> RoundRows:
     )
 
 
-def _thread_end(diary: Diary, day: int, partner: str) -> dict[str, float]:
+def _thread_end(diary: EpisodeLog, day: int, partner: str) -> dict[str, float]:
     entry = diary.threads.get((day, partner))
     obs = next(found.obs for found in reversed(diary.days) if found.obs.day == day)
     if entry is None:  # cut off by somebody's exception: neither deal nor end was told

@@ -33,10 +33,10 @@ from litaagent_std.hrl_xf.online.jobs import Job, play_jobs
 from litaagent_std.hrl_xf.online.methods.evolution import EvolutionMethod
 from litaagent_std.hrl_xf.online.methods.methods import GradientMethod, Method
 from litaagent_std.hrl_xf.online.methods.surface import SurfaceMethod
-from litaagent_std.hrl_xf.online.monitor import Monitor, Sight, sight_of
+from litaagent_std.hrl_xf.online.monitor import Monitor, WindowStatistics, window_statistics
 from litaagent_std.hrl_xf.online.opponents import OpponentPool
 from litaagent_std.hrl_xf.online.rollout import WorldRollout
-from litaagent_std.hrl_xf.online.worlds import WorldPlan, lay, training_seed
+from litaagent_std.hrl_xf.online.worlds import WorldPlan, draw_world, training_seed
 from litaagent_std.hrl_xf.rewards import DAY_TERMS, THREAD_TERMS, day_reward, thread_reward
 from litaagent_std.policy.parameters import LEVELS
 from litaagent_std.world.setup import AgentSpec
@@ -84,19 +84,19 @@ class Trainer:
     # -- one update
 
     def plans(self) -> list[WorldPlan]:
-        """The worlds of the next update."""
+        """Return the worlds of the next update."""
         cfg = self.cfg
         luck = np.random.default_rng(np.random.SeedSequence([cfg.seed, 1, self.update]))
         first = self.update * cfg.worlds
         return [self._plan(number, self.pool.draw(luck)) for number in range(first, first + cfg.worlds)]
 
     def _plan(self, number: int, opponents: tuple[AgentSpec, ...]) -> WorldPlan:
-        """The world of a number: the first that has all our seats at the places to learn for."""
+        """Return the world of a number: the first that has all our seats at the places to learn for."""
         cfg = self.cfg
         for draw in range(_DRAWS):
             seed = training_seed(cfg.seed, number + draw * _WORLDS_PER_DRAW)
             plan = WorldPlan(seed=seed, days=cfg.days, levels=cfg.levels, seats=cfg.seats, opponents=opponents)
-            if cfg.places == LEVELS or set(lay(plan).place.values()) <= set(cfg.places):
+            if cfg.places == LEVELS or set(draw_world(plan).place.values()) <= set(cfg.places):
                 return plan
         raise ConfigurationError(
             f"none of {_DRAWS} worlds with {cfg.seats} seats of ours has them all at {', '.join(cfg.places)}",
@@ -119,12 +119,12 @@ class Trainer:
         self.update += 1
         self.worlds += len(rollouts)
         sight = self._look(jobs, rollouts)
-        metrics |= {f"play/{name}": getattr(sight, name) for name in Sight.__slots__}
+        metrics |= {f"play/{name}": getattr(sight, name) for name in WindowStatistics.__slots__}
         metrics |= {f"win_rate/{name}": rate for name, rate in self.pool.win_rates().items()}
         metrics |= self._rewards(jobs, rollouts)
         return metrics | self._counters(rollouts)
 
-    def _look(self, jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> Sight:
+    def _look(self, jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> WindowStatistics:
         pairs = list(zip(jobs, rollouts, strict=True))
         ours = [rollout for job, rollout in pairs if job.policies.nets]
         reference = {
@@ -136,7 +136,7 @@ class Trainer:
             for seat in rollout.seats:
                 for name, won in seat.beaten.items():
                     self.pool.note(name, won=won)
-        sight = sight_of(ours, reference)
+        sight = window_statistics(ours, reference)
         advice = self.monitor.look(sight)
         if self.monitor.is_new_best or self._good is None:
             self._good = copy.deepcopy(self.method.state_dict())  # its tensors are the learner's own
@@ -155,7 +155,7 @@ class Trainer:
         logger.warning("update %d: the last window is worse than the best one; back to its version", self.update)
 
     def _rewards(self, jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> dict[str, float]:
-        """The mean reward of a day and of a thread, and its terms before they are weighted."""
+        """Return the mean reward of a day and of a thread, and its terms before they are weighted."""
         days, threads = _terms(jobs, rollouts)
         found = {"reward/day": day_reward(days, self.cfg.day_rewards)}
         found |= {f"reward/day_{name}": value for name, value in days.items()}
@@ -175,14 +175,14 @@ class Trainer:
     # -- weights and the gate
 
     def save_weights(self) -> Path:
-        """Writes the present policies and returns where."""
+        """Write the present policies and returns where."""
         policies = self.method.policies()
         path = ensure_folder(self.folder / "weights") / f"v{policies.version:05d}.npz"
         save(policies, path, updates=self.update, worlds=self.worlds, seed=self.cfg.seed, made_by="lita train-online")
         return path
 
     def after(self) -> dict[str, float]:
-        """What is due between two updates: a past self, the gate."""
+        """Return what is due between two updates: a past self, the gate."""
         cfg, found = self.cfg, dict[str, float]()
         if cfg.self_every and self.update % cfg.self_every == 0:
             self.pool.add_self(self.save_weights())
@@ -252,7 +252,7 @@ class Trainer:
 
 
 def method_of(cfg: OnlineConfig, warm: PolicySet | None) -> Method:
-    """The method that the options name."""
+    """Return the method that the options name."""
     if cfg.method == "es":
         return EvolutionMethod(cfg.evolution, cfg.seed, warm, cfg.places)
     if cfg.method == "surface":

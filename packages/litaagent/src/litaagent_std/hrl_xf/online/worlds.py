@@ -10,7 +10,16 @@ from litaagent_std.tournament.competitors.integer_offers import original_path
 from litaagent_std.world.reproducible.streams import numpy_stream
 from litaagent_std.world.setup import OFFICIAL_LEVELS, AgentSpec, WorldSetup, official_setup
 
-__all__ = ["OURS", "TRAINING_SEEDS", "Table", "WorldPlan", "class_name", "lay", "table_of", "training_seed"]
+__all__ = [
+    "OURS",
+    "TRAINING_SEEDS",
+    "TrainingWorld",
+    "WorldPlan",
+    "class_name",
+    "draw_world",
+    "training_seed",
+    "training_world_of",
+]
 
 OURS: Final = "litaagent_std.hrl_xf.online.envs.driven.SteeredAgent"
 """Class path of a seat of ours."""
@@ -20,7 +29,7 @@ _WORLDS_PER_RUN: Final = 1 << 32
 
 
 def training_seed(run_seed: int, world: int) -> int:
-    """The seed of the world at an index of a run; no seed of the arena.
+    """Return the seed of the world at an index of a run; no seed of the arena.
 
     Raises:
         ValueError: If the run's seed or the index is out of range.
@@ -54,7 +63,7 @@ class WorldPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TrainingWorld:
     """A world that is ready to be played.
 
     Attributes:
@@ -70,15 +79,15 @@ class Table:
     place: dict[int, Level]
 
     def kind(self, seat: int) -> str:
-        """What returns are scaled by: number of levels and place in the chain."""
+        """Return what returns are scaled by: number of levels and place in the chain."""
         return f"{self.setup.n_levels}-{self.place[seat]}"
 
     def with_ours(self, agent: AgentSpec) -> WorldSetup:
-        """The world with an agent in all our seats."""
+        """Return the world with an agent in all our seats."""
         return self.setup.with_agents({seat: replace(agent, competitor=True) for seat in self.seats})
 
 
-def lay(plan: WorldPlan) -> Table:
+def draw_world(plan: WorldPlan) -> TrainingWorld:
     """Draws the world of a plan: a pure function of the plan."""
     luck = numpy_stream(plan.seed, "online")
     ours = AgentSpec(OURS)
@@ -89,16 +98,16 @@ def lay(plan: WorldPlan) -> Table:
         n_levels=OFFICIAL_LEVELS if plan.levels is None else plan.levels,
         n_competitors=plan.seats + len(plan.opponents),
     )
-    return table_of(replace(setup, neutral_names=True))
+    return training_world_of(replace(setup, neutral_names=True))
 
 
 def class_name(path: str) -> str:
-    """The name of an agent's class, with or without a coat that casts its offers."""
+    """Return the name of an agent's class, with or without a coat that casts its offers."""
     return original_path(path).rpartition(".")[2]
 
 
-def table_of(setup: WorldSetup) -> Table:
-    """A table from any setup; our seats are those whose agent has the path `OURS`."""
+def training_world_of(setup: WorldSetup) -> TrainingWorld:
+    """Return a world from any setup; our seats are those whose agent has the path `OURS`."""
     seats = tuple(seat for seat, agent in enumerate(setup.agents) if agent.path == OURS)
     rivals = {
         seat: agent.params.get("label") or class_name(agent.path)
@@ -106,4 +115,4 @@ def table_of(setup: WorldSetup) -> Table:
         if agent.competitor and seat not in seats
     }
     place = {seat: level_name(setup.factories[seat].level, setup.n_levels) for seat in seats}
-    return Table(setup, seats, rivals, place)
+    return TrainingWorld(setup, seats, rivals, place)

@@ -34,7 +34,7 @@ _PROGRESS = "progress.json"
 
 
 def world_chunks(world: NDArray[Any], per_chunk: int) -> list[Rows]:
-    """Returns the rows of each chunk of worlds."""
+    """Return the rows of each chunk of worlds."""
     kinds, number = np.unique(world, return_inverse=True)
     chunks = -(-len(kinds) // per_chunk)
     order = np.argsort(number, kind="stable")
@@ -46,7 +46,7 @@ def world_chunks(world: NDArray[Any], per_chunk: int) -> list[Rows]:
 def predict_days(
     model: nn.Module, data: TrainingData, rows: Rows, batch_size: int, device: torch.device
 ) -> list[NDArray[np.float32]]:
-    """Returns what a network says of mornings, an array for each of its outputs, in the order of the rows."""
+    """Return what a network says of mornings, an array for each of its outputs, in the order of the rows."""
     model.to(device).eval()
     loader = Batches(MacroRows(data))
     found: list[list[NDArray[np.float32]]] = []
@@ -84,7 +84,7 @@ class Backfill:
     stop: StopRequest | None = None
 
     def run(self) -> GoalHat:
-        """Computes what is missing, and opens the result."""
+        """Compute what is missing, and open the result."""
         ensure_folder(self.folder)
         manifest = {
             "format": "litaagent.backfill",

@@ -178,7 +178,7 @@ class TrainConfig:
 
 
 def stage_lr(first: float, stages: tuple[str, ...], epoch: int) -> float:
-    """Returns the learning rate of an epoch, counted from 1.
+    """Return the learning rate of an epoch, counted from 1.
 
     Raises:
         ValueError: If a stage is not ``EPOCH:RATE``.

@@ -54,7 +54,7 @@ def goal_inputs(quantity: Tensor, price: Tensor, day: DayBatch) -> Tensor:
 def cql_losses(
     critic: GoalValue, day: DayBatch, own: Tensor, recorded: Tensor, returns: Tensor, alpha: float
 ) -> tuple[Tensor, Tensor]:
-    """The critic's loss, and the value that it gives to the network's own goals.
+    """Return the critic's loss, and the value that it gives to the network's own goals.
 
     Args:
         critic: Q.

@@ -141,7 +141,7 @@ class MicroBatch:
 
 
 def rows_of(table: Table, split: Split) -> Rows:
-    """Returns the rows of a split, none where validation or test is empty.
+    """Return the rows of a split, none where validation or test is empty.
 
     Raises:
         EmptySplitError: If there is nothing to train on.
@@ -177,7 +177,7 @@ class MacroRows(Dataset[dict[str, Tensor]]):
 
     @staticmethod
     def batch(t: Mapping[str, Tensor]) -> MacroBatch:
-        """Puts the tensors of a batch in order."""
+        """Put the tensors of a batch in order."""
         return MacroBatch(_day(t), t["goal_q"], t["goal_p"], t["goal_p_mask"], t["return_norm"])
 
 
@@ -236,7 +236,7 @@ class MicroRows(Dataset[dict[str, Tensor]]):
 
     @staticmethod
     def batch(t: Mapping[str, Tensor]) -> MicroBatch:
-        """Puts the tensors of a batch in order."""
+        """Put the tensors of a batch in order."""
         names = ("history", "history_mask", "ranges", "x_thread", "x_partner", "goal", "base")
         thread = ThreadBatch(_day(t), *(t[name] for name in names))
         op, offer, low, high, taken = (t[name].long() for name in ("op", "offer", "issue_low", "issue_high", "taken"))
@@ -249,7 +249,7 @@ def _day(t: Mapping[str, Tensor]) -> DayBatch:
 
 
 def batch_order(rows: Rows, size: int, seed: int, phase: str, epoch: int | None) -> list[Rows]:
-    """Returns the rows of each batch of an epoch.
+    """Return the rows of each batch of an epoch.
 
     Args:
         rows: The rows to go through.
@@ -308,7 +308,7 @@ class Batches:
         )
 
     def __call__(self, batches: list[Rows], device: torch.device) -> Iterator[dict[str, Tensor]]:
-        """Gives the batches of these rows, on a device."""
+        """Give the batches of these rows, on a device."""
         self._order.batches = batches
         for batch in self._loader:
             yield {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}

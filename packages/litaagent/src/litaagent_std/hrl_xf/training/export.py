@@ -34,7 +34,7 @@ class ExportError(RuntimeError):
 
 
 def export_layer(model: Layer, path: Path, meta: Mapping[str, Any]) -> None:
-    """Writes a network as ``.npz``, and checks that numpy computes the same.
+    """Write a network as ``.npz``, and checks that numpy computes the same.
 
     Args:
         model: The network.
@@ -58,7 +58,7 @@ def export_layer(model: Layer, path: Path, meta: Mapping[str, Any]) -> None:
 
 @torch.no_grad()
 def parity(model: Layer, path: Path, count: int = 64, seed: int = 0) -> float:
-    """Returns the largest difference of the outputs on random inputs."""
+    """Return the largest difference of the outputs on random inputs."""
     weights = load_weights(path, check=False)
     generator = torch.Generator().manual_seed(seed)
     if isinstance(model, ThreadCoordinator):
@@ -137,13 +137,13 @@ def random_threads(
 
 
 def as_days(day: DayBatch) -> inference.DayInputs:
-    """The same mornings for numpy."""
+    """Return the same mornings for numpy."""
     parts = (day.x_static, day.x_temporal, day.x_role, day.mask, day.lines, day.price)
     return inference.DayInputs(*(part.numpy() for part in parts))
 
 
 def as_threads(batch: ThreadBatch) -> inference.ThreadInputs:
-    """The same threads for numpy."""
+    """Return the same threads for numpy."""
     parts = (
         batch.history,
         batch.history_mask,

@@ -22,7 +22,7 @@ SHIPPED = -1
 
 
 def folds_of(macro: Table, count: int, seed: int) -> NDArray[np.int64]:
-    """Returns the fold of every morning, `SHIPPED` for validation and test.
+    """Return the fold of every morning, `SHIPPED` for validation and test.
 
     Folds are whole configurations. Where there is only one, they are worlds, and where there is only one of these,
     factories; both are said, because then a fold has seen the same market as the rows that it predicts.
@@ -61,7 +61,7 @@ def _units(macro: Table, rows: Rows) -> NDArray[np.int64]:
 
 
 def fold_rows(folds: NDArray[np.int64], fold: int) -> tuple[Rows, Rows]:
-    """Returns the rows that the network of a fold trains on, and those that it predicts."""
+    """Return the rows that the network of a fold trains on, and those that it predicts."""
     if fold == SHIPPED:
         return np.flatnonzero(folds >= 0), np.flatnonzero(folds == SHIPPED)
     return np.flatnonzero((folds >= 0) & (folds != fold)), np.flatnonzero(folds == fold)

@@ -48,7 +48,7 @@ class Rounds:
         return len(self.threads)
 
     def tensors(self, rows: Rows) -> dict[str, Tensor]:
-        """The tensors of some rounds."""
+        """Return the tensors of some rounds."""
         return {
             "threads": torch.from_numpy(self.threads[rows]),
             "mask": torch.from_numpy(self.mask[rows]),
@@ -59,7 +59,7 @@ class Rounds:
 def exact_choice(
     quantity: NDArray[np.int64], lead: NDArray[np.int64], value: NDArray[np.float64], room: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Returns the offers that the exact coordinator accepts: a knapsack for each delivery day."""
+    """Return the offers that the exact coordinator accepts: a knapsack for each delivery day."""
     taken = np.zeros(len(quantity), np.bool_)
     for day in np.unique(lead):
         some = np.flatnonzero(lead == day)
@@ -69,7 +69,7 @@ def exact_choice(
 
 
 def _groups(data: TrainingData, split: Split, most: int) -> list[Rows]:
-    """Returns the decisions of each chosen round, those with an offer on the table."""
+    """Return the decisions of each chosen round, those with an offer on the table."""
     micro = data.micro
     rows = rows_of(micro, split)
     rows = rows[np.asarray(micro["received"][rows])[:, 0] > 0]
@@ -86,7 +86,7 @@ def _groups(data: TrainingData, split: Split, most: int) -> list[Rows]:
 
 
 def rounds_of(data: TrainingData, goal_hat: GoalHat, split: Split, most: int) -> Rounds:
-    """Collects rounds of a split, evenly over it, and solves each exactly.
+    """Collect rounds of a split, evenly over it, and solves each exactly.
 
     Args:
         data: The dataset.

@@ -48,7 +48,7 @@ class _WrongWeightsError(UserFacingError):
 
 
 def new_run(config: TrainRunConfig) -> Path:
-    """Returns the folder of a run: the one asked for, the newest unfinished one of the same options, or a new one."""
+    """Return the folder of a run: the one asked for, the newest unfinished one of the same options, or a new one."""
     if config.output_dir is not None:
         return config.output_dir
     wanted = to_mapping(config)
@@ -63,7 +63,7 @@ def new_run(config: TrainRunConfig) -> Path:
 
 
 def train(config: TrainRunConfig) -> int:
-    """Runs or goes on with a training run; the return value is the exit status."""
+    """Run or goes on with a training run; the return value is the exit status."""
     folder = new_run(config)
     config = replace(config, output_dir=folder)
     with (
@@ -122,7 +122,7 @@ _FINAL: Final = {"l3": ("l3_awr.pt", "l3_bc.pt"), "acceptance": ("acceptance.pt"
 
 
 def _keep_earlier(trainer: HRLXFTrainer, data: OfflineData, config: TrainRunConfig, done: list[str]) -> None:
-    """Loads what earlier starts of the run trained, so that it is measured and exported again, and drops the rest.
+    """Load what earlier starts of the run trained, so that it is measured and exported again, and drop the rest.
 
     L3 and L4 read the goals of L2, so those of before a change of L2 do not count.
     """
@@ -137,7 +137,7 @@ def _keep_earlier(trainer: HRLXFTrainer, data: OfflineData, config: TrainRunConf
 
 
 def _prepare(config: TrainRunConfig, trainer: HRLXFTrainer, data: OfflineData, phase: str, done: list[str]) -> None:
-    """Loads the weights of earlier phases that this start did not train."""
+    """Load the weights of earlier phases that this start did not train."""
     folder = trainer.folder
     if phase != "l2" and "l2" not in done:
         _load(config.l2_path or folder / "l2_bc.pt", trainer.l2, data, "--l2-path")
@@ -168,7 +168,7 @@ def _load(path: Path, model: Any, data: OfflineData, option: str) -> None:  # no
 
 
 def _trainer(config: TrainRunConfig) -> HRLXFTrainer:
-    """Builds the networks of a run; their first weights depend on its seed alone."""
+    """Build the networks of a run; their first weights depend on its seed alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         l2 = HorizonManagerPPO(config.horizon)
@@ -180,7 +180,7 @@ def _trainer(config: TrainRunConfig) -> HRLXFTrainer:
 
 @contextmanager
 def _log_file(folder: Path, name: str) -> Iterator[Path]:
-    """Sends the log to ``folder/name_TIME.out`` and to the screen."""
+    """Send the log to ``folder/name_TIME.out`` and to the screen."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}_{datetime.now(UTC):%Y%m%d_%H%M%S}.out"
     handlers: list[logging.Handler] = [logging.FileHandler(path, encoding="utf-8"), logging.StreamHandler(sys.stdout)]

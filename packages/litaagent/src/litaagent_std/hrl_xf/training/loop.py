@@ -292,14 +292,14 @@ def _report(spec: PhaseSpec, progress: _Progress, sink: JsonlSink, seconds: floa
 
 
 def save_weights(path: Path, model: nn.Module, meta: Mapping[str, Any]) -> None:
-    """Writes a network's arrays and what they are, whole or not at all."""
+    """Write a network's arrays and what they are, whole or not at all."""
     buffer = io.BytesIO()
     torch.save({"meta": dict(meta), "model": _copied(model)}, buffer)
     write_bytes(path, buffer.getvalue())
 
 
 def load_state(path: Path, model: nn.Module) -> dict[str, Any]:
-    """Reads what `save_weights` wrote into a network.
+    """Read what `save_weights` wrote into a network.
 
     Returns:
         What the weights are.

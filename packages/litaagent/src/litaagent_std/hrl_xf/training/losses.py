@@ -46,7 +46,7 @@ def goal_errors(
     transform: QTransform,
     q_weight: float,
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The loss of L2 and its parts.
+    """Return the loss of L2 and its parts.
 
     Args:
         predicted: Quantities and prices ``[N, 2, B]``.
@@ -90,7 +90,7 @@ def ensemble_mask(rows: Tensor, members: int) -> Tensor:
 def l3_losses(
     outputs: ThreadOutputs, batch: MicroBatch, *, bounds_weight: float, variance_weight: float
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The loss of L3 and its parts: cross-entropies of operation and lead, robust errors of quantity and price.
+    """Return the loss of L3 and its parts: cross-entropies of operation and lead, robust errors of quantity and price.
 
     Counter-offers count where the record made one; each decision counts by its weight.
     """

@@ -35,12 +35,12 @@ Line = Callable[[Mapping[str, float]], str]
 
 
 def l2_line(parts: Mapping[str, float]) -> str:
-    """The line of document 002: ``Loss 0.6901 | MSE 0.6848``."""
+    """Return the line of document 002: ``Loss 0.6901 | MSE 0.6848``."""
     return f"Loss {parts['loss']:.4f} | MSE {parts['mse']:.4f}"
 
 
 def l3_line(parts: Mapping[str, float]) -> str:
-    """The line of document 002: ``Loss 0.0357 (q=0.0001, p=0.0023, t=0.0001) op_acc=0.989``."""
+    """Return the line of document 002: ``Loss 0.0357 (q=0.0001, p=0.0023, t=0.0001) op_acc=0.989``."""
     amounts = ", ".join(f"{name}={parts[name]:.4f}" for name in ("q", "p", "t"))
     return f"Loss {parts['loss']:.4f} ({amounts}) op_acc={parts['op_acc']:.3f}"
 
@@ -56,7 +56,7 @@ def l4_line(parts: Mapping[str, float]) -> str:
 
 
 def loss_line(parts: Mapping[str, float]) -> str:
-    """The loss alone."""
+    """Return the loss alone."""
     return f"Loss {parts['loss']:.4f}"
 
 

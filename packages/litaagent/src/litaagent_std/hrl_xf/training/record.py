@@ -28,13 +28,13 @@ _FORMAT = "litaagent.training"
 
 
 def curves(folder: Path, phase: str) -> list[dict[str, Any]]:
-    """Returns the metrics of each epoch of a phase."""
+    """Return the metrics of each epoch of a phase."""
     path = folder / "metrics" / phase / "metrics.jsonl"
     return read_jsonl(path) if path.exists() else []
 
 
 def stages_of(epochs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the stages of a phase: epochs with the same learning rate, with the losses at their ends."""
+    """Return the stages of a phase: epochs with the same learning rate, with the losses at their ends."""
     stages: list[dict[str, Any]] = []
     for epoch in epochs:
         losses = {name: value for name, value in epoch.items() if name not in ("step", "lr")}
@@ -58,7 +58,7 @@ class TrainingRecord:
 
     @classmethod
     def open(cls, folder: Path) -> TrainingRecord:
-        """Reads the record of a folder, or begins one."""
+        """Read the record of a folder, or begins one."""
         if (folder / RECORD_NAME).exists():
             return cls.read(folder)
         empty: dict[str, Any] = {
@@ -75,7 +75,7 @@ class TrainingRecord:
 
     @classmethod
     def read(cls, folder: Path) -> TrainingRecord:
-        """Reads the record of a run.
+        """Read the record of a run.
 
         Raises:
             RunDirError: If there is none.
@@ -100,7 +100,7 @@ class TrainingRecord:
         return cls(folder, content)
 
     def data(self, data: TrainingData, config: Any) -> None:  # noqa: ANN401 - plain values
-        """Notes what the run is trained on and with."""
+        """Note what the run is trained on and with."""
         self.content["dataset"] = {
             "digest": data.digest,
             "features_digest": data.features_digest,
@@ -114,7 +114,7 @@ class TrainingRecord:
         self.write()
 
     def phase(self, spec: PhaseSpec, result: PhaseResult, evaluation: Mapping[str, float], digest: str) -> None:
-        """Notes a finished phase."""
+        """Note a finished phase."""
         name = spec.name
         known = self.content["phases"].get(name, {})
         self.content["phases"][name] = {
@@ -133,21 +133,21 @@ class TrainingRecord:
         self.write()
 
     def evaluation(self, tables: Mapping[str, Any]) -> None:
-        """Notes the networks beside the baselines."""
+        """Note the networks beside the baselines."""
         self.content["evaluation"] = dict(tables)
         self.write()
 
     def log(self, path: str) -> None:
-        """Notes where the log is."""
+        """Note where the log is."""
         self.content["log"] = path
         self.write()
 
     def weights(self, files: Sequence[Path], *, finished: bool) -> None:
-        """Notes the weights for play, and whether the run is done."""
+        """Note the weights for play, and whether the run is done."""
         self.content["weights"] = [str(file.relative_to(self.folder)) for file in files]
         self.content["finished"] = finished
         self.write()
 
     def write(self) -> None:
-        """Replaces the file, whole or not at all."""
+        """Replace the file, whole or not at all."""
         write_json(self.folder / RECORD_NAME, self.content)

@@ -26,7 +26,7 @@ def _number(value: Any) -> str:  # noqa: ANN401 - a value of the record
 
 
 def list_runs(folder: Path) -> str:
-    """Returns a table of all runs in a folder, newest first."""
+    """Return a table of all runs in a folder, newest first."""
     found = sorted(folder.glob(f"*/{RECORD_NAME}"), key=lambda path: path.stat().st_mtime, reverse=True)
     rows = []
     for path in found:
@@ -46,7 +46,7 @@ def _headline(content: Mapping[str, Any]) -> str:
 
 
 def show_run(folder: Path) -> str:
-    """Returns all that the record says of a run."""
+    """Return all that the record says of a run."""
     content = TrainingRecord.read(folder).content
     state = "finished" if content["finished"] else "unfinished: run the same command again to go on"
     parts = [f"# {folder.name}", f"State: {state}. Log: `{content['log']}`.", "## Data"]
@@ -91,7 +91,7 @@ def _evaluation(found: Mapping[str, Any]) -> str:
 
 
 def compare_runs(folders: Sequence[Path]) -> str:
-    """Returns what differs between runs, and their losses and measures side by side."""
+    """Return what differs between runs, and their losses and measures side by side."""
     contents = [TrainingRecord.read(folder).content for folder in folders]
     names = [folder.name for folder in folders]
     parts = ["# " + " · ".join(names), "## Parameters that differ"]
@@ -123,7 +123,7 @@ def _measures(contents: Sequence[Mapping[str, Any]], split: str) -> list[list[st
 
 
 def as_html(markdown: str, folders: Sequence[Path]) -> str:
-    """Returns a page of its own: the text, and the curves of the runs."""
+    """Return a page of its own: the text, and the curves of the runs."""
     charts = []
     phases = list(dict.fromkeys(p for folder in folders for p in TrainingRecord.read(folder).content["phases"]))
     for phase in phases:
@@ -155,7 +155,7 @@ def as_html(markdown: str, folders: Sequence[Path]) -> str:
 
 
 def _markup(markdown: str) -> str:
-    """Returns the HTML of what this module writes: headings, tables, paragraphs and code."""
+    """Return the HTML of what this module writes: headings, tables, paragraphs and code."""
     out = []
     for block in markdown.split("\n\n"):
         heading = re.fullmatch(r"(#{1,3}) (.*)", block)

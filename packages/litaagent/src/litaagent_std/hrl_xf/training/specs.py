@@ -40,7 +40,7 @@ M = TypeVar("M", bound=nn.Module)
 
 
 def weights_meta(model: Layer, data: TrainingData) -> dict[str, Any]:
-    """What weights say of themselves: what they are, and what they were made with."""
+    """Return what weights say of themselves: what they are, and what they were made with."""
     return {
         "kind": model.kind,
         "sizes": dict(model.sizes),
@@ -118,7 +118,7 @@ class Specs:
         )
 
     def acceptance(self, model: AcceptanceModel) -> PhaseSpec:
-        """The acceptance model, which knows nothing of our goals."""
+        """Return the acceptance model, which knows nothing of our goals."""
         return self._spec(
             "acceptance",
             self.folder,
@@ -134,7 +134,7 @@ class Specs:
         )
 
     def critic(self, name: str, critic: ReturnCritic, rows: Rows) -> PhaseSpec:
-        """The critic of advantage-weighted regression, or one of its folds."""
+        """Return the critic of advantage-weighted regression, or one of its folds."""
         return self._spec(
             name,
             self.folder / "critic",
@@ -150,7 +150,7 @@ class Specs:
         )
 
     def l4(self, model: ThreadCoordinator, train: Rounds, held_out: Rounds) -> PhaseSpec:
-        """The distillation of L4."""
+        """Return the distillation of L4."""
         count = len(train)
         return self._spec(
             "l4_distill",
@@ -220,13 +220,13 @@ class _RoundLoader:
 
 
 def answered(data: TrainingData, rows: Rows) -> Rows:
-    """Returns the decisions that made a counter-offer to which the partner answered."""
+    """Return the decisions that made a counter-offer to which the partner answered."""
     kept: Rows = rows[(np.asarray(data.micro["op"][rows]) == 1) & (np.asarray(data.micro["taken"][rows]) >= 0)]
     return kept
 
 
 def seeded(seed: int, make: Callable[[], M]) -> M:
-    """Builds a network whose first weights depend on a seed alone."""
+    """Build a network whose first weights depend on a seed alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return make()

@@ -43,7 +43,7 @@ def _place(point: tuple[float, float], low: tuple[float, float], high: tuple[flo
 
 
 def line_chart(title: str, lines: Mapping[str, Points]) -> str:
-    """Returns curves as an SVG figure."""
+    """Return curves as an SVG figure."""
     every = [point for points in lines.values() for point in points]
     low = (min(x for x, _ in every), min(y for _, y in every))
     high = (max(x for x, _ in every), max(y for _, y in every))
@@ -61,7 +61,7 @@ def line_chart(title: str, lines: Mapping[str, Points]) -> str:
 
 
 def calibration_chart(title: str, bins: Sequence[Mapping[str, float]]) -> str:
-    """Returns predicted against observed shares; the diagonal is perfect calibration."""
+    """Return predicted against observed shares; the diagonal is perfect calibration."""
     low, high = (0.0, 0.0), (1.0, 1.0)
     start, end = _place(low, low, high), _place(high, low, high)
     inner = f'<path d="M{start} L{end}" stroke="#bbb" fill="none"/>'

@@ -152,7 +152,7 @@ class HRLXFTrainer:
         self._finish(spec, run_phase(spec), {}, rounds=len(train))
 
     def goal_hat(self, data: TrainingData) -> GoalHat:
-        """The goals of all mornings, out of fold in training; computed once, and kept on disk."""
+        """Return the goals of all mornings, out of fold in training; computed once, and kept on disk."""
         data = self._attach(data)
         if self._goal_hat is None:
             folds = folds_of(data.macro, self.cfg.backfill_folds, self.cfg.seed)
@@ -172,7 +172,7 @@ class HRLXFTrainer:
         return self._goal_hat
 
     def save_all(self, tag: str) -> list[Path]:
-        """Writes ``l2_{tag}.pt`` and so on, and the weights for play into ``weights/``.
+        """Write ``l2_{tag}.pt`` and so on, and the weights for play into ``weights/``.
 
         Returns:
             The files for play.
@@ -193,7 +193,7 @@ class HRLXFTrainer:
         return written
 
     def _attach(self, macro: Samples, micro: Samples | None = None) -> TrainingData:
-        """Takes the dataset from whatever was given, and fits the networks' buckets to it."""
+        """Take the dataset from whatever was given, and fits the networks' buckets to it."""
         data: Any = getattr(macro, "data", macro)
         if micro is not None and getattr(micro, "data", micro) is not data:
             raise DataError(
@@ -259,7 +259,7 @@ class HRLXFTrainer:
         return Specs(self.cfg, self.folder, self.device, data, self.stop)
 
     def _say_split(self, layer: str, data: TrainingData) -> None:
-        """Logs the worlds of each split, as document 002 does."""
+        """Log the worlds of each split, as document 002 does."""
         world = data.macro["world"]
         counts = {split: len(np.unique(world[rows_of(data.macro, split)])) for split in SPLITS}
         logger.info("%s: %s", layer, ", ".join(f"{split}={count}" for split, count in counts.items()))

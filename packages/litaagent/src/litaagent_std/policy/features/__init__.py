@@ -61,14 +61,14 @@ THREAD_FEATURES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def features_digest() -> str:
-    """Returns the table's SHA-256 in hexadecimal digits."""
+    """Return the table's SHA-256 in hexadecimal digits."""
     rows = [[array, f.name, f.source, f.formula, float(f.scale)] for array, some in FEATURES.items() for f in some]
     told = {"features": rows, "limit": LIMIT, "reports_kept": REPORTS_KEPT, "revision": REVISION}
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def check_digest(digest: str, what: str) -> None:
-    """Makes sure that something was made with the present table.
+    """Make sure that something was made with the present table.
 
     Args:
         digest: The digest that it carries.
@@ -86,7 +86,7 @@ def check_digest(digest: str, what: str) -> None:
 
 
 def as_markdown() -> str:
-    """Returns the table for the documentation."""
+    """Return the table for the documentation."""
     parts = []
     for array, features in FEATURES.items():
         lines = [f"### `{array}`", "", "| feature | from | formula | divided by |", "|---|---|---|---|"]

@@ -61,7 +61,7 @@ class Leads:
 
 
 def day_features(obs: Observation, horizon: int | None = None) -> DayFeatures:
-    """Turns a factory's morning into arrays.
+    """Turn a factory's morning into arrays.
 
     Args:
         obs: The morning.
@@ -108,13 +108,13 @@ def _leads(obs: Observation, length: int) -> Leads:
 
 
 def _mean(values: Iterable[float]) -> float:
-    """Returns a mean that does not depend on the order; 0 of nothing."""
+    """Return a mean that does not depend on the order; 0 of nothing."""
     known = list(values)
     return part(fsum(known), len(known))
 
 
 def _relative(price: float, usual: float) -> float:
-    """Returns how far a price lies above its usual value; 0 where there is none of either."""
+    """Return how far a price lies above its usual value; 0 where there is none of either."""
     return price / usual - 1.0 if price > 0 and usual > 0 else 0.0
 
 
@@ -124,13 +124,13 @@ def _change(obs: Observation, product: int, days: int) -> float:
 
 
 def _unit_prices(value: Columns, quantity: Columns, usual: float) -> Columns:
-    """Returns mean unit prices relative to the usual one, 0 where nothing is agreed."""
+    """Return mean unit prices relative to the usual one, 0 where nothing is agreed."""
     unit = np.divide(value, quantity, out=np.zeros_like(value), where=quantity > 0)
     return np.where(unit > 0, unit / usual - 1.0, 0.0) if usual > 0 else np.zeros_like(value)
 
 
 def _capacity(obs: Observation) -> float:
-    """Returns what all factories of the own level can produce in a day."""
+    """Return what all factories of the own level can produce in a day."""
     return float(obs.n_lines * (1 + len(obs.competitors)))
 
 
@@ -150,7 +150,7 @@ def _open(agenda: Agenda | None, partners: Sequence[Partner]) -> float:
 
 
 def _group(name: str) -> tuple[Feature[Observation, float], ...]:
-    """Returns the features of all suppliers, consumers or competitors together."""
+    """Return the features of all suppliers, consumers or competitors together."""
 
     def of(obs: Observation) -> Sequence[Partner]:
         partners: Sequence[Partner] = getattr(obs, name)

@@ -48,17 +48,17 @@ class Feature(Generic[Source, Value]):
 
 
 def part(amount: float, whole: float) -> float:
-    """Returns a share of a whole, 0 when the whole is not positive."""
+    """Return a share of a whole, 0 when the whole is not positive."""
     return amount / whole if whole > 0 else 0.0
 
 
 def squash(x: Value) -> Value:
-    """Maps numbers into (−1, 1) with slope 1 at 0: x / (1 + |x|)."""
+    """Map numbers into (−1, 1) with slope 1 at 0: x / (1 + |x|)."""
     return x / (1.0 + abs(x))
 
 
 def to_vector(features: Sequence[Feature[Source, float]], source: Source) -> Floats:
-    """Computes single numbers.
+    """Compute single numbers.
 
     Returns:
         Array of shape [len(features)].
@@ -74,7 +74,7 @@ def to_vector(features: Sequence[Feature[Source, float]], source: Source) -> Flo
 
 
 def to_columns(features: Sequence[Feature[Source, Columns]], source: Source, length: int) -> Floats:
-    """Computes one column per feature.
+    """Compute one column per feature.
 
     Returns:
         Array of shape [length, len(features)].

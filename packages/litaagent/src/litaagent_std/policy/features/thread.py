@@ -69,7 +69,7 @@ class Offers:
 
 
 def thread_features(thread: ThreadObservation, obs: Observation, length: int | None = None) -> ThreadFeatures:
-    """Turns a thread before an action into arrays.
+    """Turn a thread before an action into arrays.
 
     Args:
         thread: The thread.
@@ -121,7 +121,7 @@ def _offers(now: Moment, most: int) -> Offers:
 
 
 def _advantage(now: Moment, price: Columns | float) -> Columns | float:
-    """Returns a price's place in the legal band, 0 for our worst price and 1 for our best."""
+    """Return a price's place in the legal band, 0 for our worst price and 1 for our best."""
     low, high = now.agenda.price_min, now.agenda.price_max
     if high <= low:
         return price * 0.0 + 0.5
@@ -176,7 +176,7 @@ def _on_table(now: Moment) -> Offer | None:
 
 
 def _committed(now: Moment) -> float:
-    """Returns what the morning's calendar holds of our side on the delivery day of the offer on the table."""
+    """Return what the morning's calendar holds of our side on the delivery day of the offer on the table."""
     offer, calendar = now.thread.offer, now.obs.calendar
     units = calendar.bought if now.thread.buying else calendar.sold
     if offer is None or not 0 <= offer.time - now.obs.day < len(units):

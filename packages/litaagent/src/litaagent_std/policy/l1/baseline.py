@@ -15,7 +15,7 @@ from ..parameters import Parameters
 
 
 def progress(thread: ThreadObservation, *, proposing: bool) -> float:
-    """Returns how far a thread is, 1 when this is its last effective decision.
+    """Return how far a thread is, 1 when this is its last effective decision.
 
     The side that opens has its last proposal answered in the last round; the other side's proposal of the
     last round is never answered, so its last effective one is a round earlier.
@@ -27,14 +27,14 @@ def progress(thread: ThreadObservation, *, proposing: bool) -> float:
 def sell_reservation(
     goals: Goals, agenda: Agenda, lead: int, time: float, parameters: Parameters, patience: float = 1.0
 ) -> float:
-    """Returns the least price of a sale at this relative time, in whole units; without patience the final one."""
+    """Return the least price of a sale at this relative time, in whole units; without patience the final one."""
     start = band_price(agenda, parameters.sell_start)
     end = goals.p_sell[lead]
     return float(round(end + max(0.0, start - end) * (1.0 - float(time**parameters.sell_curve)) * patience))
 
 
 def buy_reservation(goals: Goals, agenda: Agenda, lead: int, time: float, parameters: Parameters) -> float:
-    """Returns the most to pay for a purchase at this relative time, in whole units."""
+    """Return the most to pay for a purchase at this relative time, in whole units."""
     start = band_price(agenda, parameters.buy_start)
     end = goals.p_buy[lead]
     conceded = max(parameters.buy_urgency, float(time**parameters.buy_curve))

@@ -34,7 +34,7 @@ L1_MODULES: Final[tuple[ModuleType, ...]] = (
 
 @cache
 def l1_digest() -> str:
-    """Returns the SHA-256 of the code of L1 and of the default parameters, in hexadecimal digits.
+    """Return the SHA-256 of the code of L1 and of the default parameters, in hexadecimal digits.
 
     Comments, docstrings and layout do not count.
     """
@@ -46,7 +46,7 @@ def l1_digest() -> str:
 
 
 def _code_of(module: ModuleType) -> str:
-    """Returns a module's code without comments and docstrings, in a uniform layout."""
+    """Return a module's code without comments and docstrings, in a uniform layout."""
     tree = ast.parse(inspect.getsource(module))
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
@@ -61,7 +61,7 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def check_l1_digest(digest: str, what: str) -> None:
-    """Makes sure that something was made with the present L1.
+    """Make sure that something was made with the present L1.
 
     Args:
         digest: The digest that it carries.

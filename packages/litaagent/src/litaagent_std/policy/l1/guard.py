@@ -37,7 +37,7 @@ class Allowance:
 
 
 def wanted_plan(situation: Situation, actions: Mapping[str, Action]) -> Plan:
-    """Returns the heuristic plan with a layer's actions in place of its own."""
+    """Return the heuristic plan with a layer's actions in place of its own."""
     accept, offers = set(situation.plan.accept), dict(situation.plan.offers)
     for thread in situation.threads:
         action = actions.get(thread.partner, Action("keep"))
@@ -51,7 +51,7 @@ def wanted_plan(situation: Situation, actions: Mapping[str, Action]) -> Plan:
 
 
 def guard(situation: Situation, wanted: Plan, allowance: Allowance) -> Plan:
-    """Returns the part of a plan that the bounds allow.
+    """Return the part of a plan that the bounds allow.
 
     An accepted offer that does not fit any more becomes a counter-offer of as many units as fit.
     """
@@ -91,7 +91,7 @@ def _accepted(situation: Situation, wanted: Plan, caps: list[int], total: int | 
 
 
 def _worth(situation: Situation, offer: Offer) -> float:
-    """Returns the value of an offer above the agenda's worst, always positive."""
+    """Return the value of an offer above the agenda's worst, always positive."""
     agenda = situation.agenda
     gain = offer.price - agenda.price_min if situation.selling else agenda.price_max - offer.price
     return offer.quantity * (gain + 1.0)
@@ -140,7 +140,7 @@ def _lines_left(situation: Situation, accept: frozenset[str], leads: int) -> lis
 def _fitting(
     thread: ThreadObservation, offer: Offer, most: int, book: Book, budget: float, allowance: Allowance
 ) -> tuple[Offer, float, float] | None:
-    """Returns the largest part of an offer whose risk is affordable, its risk and its probability."""
+    """Return the largest part of an offer whose risk is affordable, its risk and its probability."""
     for quantity in range(most, 0, -1):
         part = offer._replace(quantity=quantity)
         excess = float(book.added_excess(np.array([quantity]))[0])

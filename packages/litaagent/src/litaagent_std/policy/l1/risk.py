@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def sellable(
     obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory, parameters: Parameters
 ) -> tuple[int, ...]:
-    """Returns the units to sell by lead: what is covered, and with a risk budget what is sure to come.
+    """Return the units to sell by lead: what is covered, and with a risk budget what is sure to come.
 
     While the stock of a factory whose stock persists is below its target, what comes in is kept: a unit
     kept now can be sold on every later day.
@@ -47,7 +47,7 @@ def sellable(
 
 
 def _covered(limits: Bounds, memory: Memory) -> tuple[int, ...]:
-    """Returns what input covers by lead; where stock depletes, no unit is counted for two days."""
+    """Return what input covers by lead; where stock depletes, no unit is counted for two days."""
     if memory.regime is Regime.PERSISTENT:
         return limits.covered
     rooms, taken = [], 0
@@ -60,7 +60,7 @@ def _covered(limits: Bounds, memory: Memory) -> tuple[int, ...]:
 def sale_caps(
     obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory, parameters: Parameters
 ) -> tuple[int, ...]:
-    """Returns the most that may be promised by lead: what is sellable or covered, and a budget's worth of penalty."""
+    """Return the most that may be promised by lead: what is sellable or covered, and a budget's worth of penalty."""
     trusted = sellable(obs, calendar, limits, memory, parameters)
     if parameters.risk_budget <= 0.0:
         return trusted
@@ -73,7 +73,7 @@ def sale_caps(
 
 
 def purchase_cap(obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory, parameters: Parameters) -> int:
-    """Returns the most units to buy over all delivery days: free cash, and what the factory could ever use of it."""
+    """Return the most units to buy over all delivery days: free cash, and what the factory could ever use of it."""
     here = obs.stock_in + obs.exogenous_in + sum(calendar.bought)
     if memory.regime is Regime.PERSISTENT:
         target = round(max(1.0, parameters.stock_target) * obs.n_lines)

@@ -64,7 +64,7 @@ class Bounds:
 
 
 def bounds(obs: Observation, calendar: Calendar, regime: Regime) -> Bounds:
-    """Computes the bounds from the morning's observation and the commitments of this moment.
+    """Compute the bounds from the morning's observation and the commitments of this moment.
 
     Leads beyond the agenda or the last day get 0.
     """
@@ -89,7 +89,7 @@ def _open_leads(obs: Observation, length: int) -> range:
 
 
 def _spare_input(obs: Observation, calendar: Calendar, regime: Regime) -> list[int]:
-    """Returns, by lead, the input that is there or contracted and not yet promised to a sale."""
+    """Return, by lead, the input that is there or contracted and not yet promised to a sale."""
     incoming = [q + (obs.exogenous_in if lead == 0 else 0) for lead, q in enumerate(calendar.bought)]
     outgoing = [q + (obs.exogenous_out if lead == 0 else 0) for lead, q in enumerate(calendar.sold)]
     if regime is Regime.PERSISTENT:
@@ -105,7 +105,7 @@ def _spare_input(obs: Observation, calendar: Calendar, regime: Regime) -> list[i
 
 
 def affordable(obs: Observation, calendar: Calendar) -> int:
-    """Returns how many units can be bought at the highest legal price with cash that nothing else claims.
+    """Return how many units can be bought at the highest legal price with cash that nothing else claims.
 
     Claims are the standing purchases of the whole horizon, today's forced purchase, and the production of
     what is sold today.

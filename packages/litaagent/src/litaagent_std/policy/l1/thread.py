@@ -2,7 +2,7 @@
 
 In play the baseline of `Side` knows the deals of the day so far. A record cannot tell which of them an agent knew
 when it decided, so here the day is planned once, in the morning: every partner gets its share of the day's goal,
-and a thread's round moves only the price. The same plan can be made live (`morning_plans` with the brain's memory)
+and a thread's round moves only the price. The same plan can be made live (`day_start_plans` with the brain's memory)
 and from a record, so that a residual means the same in training and in play.
 """
 
@@ -20,7 +20,7 @@ from ..parameters import Parameters
 from . import baseline
 from .safety import bounds, clip
 
-__all__ = ["SidePlan", "morning_plans", "thread_baseline"]
+__all__ = ["SidePlan", "day_start_plans", "thread_baseline"]
 
 Kind = Literal["accept", "reject", "end"]
 
@@ -50,7 +50,9 @@ class SidePlan:
     shares: Mapping[str, tuple[int, int]]
 
 
-def morning_plans(obs: Observation, memory: Memory, parameters: Parameters) -> tuple[SidePlan | None, SidePlan | None]:
+def day_start_plans(
+    obs: Observation, memory: Memory, parameters: Parameters
+) -> tuple[SidePlan | None, SidePlan | None]:
     """Plans both sides of a day.
 
     Args:
@@ -80,7 +82,7 @@ def morning_plans(obs: Observation, memory: Memory, parameters: Parameters) -> t
 def _shares(
     obs: Observation, goals: Goals, agenda: Agenda, parameters: Parameters, *, selling: bool
 ) -> dict[str, tuple[int, int]]:
-    """Returns the lead and quantity that the baseline would open with, were all partners of a side there."""
+    """Return the lead and quantity that the baseline would open with, were all partners of a side there."""
     make = baseline.sell_offers if selling else baseline.buy_offers
     partners = obs.consumers if selling else obs.suppliers
     threads = [_opening(obs, partner, selling=selling) for partner in partners if not partner.bankrupt]
@@ -120,7 +122,7 @@ def _counter(thread: ThreadObservation, plan: SidePlan, lead: int, quantity: int
 
 
 def _least(thread: ThreadObservation, plan: SidePlan) -> Offer:
-    """Returns the smallest offer for the earliest delivery."""
+    """Return the smallest offer for the earliest delivery."""
     agenda = plan.agenda
     lead, enough = agenda.time_min - plan.day, (agenda.quantity_max,) * len(plan.most)
     offer = _counter(thread, replace(plan, most=enough), lead, agenda.quantity_min)

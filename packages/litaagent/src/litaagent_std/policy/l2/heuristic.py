@@ -43,17 +43,17 @@ class GoalLayer(Protocol):
     """Any version of L2."""
 
     def goals(self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory) -> Goals:
-        """Sets the goals from the morning's observation and the commitments of this moment."""
+        """Set the goals from the morning's observation and the commitments of this moment."""
 
 
 def buckets(horizon: int) -> tuple[range, ...]:
-    """Returns the leads of each delivery bucket: today, then three parts of the horizon that grow."""
+    """Return the leads of each delivery bucket: today, then three parts of the horizon that grow."""
     cuts = sorted({0, 1, 1 + ceil(horizon * 0.2), 1 + ceil(horizon * 0.5), horizon + 1})
     return tuple(range(low, high) for low, high in pairwise(cuts))
 
 
 def band_price(agenda: Agenda, position: float) -> float:
-    """Returns the price at a position of the legal band, 0 for the lowest and 1 for the highest."""
+    """Return the price at a position of the legal band, 0 for the lowest and 1 for the highest."""
     return agenda.price_min + min(1.0, max(0.0, position)) * (agenda.price_max - agenda.price_min)
 
 
@@ -68,7 +68,7 @@ class HeuristicGoals:
         self.parameters = parameters
 
     def goals(self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory) -> Goals:
-        """Sets the goals; see `GoalLayer`."""
+        """Set the goals; see `GoalLayer`."""
         q_sell, p_sell, hold = self._selling(obs, calendar, limits, memory)
         q_buy, p_buy, value = self._buying(obs, calendar, limits, memory)
         return Goals(q_buy, p_buy, q_sell, p_sell, hold, value)
@@ -96,7 +96,7 @@ class HeuristicGoals:
 
     @staticmethod
     def _unit_cost(obs: Observation, memory: Memory) -> float:
-        """Returns what a unit sold costs: production and used input, less the storage it saves."""
+        """Return what a unit sold costs: production and used input, less the storage it saves."""
         used = obs.price_in if memory.regime is Regime.DEPLETING and not obs.first_level else 0.0
         return obs.production_cost + used - obs.storage_cost * obs.price_in
 
@@ -116,7 +116,7 @@ class HeuristicGoals:
         return quantities, (min(value, band_price(obs.buy_agenda, p.buy_end)),) * leads, value
 
     def _need(self, obs: Observation, calendar: Calendar, memory: Memory) -> int:
-        """Returns the units of input to buy today."""
+        """Return the units of input to buy today."""
         p = self.parameters
         usable = obs.stock_in + obs.exogenous_in + calendar.bought[0]
         committed = min(obs.n_lines, calendar.sold[0] + obs.exogenous_out)
@@ -134,7 +134,7 @@ class HeuristicGoals:
         return max(shortage, wanted + outgoing - usable - incoming)
 
     def _need_tomorrow(self, obs: Observation, calendar: Calendar, memory: Memory) -> int:
-        """Returns the units that tomorrow's output lacks if nothing more is bought today."""
+        """Return the units that tomorrow's output lacks if nothing more is bought today."""
         if obs.days_left <= 1 or obs.horizon < 1:
             return 0
         bought, out = calendar.bought[0] + obs.exogenous_in, calendar.sold[0] + obs.exogenous_out

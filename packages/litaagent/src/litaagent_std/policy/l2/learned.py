@@ -22,7 +22,7 @@ __all__ = ["LearnedGoals", "day_inputs"]
 
 
 def day_inputs(obs: Observation) -> DayInputs:
-    """Returns a morning as a batch of one."""
+    """Return a morning as a batch of one."""
     from ..networks.inference import DayInputs
 
     features = day_features(obs)
@@ -53,7 +53,7 @@ class LearnedGoals:
         self._morning: Observation | None = None
 
     def morning(self, obs: Observation) -> tuple[F32, F32, DayInputs]:
-        """Returns the day's quantities and prices, each ``[2, B]``, and the inputs they came from."""
+        """Return the day's quantities and prices, each ``[2, B]``, and the inputs they came from."""
         if self._morning is not obs:
             self._inputs = day_inputs(obs)
             quantity, price = self._network(self._inputs)
@@ -61,7 +61,7 @@ class LearnedGoals:
         return self._quantity, self._price, self._inputs
 
     def goals(self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory) -> Goals:
-        """Sets the goals; see `GoalLayer`."""
+        """Set the goals; see `GoalLayer`."""
         quantity, price, _ = self.morning(obs)
         values = []
         for bucket, leads in enumerate(buckets(obs.horizon)):

@@ -55,7 +55,7 @@ class OfferGrid:
 
     @classmethod
     def of(cls, agenda: Agenda, day: int, leads: int, n_lines: int, *, selling: bool) -> OfferGrid:
-        """Builds the grid of one day."""
+        """Build the grid of one day."""
         top = max(agenda.quantity_min, min(agenda.quantity_max, n_lines))
         lead, quantity, price = (
             axis.ravel()
@@ -73,25 +73,25 @@ class OfferGrid:
         return cls(lead, quantity, price, 1.0 - position if selling else position, quantity / n_lines, lead == 0, ahead)
 
     def offer(self, index: int, day: int) -> Offer:
-        """Returns one entry as an offer."""
+        """Return one entry as an offer."""
         return Offer(int(self.quantity[index]), day + int(self.lead[index]), int(self.price[index]))
 
     def index(self, offer: Offer, day: int) -> int | None:
-        """Returns the entry of an offer, or None when the grid does not hold it."""
+        """Return the entry of an offer, or None when the grid does not hold it."""
         found = np.flatnonzero(
             (self.lead == offer.time - day) & (self.quantity == offer.quantity) & (self.price == offer.price)
         )
         return int(found[0]) if len(found) else None
 
     def no_better(self, offer: Offer, day: int, *, selling: bool) -> BoolArray:
-        """Returns the offers for the same later day that are no better for the receiver, shape (n,)."""
+        """Return the offers for the same later day that are no better for the receiver, shape (n,)."""
         worse = self.price >= offer.price if selling else self.price <= offer.price
         same = (self.lead == offer.time - day) & ~self.today
         return np.asarray(same & worse & (self.quantity >= offer.quantity))
 
 
 def archetypes(grid: OfferGrid, time: float, *, selling: bool, edge: bool) -> FloatArray:
-    """Returns the probability that each archetype accepts each offer, shape (4, n).
+    """Return the probability that each archetype accepts each offer, shape (4, n).
 
     Args:
         grid: The offers.
@@ -126,7 +126,7 @@ def archetypes(grid: OfferGrid, time: float, *, selling: bool, edge: bool) -> Fl
 
 
 def _soft(margin: FloatArray, width: float) -> FloatArray:
-    """Returns a step from 0 to 1 at margin 0, softened over `width`."""
+    """Return a step from 0 to 1 at margin 0, softened over `width`."""
     return np.asarray(1.0 / (1.0 + np.exp(-np.clip((margin + 0.5 * width) / (0.25 * width), -30.0, 30.0))))
 
 
@@ -148,12 +148,12 @@ class PartnerModel:
         return np.asarray(shifted / shifted.sum())
 
     def answer(self, likelihood: FloatArray, *, accepted: bool) -> None:
-        """Takes an answer in; `likelihood` is each archetype's probability of accepting, shape (4,)."""
+        """Take an answer in; `likelihood` is each archetype's probability of accepting, shape (4,)."""
         evidence = np.log(likelihood if accepted else 1.0 - likelihood)
         self._learn(evidence * (1.0 if accepted else self._rate))
 
     def offered(self, *, large: bool) -> None:
-        """Takes the size of one of the partner's own offers in."""
+        """Take the size of one of the partner's own offers in."""
         chance = np.array(LARGE_OFFER)
         self._learn(self._rate * np.log(chance if large else 1.0 - chance))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..features import thread_features
-from ..l1.thread import SidePlan, morning_plans, thread_baseline
+from ..l1.thread import SidePlan, day_start_plans, thread_baseline
 from ..l2.learned import LearnedGoals
 from ..layers import Action, Situation, residual
 from ..networks.inputs import OPERATIONS, baseline_inputs, goal_inputs
@@ -91,16 +91,16 @@ class LearnedDecisions:
         return batch, counters
 
     def _plan(self, situation: Situation) -> SidePlan | None:
-        """Returns L1's plan of the side, made once a day."""
+        """Return L1's plan of the side, made once a day."""
         obs = situation.obs
         if self._morning is not obs:
             level = self._parameters.at(level_name(obs.level, obs.n_levels))
-            self._morning, self._plans = obs, morning_plans(obs, situation.memory, level)
+            self._morning, self._plans = obs, day_start_plans(obs, situation.memory, level)
         return self._plans[situation.selling]
 
 
 def legal_range(agenda: Agenda, day: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the least and the greatest legal quantity, lead and unit price, each ``[3]``."""
+    """Return the least and the greatest legal quantity, lead and unit price, each ``[3]``."""
     low = np.array([agenda.quantity_min, agenda.time_min - day, agenda.price_min])
     return low, np.array([agenda.quantity_max, agenda.time_max - day, agenda.price_max])
 

@@ -17,7 +17,7 @@ from ..l3.heuristic import BoolArray, FloatArray, IntArray, OfferGrid
 
 
 def best_subset(quantities: Sequence[int], values: Sequence[float], room: int) -> frozenset[int]:
-    """Returns the indices of the offers whose total value is greatest within `room` units.
+    """Return the indices of the offers whose total value is greatest within `room` units.
 
     Exact: dynamic programming over the total quantity. Offers of no value are left out; of equal totals the
     one with fewer units wins, because the rest can still be traded.
@@ -46,13 +46,13 @@ class Book:
     mass: FloatArray
 
     def added_excess(self, quantities: IntArray) -> FloatArray:
-        """Returns the expected further units beyond `room` if an offer of each size were accepted."""
+        """Return the expected further units beyond `room` if an offer of each size were accepted."""
         totals = np.arange(len(self.mass))
         over = np.maximum(0, totals[None, :] + quantities[:, None] - max(0, self.room))
         return np.asarray((over - np.maximum(0, totals - max(0, self.room))[None, :]) @ self.mass)
 
     def add(self, quantity: int, probability: float) -> None:
-        """Puts one more proposal on the book."""
+        """Put one more proposal on the book."""
         shifted = np.zeros(len(self.mass) + quantity)
         shifted[quantity:] = probability * self.mass
         shifted[: len(self.mass)] += (1.0 - probability) * self.mass
@@ -87,13 +87,13 @@ class Spreader:
         self._stale = set(range(len(room)))
 
     def reserve(self, lead: int, quantity: int, probability: float) -> None:
-        """Takes a proposal into account that is already on a partner's table."""
+        """Take a proposal into account that is already on a partner's table."""
         if 0 <= lead < len(self._books):
             self._books[lead].add(quantity, probability)
             self._stale.add(lead)
 
     def choose(self, acceptance: FloatArray, weight: float, allowed: BoolArray, most: int | None = None) -> int | None:
-        """Returns the best proposal for one thread, or None when nothing may be offered.
+        """Return the best proposal for one thread, or None when nothing may be offered.
 
         The score is ``weight · log P + log gain``: with weight 0 the most valuable deal, with weight 1 the
         greatest expected gain.

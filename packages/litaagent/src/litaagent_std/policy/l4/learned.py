@@ -31,7 +31,7 @@ class LearnedCoordination:
         self._network = network
 
     def weigh(self, situation: Situation) -> Mapping[str, float]:
-        """Returns α of the threads that have an offer on the table; see `CoordinationLayer`."""
+        """Return α of the threads that have an offer on the table; see `CoordinationLayer`."""
         threads = [thread for thread in situation.threads if thread.offer is not None]
         if not threads:
             return {}
@@ -40,7 +40,7 @@ class LearnedCoordination:
         return {thread.partner: float(value) for thread, value in zip(threads, alpha, strict=True)}
 
     def accept(self, situation: Situation, wanted: frozenset[str]) -> frozenset[str]:
-        """Takes wanted offers in the order of α, as long as α favours them and they fit."""
+        """Take wanted offers in the order of α, as long as α favours them and they fit."""
         alpha = self.weigh(situation)
         room = _room(situation)
         offers = {thread.partner: thread.offer for thread in situation.threads if thread.offer is not None}
@@ -55,7 +55,7 @@ class LearnedCoordination:
 
 
 def _room(situation: Situation) -> list[int]:
-    """Returns the units that may still be agreed by lead: the goal less what is on other tables, within L1."""
+    """Return the units that may still be agreed by lead: the goal less what is on other tables, within L1."""
     goals, bounds = situation.goals, situation.bounds
     room = list(goals.q_sell if situation.selling else goals.q_buy)
     for offer in situation.outstanding.values():

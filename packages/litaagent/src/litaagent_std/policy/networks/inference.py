@@ -54,7 +54,7 @@ __all__ = [
 
 
 def load_layers(path: str | Path) -> LayerSet:
-    """Returns the learned layers that a weights file or folder holds, ready for `Brain`.
+    """Return the learned layers that a weights file or folder holds, ready for `Brain`.
 
     Raises:
         WeightsError: As `read_weights`; also for an L3 without the L2 whose goals it was trained with.
@@ -78,13 +78,13 @@ def load_layers(path: str | Path) -> LayerSet:
 
 
 def softmax(logits: NDArray[Any]) -> F32:
-    """Returns probabilities over the last axis."""
+    """Return probabilities over the last axis."""
     raised = np.exp(logits - logits.max(-1, keepdims=True))
     return np.asarray(raised / raised.sum(-1, keepdims=True), np.float32)
 
 
 def sigmoid(x: NDArray[Any]) -> F32:
-    """Returns 1 / (1 + e^−x) without overflow."""
+    """Return 1 / (1 + e^−x) without overflow."""
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)), np.float32)
 
 
@@ -174,7 +174,7 @@ class _DayNetwork(_Network):
         return np.asarray(mask.astype(np.float32) @ self._pool[: mask.shape[1]], np.float32)
 
     def _day_code(self, name: str, day: DayInputs) -> tuple[NDArray[Any], F32]:
-        """Returns the code, and the inputs that it is made from."""
+        """Return the code, and the inputs that it is made from."""
         counts = self._days(day.mask)
         rows = _relu(self._linear(f"{name}.rows", day.x_temporal)) * day.mask[:, :, None]
         pooled = np.einsum("nhr,hb->nbr", rows, self._pool[: rows.shape[1]]) / np.maximum(counts, 1.0)[:, :, None]
@@ -193,7 +193,7 @@ class GoalNetwork(_DayNetwork):
         super().__init__(weights, "l2")
 
     def latents(self, day: DayInputs) -> F32:
-        """Returns the means of the latents, ``[N, 2, 2, B]``."""
+        """Return the means of the latents, ``[N, 2, 2, B]``."""
         code, inputs = self._day_code("encoder", day)
         rows = np.zeros((len(code), self.horizon + 1, day.x_temporal.shape[2] + 1), np.float32)
         rows[:, : day.mask.shape[1], :-1] = day.x_temporal
@@ -203,7 +203,7 @@ class GoalNetwork(_DayNetwork):
         return np.asarray(out, np.float32).reshape(-1, 2, 2, self.n_buckets)
 
     def __call__(self, day: DayInputs) -> tuple[F32, F32]:
-        """Returns quantities and unit prices, each ``[N, 2, B]``, in raw units."""
+        """Return quantities and unit prices, each ``[N, 2, B]``, in raw units."""
         latents = self.latents(day)
         role = day.x_role[:, :, None]
         most = np.float32(GOAL_CAP) * self._days(day.mask)[:, None, :]
@@ -217,7 +217,7 @@ class GoalNetwork(_DayNetwork):
 
 class _ThreadNetwork(_DayNetwork):
     def _thread_code(self, batch: ThreadInputs, extra: F32, *more: tuple[F32, F32]) -> tuple[NDArray[Any], F32]:
-        """Returns the code, and the context's inputs."""
+        """Return the code, and the context's inputs."""
         own, has_own = last_own(batch.history, batch.history_mask)
         columns = thread_columns()
         answers = batch.x_thread[:, columns.answers]
@@ -261,7 +261,7 @@ class _ThreadNetwork(_DayNetwork):
 
 
 def last_own(history: F32, mask: NDArray[np.bool_]) -> tuple[F32, F32]:
-    """Returns our latest offer of each thread ``[M, 6]``, zeros without one, and whether there is one ``[M]``."""
+    """Return our latest offer of each thread ``[M, 6]``, zeros without one, and whether there is one ``[M]``."""
     own = mask & (history[:, :, thread_columns().mine] > 0.5)
     index = np.where(own, np.arange(history.shape[1]), -1).max(1, initial=-1)
     there = (index >= 0).astype(np.float32)
@@ -278,7 +278,7 @@ class DecisionNetwork(_ThreadNetwork):
         self.residual = self.sizes["mode"] == "residual"
 
     def outputs(self, batch: ThreadInputs) -> tuple[F32, F32, F32, F32]:
-        """Returns masked logits of the operation and the lead, and quantity and position of each member."""
+        """Return masked logits of the operation and the lead, and quantity and position of each member."""
         base = batch.baseline
         extra = np.concatenate([batch.goal, base], axis=1) if self.residual else batch.goal
         code, inputs = self._thread_code(batch, extra, *([(base[:, 4], base[:, 6])] if self.residual else []))
@@ -303,7 +303,7 @@ class DecisionNetwork(_ThreadNetwork):
     def decide(
         self, batch: ThreadInputs, low: NDArray[Any], high: NDArray[Any]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns operations ``[M]`` and legal counter-offers (quantity, lead, unit price) ``[M, 3]``.
+        """Return operations ``[M]`` and legal counter-offers (quantity, lead, unit price) ``[M, 3]``.
 
         Args:
             batch: The threads.
@@ -324,7 +324,7 @@ class AcceptanceNetwork(_ThreadNetwork):
         super().__init__(weights, "acceptance")
 
     def __call__(self, batch: ThreadInputs, offers: F32) -> F32:
-        """Returns probabilities ``[M, O]`` of offers ``[M, O, 4]`` as `network_inputs.offer_inputs` makes them."""
+        """Return probabilities ``[M, O]`` of offers ``[M, O, 4]`` as `network_inputs.offer_inputs` makes them."""
         code, context = self._thread_code(batch, batch.x_thread[:, :0])
         own, _ = last_own(batch.history, batch.history_mask)
         columns = thread_columns()
@@ -345,7 +345,7 @@ class CoordinatorNetwork(_Network):
         super().__init__(weights, "l4")
 
     def __call__(self, threads: F32, mask: NDArray[np.bool_]) -> F32:
-        """Returns α ``[N, K]`` of threads ``[N, K, L4_SIZE]``."""
+        """Return α ``[N, K]`` of threads ``[N, K, L4_SIZE]``."""
         tokens = _relu(self._linear("embed", threads))
         for layer in range(int(self.sizes["layers"])):
             tokens = self._block(f"blocks.{layer}", tokens, mask)

@@ -67,7 +67,7 @@ class ThreadColumns(NamedTuple):
 
 @lru_cache(maxsize=1)
 def thread_columns() -> ThreadColumns:
-    """Returns the columns by name, whatever their order."""
+    """Return the columns by name, whatever their order."""
     history, now, ranges = (THREAD_FEATURES[name].index for name in ("history", "x_thread", "ranges"))
     return ThreadColumns(
         history("mine"),
@@ -83,13 +83,13 @@ def thread_columns() -> ThreadColumns:
 
 @lru_cache(maxsize=1)
 def band_columns() -> tuple[tuple[int, int], tuple[int, int]]:
-    """Returns the columns of `x_static` with the legal price bands: the low ends and the high ends, buy and sell."""
+    """Return the columns of `x_static` with the legal price bands: the low ends and the high ends, buy and sell."""
     column = DAY_FEATURES["x_static"].index
     return (column("buy_price_min"), column("sell_price_min")), (column("buy_price_max"), column("sell_price_max"))
 
 
 def goal_inputs(quantity: NDArray[Any], price: NDArray[Any], lines: NDArray[Any], usual: NDArray[Any]) -> F32:
-    """Returns goals without units, ``[N, 4·B]``.
+    """Return goals without units, ``[N, 4·B]``.
 
     Args:
         quantity: Units, ``[N, 2, B]``, buying and selling.
@@ -105,7 +105,7 @@ def goal_inputs(quantity: NDArray[Any], price: NDArray[Any], lines: NDArray[Any]
 
 
 def _position(price: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> NDArray[Any]:
-    """Returns the place of prices in their bands, 0 lowest and 1 highest, ½ in a band of one price."""
+    """Return the place of prices in their bands, 0 lowest and 1 highest, ½ in a band of one price."""
     width = (high - low).astype(np.float64)
     return np.where(width > 0, (price - low) / np.maximum(width, 1.0), 0.5)
 
@@ -118,7 +118,7 @@ def baseline_inputs(
     lines: NDArray[Any],
     horizon: int,
 ) -> F32:
-    """Returns L1's baseline decisions, ``[M, 7]``.
+    """Return L1's baseline decisions, ``[M, 7]``.
 
     Args:
         op: Operation, ``[M]``.
@@ -151,7 +151,7 @@ def offer_inputs(
     side: NDArray[Any],
     horizon: int,
 ) -> F32:
-    """Returns offers without units, in those of a thread's history, ``[M, 4]``.
+    """Return offers without units, in those of a thread's history, ``[M, 4]``.
 
     Args:
         offer: Quantity, lead and unit price, ``[M, 3]``.
@@ -181,7 +181,7 @@ def coordinator_inputs(
     usual: float,
     horizon: int,
 ) -> F32:
-    """Returns the threads of one side's round for L4, ``[K, L4_SIZE]``.
+    """Return the threads of one side's round for L4, ``[K, L4_SIZE]``.
 
     Args:
         offers: Quantity, lead and unit price on each table, ``[K, 3]``; a quantity of 0 where there is none.
@@ -210,7 +210,7 @@ def coordinator_inputs(
 
 
 def spread(by_bucket: Sequence[float] | NDArray[Any], horizon: int) -> NDArray[np.float64]:
-    """Returns the quantities of buckets ``[B]`` spread over their delivery days in equal whole parts ``[H + 1]``."""
+    """Return the quantities of buckets ``[B]`` spread over their delivery days in equal whole parts ``[H + 1]``."""
     out = np.zeros(horizon + 1)
     for units, leads in zip(by_bucket, buckets(horizon), strict=True):
         for index, lead in enumerate(leads):

@@ -51,7 +51,7 @@ class Weights:
 
 
 def load_weights(path: str | Path, *, check: bool = True) -> Weights:
-    """Reads a weights file.
+    """Read a weights file.
 
     Args:
         path: An ``.npz`` file.
@@ -81,7 +81,7 @@ def load_weights(path: str | Path, *, check: bool = True) -> Weights:
 
 
 def check_made_with(weights: Weights) -> None:
-    """Makes sure that weights fit the present features and the present L1.
+    """Make sure that weights fit the present features and the present L1.
 
     Raises:
         WeightsError: If a digest differs.
@@ -99,7 +99,7 @@ def check_made_with(weights: Weights) -> None:
 
 
 def read_weights(path: str | Path) -> dict[str, Weights]:
-    """Reads one weights file, or every one of a folder, by kind.
+    """Read one weights file, or every one of a folder, by kind.
 
     Raises:
         WeightsError: If there are none, one cannot be used, or two are of the same kind.

@@ -22,7 +22,7 @@ _INTEGER: Final = "int:"
 
 
 def contestants(words: Sequence[str], *, integer_offers: bool) -> tuple[Contestant, ...]:
-    """Finds the agents that words stand for, each under a name of its own.
+    """Find the agents that words stand for, each under a name of its own.
 
     Args:
         words: Names, groups or class paths, with parameters as JSON behind a colon where wanted. A text as value of
@@ -49,7 +49,7 @@ def contestants(words: Sequence[str], *, integer_offers: bool) -> tuple[Contesta
 
 
 def with_parameters_read(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Replaces the name of a file of parameters by its content, so that agents need no file where they play.
+    """Replace the name of a file of parameters by its content, so that agents need no file where they play.
 
     Raises:
         ConfigurationError: If there is no such file, or it holds something else.
@@ -59,7 +59,7 @@ def with_parameters_read(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def opponents(words: Sequence[str], *, integer_offers: bool) -> tuple[str, ...]:
-    """Finds the class paths of those who may sit in the other competitors' seats.
+    """Find the class paths of those who may sit in the other competitors' seats.
 
     Raises:
         ConfigurationError: If a word stands for nothing, or carries parameters.
@@ -78,7 +78,7 @@ def _label(word: str, name: str, path: str) -> str:
 
 
 def _split(word: str) -> tuple[str, dict[str, Any]]:
-    """Splits ``name:{json}``."""
+    """Split ``name:{json}``."""
     name, brace, rest = word.partition(":{")
     if not brace:
         return word, {}
@@ -94,7 +94,7 @@ def _split(word: str) -> tuple[str, dict[str, Any]]:
 
 
 def _path(word: str) -> str:
-    """Returns a word that `resolve` knows; class names of the registry become their paths."""
+    """Return a word that `resolve` knows; class names of the registry become their paths."""
     prefix = _INTEGER if word.startswith(_INTEGER) else ""
     name = word.removeprefix(_INTEGER)
     if name in ALIASES:

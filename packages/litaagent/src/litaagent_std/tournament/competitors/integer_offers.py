@@ -28,12 +28,12 @@ _PREFIX = f"{__name__}."
 
 
 def integer_path(path: str) -> str:
-    """Returns the path of the casting subclass of the class at ``path``; of such a path, itself."""
+    """Return the path of the casting subclass of the class at ``path``; of such a path, itself."""
     return path if path.startswith(_PREFIX) else _PREFIX + path.replace(".", ":")
 
 
 def original_path(path: str) -> str:
-    """Returns the path of the class that ``integer_path`` was given."""
+    """Return the path of the class that ``integer_path`` was given."""
     return path.removeprefix(_PREFIX).replace(":", ".") if path.startswith(_PREFIX) else path
 
 
@@ -46,7 +46,7 @@ def __getattr__(name: str) -> type:
 
 @functools.cache
 def _casting(agent: type) -> type:
-    """Makes the subclass; its name and module stay those of the agent, whose state is kept under them."""
+    """Make the subclass; its name and module stay those of the agent, whose state is kept under them."""
     names = ["first_proposals", "counter_all"] if issubclass(agent, SAOSyncController) else []
     if getattr(agent, "propose", None) is not SAOSyncController.propose:
         names.append("propose")

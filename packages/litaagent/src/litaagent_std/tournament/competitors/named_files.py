@@ -10,7 +10,7 @@ __all__ = ["named_file"]
 
 
 def named_file(name: str | Path, shipped: Path, ending: str, *, what: str, made_by: str) -> Path:
-    """Finds the file that a name stands for.
+    """Find the file that a name stands for.
 
     Args:
         name: A path, or the name of a file in ``shipped`` without its ending.

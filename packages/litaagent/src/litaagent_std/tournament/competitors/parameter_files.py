@@ -25,7 +25,7 @@ SHIPPED: Final = Path(__file__).parent / "tuned"
 
 
 def parameter_file(name: str) -> Path:
-    """Finds the file that a name stands for.
+    """Find the file that a name stands for.
 
     Raises:
         ConfigurationError: If there is none.
@@ -34,7 +34,7 @@ def parameter_file(name: str) -> Path:
 
 
 def read_parameters(name: str) -> dict[str, Any]:
-    """Reads parameters as plain data, checked.
+    """Read parameters as plain data, checked.
 
     Args:
         name: A file, or the name of one that comes with the package.

@@ -74,13 +74,13 @@ class Competitor:
     path: str
 
     def spec(self) -> AgentSpec:
-        """The seat's agent."""
+        """Return the seat's agent."""
         return AgentSpec(self.path, competitor=True)
 
 
 @cache
 def paths_of_year(year: int) -> tuple[str, ...]:
-    """Returns the class paths of one year's Standard agents, in the registry's order.
+    """Return the class paths of one year's Standard agents, in the registry's order.
 
     Raises:
         ValueError: If the Standard league of that year is not supported.
@@ -90,20 +90,20 @@ def paths_of_year(year: int) -> tuple[str, ...]:
 
 
 def all_paths() -> tuple[str, ...]:
-    """Returns the class paths of all Standard agents, year by year."""
+    """Return the class paths of all Standard agents, year by year."""
     return tuple(path for year in YEARS for path in paths_of_year(year))
 
 
 @cache
 def finalists(year: int) -> tuple[str, ...]:
-    """Returns the class paths of a year's finalists, in the registry's order (of 2026: by team, not by rank)."""
+    """Return the class paths of a year's finalists, in the registry's order (of 2026: by team, not by rank)."""
     _require(year)
     return _registry(year, finalists_only=True)
 
 
 @cache
 def ranking(year: int) -> tuple[str, ...]:
-    """Returns the class paths of a year from the best on: finalists, then the other qualified, then the rest."""
+    """Return the class paths of a year from the best on: finalists, then the other qualified, then the rest."""
     _require(year)
     return tuple(dict.fromkeys([*finalists(year), *_registry(year, qualified_only=True), *_registry(year)]))
 
@@ -120,7 +120,7 @@ def _require(year: int) -> None:
 
 
 def default_roster(max_top_2025: int = 5, max_top_2024: int = 5) -> tuple[str, ...]:
-    """Returns the names of document 000's competitors.
+    """Return the names of document 000's competitors.
 
     Args:
         max_top_2025: How many of the best of 2025.
@@ -131,7 +131,7 @@ def default_roster(max_top_2025: int = 5, max_top_2024: int = 5) -> tuple[str, .
 
 
 def resolve(names: Sequence[str], *, integer_offers: bool = True) -> tuple[Competitor, ...]:
-    """Finds the competitors that names stand for, each once, in the order of the names.
+    """Find the competitors that names stand for, each once, in the order of the names.
 
     Args:
         names: Groups, built-ins, members of the LitaAgent family, or ``module.Class`` paths; ``int:`` before a path

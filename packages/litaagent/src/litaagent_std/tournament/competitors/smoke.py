@@ -51,11 +51,11 @@ class _Watch(WorldObserver):
         self.offers = self.contracts = 0
 
     def on_offer(self, negotiation: NegotiationRef, round_: int, agent: str, offer: Outcome) -> None:
-        """Counts an offer of the seat."""
+        """Count an offer of the seat."""
         self.offers += agent.startswith(f"{self._seat:02}")
 
     def on_contract(self, event: ContractSigned) -> None:
-        """Counts a contract of the seat."""
+        """Count a contract of the seat."""
         ref = event.negotiation
         self.contracts += any(side.startswith(f"{self._seat:02}") for side in (ref.buyer, ref.seller))
 
@@ -85,7 +85,7 @@ def check_competitor(competitor: Competitor, *, days: int = 8, seed: int = 0) ->
 
 
 def _play(setup: WorldSetup, watch: _Watch, seat: int) -> tuple[float, float, int]:
-    """Returns CPU seconds of a world, and score and exceptions of a seat."""
+    """Return CPU seconds of a world, and score and exceptions of a seat."""
     started = time.process_time()
     with silence():
         end = run_world(setup, observers=[watch], defaults="native")

@@ -41,7 +41,7 @@ class Bargaining:
         self._today = 0
 
     def _meetings(self) -> list[tuple[Seat, Seat, bool]]:
-        """Lists who meets whom as (caller, partner, caller buys).
+        """List who meets whom as (caller, partner, caller buys).
 
         Every other level, counted from the last, calls: each factory its suppliers, then its consumers.
         """
@@ -56,7 +56,7 @@ class Bargaining:
         return pairs
 
     def open(self, today: int, topics: Sequence[Topic]) -> list[Negotiation | NativeNegotiation]:
-        """Opens today's negotiations between factories that are not bankrupt, in order of registration."""
+        """Open today's negotiations between factories that are not bankrupt, in order of registration."""
         self._today = today
         negotiations: list[Negotiation | NativeNegotiation] = []
         tell = self._hub.negotiation_start
@@ -117,7 +117,7 @@ class Bargaining:
                 self._make_negotiator(caller, partner)
 
     def play(self, negotiations: list[Negotiation | NativeNegotiation]) -> Generator[Decision, Reply, None]:
-        """Runs the negotiations to their ends, one pass of each at a time.
+        """Run the negotiations to their ends, one pass of each at a time.
 
         Yields:
             The decisions of seats that are driven from outside; each expects its reply to be sent.

@@ -13,7 +13,7 @@ from litaagent_std.world.rules.prices import Market
 from litaagent_std.world.setup import ExogenousContract, WorldSetup
 
 
-def tell_world_start(setup: WorldSetup, seats: Sequence[Seat]) -> WorldStart:
+def emit_world_start(setup: WorldSetup, seats: Sequence[Seat]) -> WorldStart:
     """Tells the facts of a world."""
     return WorldStart(
         agents=tuple(seat.id for seat in seats),
@@ -29,7 +29,7 @@ def tell_world_start(setup: WorldSetup, seats: Sequence[Seat]) -> WorldStart:
     )
 
 
-def tell_day_start(
+def emit_day_start(
     day: int,
     seats: Sequence[Seat],
     markets: Sequence[Market],
@@ -56,7 +56,7 @@ def tell_day_start(
     )
 
 
-def tell_day_end(day: int, seats: Sequence[Seat], markets: Sequence[Market], sold: Sequence[int]) -> DayEnd:
+def emit_day_end(day: int, seats: Sequence[Seat], markets: Sequence[Market], sold: Sequence[int]) -> DayEnd:
     """Tells the state of the world after the day."""
     return DayEnd(
         day=day,

@@ -15,7 +15,7 @@ from scml.oneshot.common import SYSTEM_BUYER_ID, SYSTEM_SELLER_ID
 
 from litaagent_std.world.events import AgentError, EventHub, WorldEnd
 from litaagent_std.world.fast.bargaining import Bargaining
-from litaagent_std.world.fast.emission import tell_day_end, tell_day_start, tell_world_start
+from litaagent_std.world.fast.emission import emit_day_end, emit_day_start, emit_world_start
 from litaagent_std.world.fast.external import Decision, Reply
 from litaagent_std.world.fast.interface.awi import LeanAWI
 from litaagent_std.world.fast.interface.facade import WorldFacade
@@ -26,7 +26,7 @@ from litaagent_std.world.fast.roster import make_agents, make_seats, make_ufun_f
 from litaagent_std.world.fast.seats import Seat
 from litaagent_std.world.fast.topics import Topic, relative_times
 from litaagent_std.world.fast.turns import limited
-from litaagent_std.world.native.registry import Defaults, give_minds
+from litaagent_std.world.native.registry import Defaults, assign_native_agents
 from litaagent_std.world.reproducible.streams import WorldStreams, switch
 from litaagent_std.world.rules.prices import price_band
 from litaagent_std.world.rules.settlement import Inventory, Terms
@@ -81,7 +81,7 @@ class FastWorld(WorldFacade):
             self._costs = costs or setup.daily_costs()
             self._relative_times = relative_times(setup.n_rounds)
             if defaults == "native":
-                give_minds(self.seats, setup.n_days, setup.n_levels, self._relative_times, self.hub.decision)
+                assign_native_agents(self.seats, setup.n_days, setup.n_levels, self._relative_times, self.hub.decision)
             self._hosted = [seat for seat in self.seats if seat.mind is None]
             self._make_factories(inventory)
         finally:
@@ -124,13 +124,13 @@ class FastWorld(WorldFacade):
     # -- running
 
     def run(self) -> WorldEnd:
-        """Runs all remaining days and returns the outcome."""
+        """Run all remaining days and return the outcome."""
         while self.step_day():
             pass
         return self.outcome()
 
     def step_day(self) -> bool:
-        """Runs one day and tells whether there are days left.
+        """Run one day and tells whether there are days left.
 
         Raises:
             RuntimeError: If a seat is driven from outside.
@@ -143,12 +143,12 @@ class FastWorld(WorldFacade):
         return self.current_step < self.n_steps
 
     def play(self) -> Generator[Decision, Reply, None]:
-        """Runs all remaining days; yields the decisions of seats driven from outside, expects the replies."""
+        """Run all remaining days; yield the decisions of seats driven from outside, expects the replies."""
         while self.current_step < self.n_steps:
             yield from self.play_day()
 
     def play_day(self) -> Generator[Decision, Reply, None]:
-        """Runs one day; yields the decisions of seats driven from outside, expects the replies."""
+        """Run one day; yield the decisions of seats driven from outside, expects the replies."""
         if self.current_step >= self.n_steps:
             return
         outside = switch(self._streams.world)
@@ -172,20 +172,20 @@ class FastWorld(WorldFacade):
 
     def _start_world(self) -> None:
         if self.hub.world_start is not None:
-            self.hub.world_start(tell_world_start(self.setup, self.seats))
+            self.hub.world_start(emit_world_start(self.setup, self.seats))
         for seat in self._hosted:
             self._give_ufun(seat)
             seat.agent.connect_to_oneshot_adapter(seat.adapter)
             self._call(seat, "init")
 
     def _open_day(self) -> bool:
-        """Starts the day; tells whether negotiations were opened."""
+        """Start the day; tells whether negotiations were opened."""
         day = self.current_step
         self._negotiations: list[Any] = []
         topics = [self._topics[0]] + [self._make_topic(product) for product in range(1, self.n_products)]
         if self.hub.day_start is not None:
             self.hub.day_start(
-                tell_day_start(day, self.seats, self._ledger.markets, self._exogenous.get(day, ()), topics)
+                emit_day_start(day, self.seats, self._ledger.markets, self._exogenous.get(day, ()), topics)
             )
         summary = self._publish(day)
         for seat in self.seats:
@@ -229,7 +229,7 @@ class FastWorld(WorldFacade):
             for product, market in enumerate(self._ledger.markets):
                 table[product, day + 1 :] = market.price
         if self.hub.day_end is not None:
-            self.hub.day_end(tell_day_end(day, self.seats, self._ledger.markets, self._ledger.sold))
+            self.hub.day_end(emit_day_end(day, self.seats, self._ledger.markets, self._ledger.sold))
         self.current_step = day + 1
         for seat in self._hosted:
             seat.awi.current_step = day + 1
@@ -349,7 +349,7 @@ class FastWorld(WorldFacade):
     # -- calling agents
 
     def _call(self, seat: Seat, method: str) -> bool:
-        """Calls a method of an agent; an exception is counted and told, and makes the answer False."""
+        """Call a method of an agent; an exception is counted and told, and make the answer False."""
         try:
             seat.agent_call(method)
         except Exception as error:  # agents raise anything
@@ -358,7 +358,7 @@ class FastWorld(WorldFacade):
         return True
 
     def report_error(self, seat: Seat, where: str, error: Exception) -> None:
-        """Counts an exception of an agent and tells the observers."""
+        """Count an exception of an agent and tells the observers."""
         seat.n_errors += 1
         if self.hub.error is not None:
             event = AgentError(self.current_step, seat.id, where, type(error).__name__, str(error))
@@ -367,14 +367,14 @@ class FastWorld(WorldFacade):
     # -- results and events
 
     def scores(self) -> dict[str, float]:
-        """Returns every factory's balance relative to its initial balance."""
+        """Return every factory's balance relative to its initial balance."""
         return {
             seat.id: seat.balance / seat.initial_balance if seat.initial_balance else seat.balance
             for seat in self.seats
         }
 
     def outcome(self) -> WorldEnd:
-        """Returns the outcome so far."""
+        """Return the outcome so far."""
         errors = {seat.id: seat.n_errors for seat in self.seats if seat.n_errors}
         scores = {agent: float(score) for agent, score in self.scores().items()}
         return WorldEnd(scores, self.current_step, errors, self.limit_fired)

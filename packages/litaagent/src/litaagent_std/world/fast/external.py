@@ -86,7 +86,7 @@ class ExternalAgent(StdSyncAgent):  # type: ignore[misc]
         self._reply: Reply | None = None
 
     def give(self, reply: Reply) -> None:
-        """Takes the reply to the decision that was asked for.
+        """Take the reply to the decision that was asked for.
 
         Raises:
             TypeError: If the reply is not a mapping from partners.
@@ -99,11 +99,11 @@ class ExternalAgent(StdSyncAgent):  # type: ignore[misc]
         self._reply = reply
 
     def first_proposals(self) -> dict[str, Outcome | None]:
-        """Returns the reply, or stops the world until there is one."""
+        """Return the reply, or stops the world until there is one."""
         return dict(self._ask("first_proposals", {}, {}))
 
     def counter_all(self, offers: dict[str, Outcome], states: dict[str, SAOState]) -> dict[str, SAOResponse]:
-        """Returns the reply, or stops the world until there is one."""
+        """Return the reply, or stops the world until there is one."""
         return dict(self._ask("counter_all", offers, states))
 
     def _ask(
@@ -121,5 +121,5 @@ class ExternalAgent(StdSyncAgent):  # type: ignore[misc]
 
 
 def external_seat(seat: int) -> AgentSpec:
-    """Returns the agent of a seat that is driven from outside."""
+    """Return the agent of a seat that is driven from outside."""
     return AgentSpec(f"{__name__}.ExternalAgent", {"seat": seat})

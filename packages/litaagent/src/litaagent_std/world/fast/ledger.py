@@ -53,7 +53,7 @@ class Ledger:
         self._sold_by = [0] * n_seats
 
     def execute(self, day: int, exogenous: Sequence[ExogenousContract]) -> None:
-        """Executes what is due: contracts between factories in order of conclusion, then exogenous ones."""
+        """Execute what is due: contracts between factories in order of conclusion, then exogenous ones."""
         n_seats = len(self._seats)
         self._purchases = [[] for _ in range(n_seats)]
         self._sales = [[] for _ in range(n_seats)]
@@ -86,7 +86,7 @@ class Ledger:
         self.sold[product] += quantity
 
     def settle_day(self, day: int) -> None:
-        """Moves trading prices, settles every factory and publishes what is public."""
+        """Move trading prices, settles every factory and publish what is public."""
         self.markets = [
             next_market(market, sold, mean, PRICE_DISCOUNT)
             for market, sold, mean in zip(self.markets, self.sold, self._means, strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def agent_name(seat: int, class_name: str | None, level: int) -> str:
-    """Returns the id of the factory in a seat.
+    """Return the id of the factory in a seat.
 
     Args:
         seat: Number of the seat.

@@ -74,7 +74,7 @@ class Side:
         self.proposed_at = -1
 
     def dest(self) -> str:
-        """Returns the id of the partner's negotiator, which bears this agent's id."""
+        """Return the id of the partner's negotiator, which bears this agent's id."""
         return self.seat.id
 
 
@@ -155,7 +155,7 @@ class Negotiation(MechanismView):
             values["nmi"] = values["_nmi"] = self.nmi
 
     def step(self) -> bool:
-        """Runs one pass and tells whether the negotiation goes on.
+        """Run one pass and tells whether the negotiation goes on.
 
         Raises:
             DecisionNeeded: If a side is driven from outside and has not decided; call again when it has.
@@ -195,7 +195,7 @@ class Negotiation(MechanismView):
         return True
 
     def abort(self) -> None:
-        """Ends the negotiation after an exception that nobody caught."""
+        """End the negotiation after an exception that nobody caught."""
         state = self.state
         state.has_error = True
         state.error_details = "Uncaught Exception"
@@ -259,7 +259,7 @@ class Negotiation(MechanismView):
                 return
 
     def _books(self, seat: Seat) -> Books | None:
-        """Returns the books of an agent that answers together, if anybody wants to hear of its decisions."""
+        """Return the books of an agent that answers together, if anybody wants to hear of its decisions."""
         return books(seat.agent) if seat.is_sync and self.tell_decision is not None else None
 
     def _tell_decision(self, seat: Seat, known: Books | None) -> None:
@@ -274,7 +274,7 @@ class Negotiation(MechanismView):
             raise
 
     def _put(self, state: LeanState, side: Side, index: int, offer: Any, data: Any) -> None:  # noqa: ANN401
-        """Puts an offer on the table, or takes the offer off it when there is only a message."""
+        """Put an offer on the table, or take the offer off it when there is only a message."""
         pid = side.pid
         answers = state.current_offer is not None
         self._tell(state, side, 1 if answers else NOTHING, offer)
@@ -325,7 +325,7 @@ class Negotiation(MechanismView):
         state.waiting = True
 
     def _rare(self, state: LeanState, side: Side, index: int, response: Any, offer: Any) -> bool:  # noqa: ANN401
-        """Handles every turn but a legal counter-offer and waiting; tells whether the pass is over."""
+        """Handle every turn but a legal counter-offer and waiting; tells whether the pass is over."""
         response, offer, data = plain_offer(response, offer)
         offer = self._checked(offer)
         if response == _WAIT:
@@ -362,7 +362,7 @@ class Negotiation(MechanismView):
         return True
 
     def _checked(self, offer: Any) -> Any:  # noqa: ANN401
-        """Returns a legal offer with integers, or None."""
+        """Return a legal offer with integers, or None."""
         space = self.topic.outcome_space
         if offer is None or not space.is_valid(offer):
             return None

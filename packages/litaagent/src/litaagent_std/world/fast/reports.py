@@ -27,7 +27,7 @@ SECTIONS = (
 
 
 def make_board(setup: WorldSetup) -> BulletinBoard:
-    """Makes the bulletin board with the settings that scml publishes."""
+    """Make the bulletin board with the settings that scml publishes."""
     board = BulletinBoard()
     for section in SECTIONS:
         board.add_section(section)
@@ -67,7 +67,7 @@ def make_board(setup: WorldSetup) -> BulletinBoard:
 
 
 def publish_reports(board: BulletinBoard, seats: Iterable[Seat], day: int) -> None:
-    """Publishes every factory's financial report."""
+    """Publish every factory's financial report."""
     by_agent, by_time = board.data["reports_agent"], board.data["reports_time"]
     today = by_time.setdefault(str(day), {})
     for seat in seats:
@@ -86,7 +86,7 @@ def publish_reports(board: BulletinBoard, seats: Iterable[Seat], day: int) -> No
 
 
 def publish_breach(board: BulletinBoard, seat: Seat, day: int) -> None:
-    """Publishes that a factory sold more today than it could make."""
+    """Publish that a factory sold more today than it could make."""
     board.data["breaches"][f"{day}:{seat.id}"] = {
         "perpetrator": seat.id,
         "perpetrator_name": seat.id,

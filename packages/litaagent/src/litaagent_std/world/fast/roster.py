@@ -16,7 +16,7 @@ from litaagent_std.world.setup import Factory, WorldSetup
 
 
 def make_agents(setup: WorldSetup, streams: WorldStreams) -> list[OneShotAgent]:
-    """Constructs all agents, each under its own stream."""
+    """Construct all agents, each under its own stream."""
     agents = []
     for agent_type, spec, stream in zip(load_fresh(setup.agents), setup.agents, streams.seats, strict=True):
         previous = switch(stream)
@@ -43,7 +43,7 @@ def make_seats(setup: WorldSetup, streams: WorldStreams, agents: Sequence[OneSho
 
 
 def trade_partners(seats: tuple[Seat, ...], n_products: int) -> tuple[list[list[str]], list[list[str]]]:
-    """Returns the ids of all suppliers and of all consumers, by product, system agents included."""
+    """Return the ids of all suppliers and of all consumers, by product, system agents included."""
     suppliers: list[list[str]] = [[] for _ in range(n_products)]
     consumers: list[list[str]] = [[] for _ in range(n_products)]
     suppliers[0].append(SYSTEM_SELLER_ID)
@@ -55,7 +55,7 @@ def trade_partners(seats: tuple[Seat, ...], n_products: int) -> tuple[list[list[
 
 
 def make_ufun_factory(seat: Seat, suppliers: list[list[str]], consumers: list[list[str]]) -> UFunFactory:
-    """Returns what makes the seat's utility functions."""
+    """Return what makes the seat's utility functions."""
     return UFunFactory(
         agent_id=seat.id,
         level=seat.level,

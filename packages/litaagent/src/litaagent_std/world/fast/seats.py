@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from litaagent_std.world.fast.interface.standins import LeanState
     from litaagent_std.world.fast.interface.ufun import LeanUFun, UFunFactory
     from litaagent_std.world.fast.negotiation import Side
-    from litaagent_std.world.native.agent import Mind
+    from litaagent_std.world.native.agent import NativeAgent
 
 _OPTIONAL_CALLBACKS: Final = (
     "on_negotiation_start",
@@ -62,7 +62,7 @@ class SeatAdapter(DefaultOneShotAdapter):  # type: ignore[misc]
     make_lean_ufun: Callable[[], LeanUFun]
 
     def make_ufun(self, add_exogenous: bool, in_adapter: bool = False) -> LeanUFun:
-        """Makes the day's utility function again, when an agent asks for it."""
+        """Make the day's utility function again, when an agent asks for it."""
         return self.make_lean_ufun()
 
 
@@ -142,7 +142,7 @@ class Seat:
         self.breach_levels: list[float] = []
         self.n_active = 0
         self.n_errors = 0
-        self.mind: Mind | None = None
+        self.mind: NativeAgent | None = None
         self.tell_decision: Callable[[int], None] | None = None
         self.responded: Any = None
         self.buying: dict[str, NegotiationDetails] = {}
@@ -151,7 +151,7 @@ class Seat:
         self._study_agent()
 
     def _study_agent(self) -> None:
-        """Finds out how the agent wants to be asked."""
+        """Find out how the agent wants to be asked."""
         agent, kind = self.agent, type(self.agent)
         self._refuse_own_negotiators()
         self.is_sync = answers_together(agent)
@@ -207,7 +207,7 @@ class Seat:
         self.n_active -= 1
 
     def tell(self, callback: str, live: LeanState, **told: Any) -> None:  # noqa: ANN401 - negmas' callbacks
-        """Calls an optional callback of negotiations; as in negmas, an exception only marks the state."""
+        """Call an optional callback of negotiations; as in negmas, an exception only marks the state."""
         try:
             self.agent_call(callback, **told)
         except Exception as error:  # an agent may raise anything
@@ -217,7 +217,7 @@ class Seat:
             live.erred_agent = self.id
 
     def agent_call(self, method: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any method
-        """Calls a method of the agent under its stream."""
+        """Call a method of the agent under its stream."""
         previous = switch(self.stream)
         try:
             return getattr(self.agent, method)(*args, **kwargs)

@@ -68,5 +68,5 @@ class Topic:
 
 
 def relative_times(n_rounds: int) -> tuple[float, ...]:
-    """Returns the relative time after 0, 1, …, n_rounds + 1 rounds."""
+    """Return the relative time after 0, 1, …, n_rounds + 1 rounds."""
     return tuple(relative_time(round_, n_rounds) for round_ in range(n_rounds + 2))

@@ -52,7 +52,7 @@ def answers_together(agent: Any) -> bool:  # noqa: ANN401 - an agent of any clas
 
 
 def books(agent: Any) -> Books:  # noqa: ANN401 - an agent that answers together
-    """Returns the books that an agent keeps now."""
+    """Return the books that an agent keeps now."""
     return agent._SAOSyncController__offers, agent._SAOSyncController__proposals
 
 
@@ -63,7 +63,7 @@ def has_decided(agent: Any, known: Books) -> bool:  # noqa: ANN401 - an agent th
 
 
 def sync_turn(side: Side, state: LeanState) -> Turn:
-    """Takes the turn of an agent that collects the offers of all its partners before it answers.
+    """Take the turn of an agent that collects the offers of all its partners before it answers.
 
     The agent's books are those of negmas' ``SAOSyncController``, under the same names.
     """
@@ -151,7 +151,7 @@ def _sync_proposal(side: Side, step: int) -> Any:  # noqa: ANN401 - whatever the
 
 
 def plain_turn(side: Side, state: LeanState) -> Turn:
-    """Takes the turn of an agent with its own `propose` and `respond`."""
+    """Take the turn of an agent with its own `propose` and `respond`."""
     seat, pid = side.seat, side.pid
     seat.responded = None
     switch(seat.stream)
@@ -178,7 +178,7 @@ def _plain_proposal(side: Side, view: LeanState) -> Any:  # noqa: ANN401 - whate
 
 
 def chained_turn(side: Side, state: LeanState) -> Turn:
-    """Takes the turn of an agent whose `propose` or `respond` have unusual parameters, as negmas would."""
+    """Take the turn of an agent whose `propose` or `respond` have unusual parameters, as negmas would."""
     side.seat.responded = None
     switch(side.seat.stream)
     calls = _Calls(side, None, None)
@@ -192,7 +192,7 @@ class LimitExceededError(BaseException):
 def limited(
     turn: Callable[[Side, LeanState], Turn], seconds: float, fired: Callable[[], None]
 ) -> Callable[[Side, LeanState], Turn]:
-    """Gives every turn a limit of wall-clock time, by way of a thread.
+    """Give every turn a limit of wall-clock time, by way of a thread.
 
     Args:
         turn: How turns are taken.
@@ -287,7 +287,7 @@ class _Calls:
 
 
 def plain_offer(response: Any, offer: Any) -> tuple[Any, Any, Any]:  # noqa: ANN401
-    """Strips negmas' extended responses and offers down to response, outcome and data."""
+    """Strip negmas' extended responses and offers down to response, outcome and data."""
     if isinstance(response, ExtendedResponseType) or isinstance(offer, ExtendedOutcome):
         merged = SAOResponse.from_extended(response, offer)
         return merged.response, merged.outcome, merged.data

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from litaagent_std.world.fast.topics import Topic
     from litaagent_std.world.rules.settlement import Terms
 
-__all__ = ["ACCEPT", "END", "REJECT", "WAIT", "Link", "Mind", "Outcome"]
+__all__ = ["ACCEPT", "END", "REJECT", "WAIT", "Link", "NativeAgent", "Outcome"]
 
 Outcome = tuple[int, int, int]
 """Quantity, delivery day and unit price."""
@@ -44,7 +44,7 @@ class Link:
         self.known = -1
 
 
-class Mind(ABC):
+class NativeAgent(ABC):
     """Decides for one seat in the place of its agent.
 
     Args:
@@ -83,7 +83,7 @@ class Mind(ABC):
     # -- the day
 
     def start_day(self, day: int, terms: Terms, inventory: int) -> None:
-        """Takes in the facts of the day.
+        """Take in the facts of the day.
 
         Args:
             day: The day.
@@ -97,7 +97,7 @@ class Mind(ABC):
         self.stock = terms.stock_in - terms.stock_out
 
     def set_topics(self, bought: Topic, sold: Topic) -> None:
-        """Takes in what can be negotiated today, about the input and about the output."""
+        """Take in what can be negotiated today, about the input and about the output."""
         self.bought = bought.bounds
         self.sold = sold.bounds
 
@@ -106,7 +106,7 @@ class Mind(ABC):
         self.partners = []
 
     def before_step(self) -> None:  # noqa: B027 - minds that keep nothing for a day have nothing to do
-        """Starts the day, once negotiations are open."""
+        """Start the day, once negotiations are open."""
 
     @property
     def surplus(self) -> int:
@@ -125,11 +125,11 @@ class Mind(ABC):
 
     @abstractmethod
     def respond(self, link: Link, step: int, offer: Outcome) -> int:
-        """Returns the response to an offer: ACCEPT, REJECT, END or WAIT."""
+        """Return the response to an offer: ACCEPT, REJECT, END or WAIT."""
 
     @abstractmethod
     def propose(self, link: Link, step: int) -> Outcome | None:
-        """Returns an offer, or None to end the negotiation."""
+        """Return an offer, or None to end the negotiation."""
 
     def leave(self, pid: str) -> None:
         """Hears that a negotiation is over, before it hears of the contract."""

@@ -43,7 +43,7 @@ def shuffle(items: list[Any], bits: Bits) -> None:
 
 
 def words_of(state: RandomState) -> Bits:
-    """Returns ``getrandbits`` of a Python generator that goes on where a legacy numpy generator stands.
+    """Return ``getrandbits`` of a Python generator that goes on where a legacy numpy generator stands.
 
     Both are Mersenne twisters, and Python's hands out single words many times faster.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from litaagent_std.world.native.agent import ACCEPT, REJECT, Link, Mind, Outcome
+from litaagent_std.world.native.agent import ACCEPT, REJECT, Link, NativeAgent, Outcome
 from litaagent_std.world.native.draws import between, shuffle
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _INFINITY = float("inf")
 
 
-class GreedyMind(Mind):
+class NativeGreedy(NativeAgent):
     """Negotiates for today's need, and when there is none, for a share of the capacity of a random future day.
 
     A factory in the middle of the chain always needs the same share of its lines.
@@ -51,7 +51,7 @@ class GreedyMind(Mind):
         return n_rounds > 1 and int(0.5 + share * (n_days - 1) / n_days) <= int(share) and share >= 1
 
     def set_topics(self, bought: Topic, sold: Topic) -> None:
-        """Takes in what can be negotiated today."""
+        """Take in what can be negotiated today."""
         super().set_topics(bought, sold)
         self._memory += 1
 
@@ -74,7 +74,7 @@ class GreedyMind(Mind):
             link.best_ever = min(unit_price, link.best_ever)
 
     def respond(self, link: Link, step: int, offer: Outcome) -> int:
-        """Accepts what is needed at a good price."""
+        """Accept what is needed at a good price."""
         quantity, day, price = offer
         today = self.today
         if day != today:
@@ -105,7 +105,7 @@ class GreedyMind(Mind):
             self._best_purchase = best
 
     def propose(self, link: Link, step: int) -> Outcome:
-        """Returns an offer of what is needed."""
+        """Return an offer of what is needed."""
         quantity, day = self._delivery(link)
         low, high = self._range(link, day == self.today)
         margin = self._thresholds[step] * (high - low)
@@ -118,7 +118,7 @@ class GreedyMind(Mind):
         return surplus if link.selling else -surplus
 
     def _delivery(self, link: Link) -> tuple[int, int]:
-        """Returns how much to ask or to offer, and for which day."""
+        """Return how much to ask or to offer, and for which day."""
         today, n_lines, n_days, bits = self.today, self.n_lines, self.n_days, self.bits
         q_low, q_high, first, last, _, _ = self.sold if link.selling else self.bought
         need: float = int(self._need(link))
@@ -140,7 +140,7 @@ class GreedyMind(Mind):
         return between(int(0.5 + most * today / n_days) or 1, int(most), bits), today
 
     def _range(self, link: Link, for_today: bool) -> tuple[int, int]:
-        """Returns the prices between which it concedes; they stay the same while no better price turns up."""
+        """Return the prices between which it concedes; they stay the same while no better price turns up."""
         if link.known != self._memory:
             link.known = self._memory
             link.ranges = [None, None]

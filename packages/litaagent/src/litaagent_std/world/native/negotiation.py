@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from negmas.sao import ResponseType
 
 from litaagent_std.world.events import NOTHING, ContractSigned, EventHub, NegotiationEnd, NegotiationRef
-from litaagent_std.world.native.agent import ACCEPT, REJECT, WAIT, Link, Mind, Outcome
+from litaagent_std.world.native.agent import ACCEPT, REJECT, WAIT, Link, NativeAgent, Outcome
 from litaagent_std.world.rules.contracts import ContractBook, Deal
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ class NativeNegotiation:
         self,
         ref: NegotiationRef,
         topic: Topic,
-        caller: tuple[Mind, Link],
-        partner: tuple[Mind, Link],
+        caller: tuple[NativeAgent, Link],
+        partner: tuple[NativeAgent, Link],
         max_waits: int,
         hub: EventHub,
     ) -> None:
@@ -54,7 +54,7 @@ class NativeNegotiation:
         self._hub = hub
 
     def step(self) -> bool:
-        """Runs one pass and tells whether the negotiation goes on."""
+        """Run one pass and tells whether the negotiation goes on."""
         round_ = self.round
         if round_ >= self._topic.n_rounds:
             self.status = "timedout"
@@ -97,7 +97,7 @@ class NativeNegotiation:
         self.round = round_ + 1
         return True
 
-    def _tell_last(self, mind: Mind, response: int) -> None:
+    def _tell_last(self, mind: NativeAgent, response: int) -> None:
         """Tells of a turn without an offer."""
         if self._hub.turn is not None and response != NOTHING:
             self._hub.turn((self.ref.index, self.round, mind.seat.index, response, NOTHING, NOTHING, NOTHING))
@@ -133,7 +133,7 @@ class NativeNegotiation:
 
 
 def native_turn(side: Side, state: LeanState) -> Turn:
-    """Takes the turn of a mind in a negotiation with an agent, in the engine's protocol."""
+    """Take the turn of a mind in a negotiation with an agent, in the engine's protocol."""
     mind = side.seat.mind
     if mind is None:
         raise RuntimeError(f"{side.seat.id} has no native mind; its turns are the agent's")

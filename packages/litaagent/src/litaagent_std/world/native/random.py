@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from litaagent_std.world.native.agent import ACCEPT, END, REJECT, Link, Mind, Outcome
+from litaagent_std.world.native.agent import ACCEPT, END, REJECT, Link, NativeAgent, Outcome
 from litaagent_std.world.native.draws import between
 
 if TYPE_CHECKING:
     from litaagent_std.world.fast.seats import Seat
 
 
-class RandomMind(Mind):
+class NativeRandom(NativeAgent):
     """Ends with a small probability, accepts with another, and offers anything at all."""
 
     def __init__(self, seat: Seat, n_days: int, n_levels: int, relative_times: Sequence[float]) -> None:
@@ -21,13 +21,13 @@ class RandomMind(Mind):
         self._p_accept: float = seat.agent.p_accept
 
     def respond(self, link: Link, step: int, offer: Outcome) -> int:
-        """Returns the response to an offer."""
+        """Return the response to an offer."""
         if self.uniform() < self._p_end:
             return END
         return ACCEPT if self.uniform() < self._p_accept else REJECT
 
     def propose(self, link: Link, step: int) -> Outcome:
-        """Returns any outcome."""
+        """Return any outcome."""
         bits = self.bits
         q_low, q_high, d_low, d_high, p_low, p_high = self.sold if link.selling else self.bought
         return between(q_low, q_high, bits), between(d_low, d_high, bits), between(p_low, p_high, bits)

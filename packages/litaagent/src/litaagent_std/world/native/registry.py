@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from scml.std.agents import GreedyStdAgent, RandomStdAgent, SyncRandomStdAgent
 
-from litaagent_std.world.native.agent import Mind
-from litaagent_std.world.native.greedy import GreedyMind
+from litaagent_std.world.native.agent import NativeAgent
+from litaagent_std.world.native.greedy import NativeGreedy
 from litaagent_std.world.native.negotiation import native_turn
-from litaagent_std.world.native.random import RandomMind
-from litaagent_std.world.native.sync_random import SyncRandomMind
+from litaagent_std.world.native.random import NativeRandom
+from litaagent_std.world.native.sync_random import NativeSyncRandom
 
 if TYPE_CHECKING:
     from litaagent_std.world.fast.seats import Seat
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 Defaults = Literal["hosted", "native"]
 """Who plays the league's default agents: agent objects, or the engine itself."""
 
-_MINDS: Final[dict[type, type[Mind]]] = {
-    GreedyStdAgent: GreedyMind,
-    RandomStdAgent: RandomMind,
-    SyncRandomStdAgent: SyncRandomMind,
+_MINDS: Final[dict[type, type[NativeAgent]]] = {
+    GreedyStdAgent: NativeGreedy,
+    RandomStdAgent: NativeRandom,
+    SyncRandomStdAgent: NativeSyncRandom,
 }
 
 
-def give_minds(
+def assign_native_agents(
     seats: Iterable[Seat],
     n_days: int,
     n_levels: int,
     relative_times: Sequence[float],
     tell_decision: Callable[[int], None] | None,
 ) -> None:
-    """Gives native minds to the seats of default agents; classes derived from them stay hosted.
+    """Give native minds to the seats of default agents; classes derived from them stay hosted.
 
     Args:
         seats: All seats, with their agents.
@@ -45,7 +45,7 @@ def give_minds(
     n_rounds = len(relative_times) - 2
     for seat in seats:
         kind = _MINDS.get(type(seat.agent))
-        if kind is None or (kind is GreedyMind and not GreedyMind.can_play(seat, n_days, n_rounds)):
+        if kind is None or (kind is NativeGreedy and not NativeGreedy.can_play(seat, n_days, n_rounds)):
             continue
         seat.mind = kind(seat, n_days, n_levels, relative_times)
         seat.turn = native_turn

@@ -56,7 +56,7 @@ class SyncPrices:
         self._limits: dict[tuple[bool, int], float] = {}
 
     def counter(self, selling: bool, step: int) -> int | None:
-        """Returns the price of a counter-offer for today in a round; None if it is not an integer, thus no offer."""
+        """Return the price of a counter-offer for today in a round; None if it is not an integer, thus no offer."""
         key = selling, step
         if key not in self._counters:
             power = self._concession.by_round_future[step]
@@ -65,7 +65,7 @@ class SyncPrices:
         return self._counters[key]
 
     def offer(self, selling: bool, day: int) -> int | None:
-        """Returns the price of an offer for a later day; None if it is not an integer, thus no offer."""
+        """Return the price of an offer for a later day; None if it is not an integer, thus no offer."""
         key = selling, day
         if key not in self._offers:
             power = (1 - max(0, min(1, (day - self._today) / self._left))) ** self._concession.future

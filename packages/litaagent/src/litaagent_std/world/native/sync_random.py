@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from litaagent_std.world.native.agent import ACCEPT, END, REJECT, WAIT, Link, Mind, Outcome
+from litaagent_std.world.native.agent import ACCEPT, END, REJECT, WAIT, Link, NativeAgent, Outcome
 from litaagent_std.world.native.draws import distribute, shuffle, words_of
 from litaagent_std.world.native.sync_prices import Concession, SyncPrices
 
@@ -17,7 +17,7 @@ Needs = dict[int, int]
 """Units needed by day of delivery."""
 
 
-class SyncRandomMind(Mind):
+class NativeSyncRandom(NativeAgent):
     """Waits for the offers of all partners, accepts what it needs, and spreads the rest over the other partners.
 
     Partners are kept in sets of ids where the agent keeps them so: the order of a set decides who gets which draw.
@@ -46,7 +46,7 @@ class SyncRandomMind(Mind):
         self.reset()
 
     def set_topics(self, bought: Topic, sold: Topic) -> None:
-        """Takes in what can be negotiated today."""
+        """Take in what can be negotiated today."""
         super().set_topics(bought, sold)
         self._prices = SyncPrices(self.today, self.n_days, self._concession, self.bought, self.sold)
         self._most = {False: self.bought[1], True: self.sold[1]}
@@ -79,7 +79,7 @@ class SyncRandomMind(Mind):
         self._needs = None
 
     def respond(self, link: Link, step: int, offer: Outcome) -> int:
-        """Waits until all partners have offered, then answers all of them."""
+        """Wait until all partners have offered, then answers all of them."""
         pid = link.pid
         response = self._responses.pop(pid, WAIT)
         if response != WAIT:
@@ -100,7 +100,7 @@ class SyncRandomMind(Mind):
         return self._responses.pop(pid, REJECT)
 
     def propose(self, link: Link, step: int) -> Outcome | None:
-        """Returns what was decided for the partner."""
+        """Return what was decided for the partner."""
         pid = link.pid
         if pid not in self._proposals:
             self._propose_first()
@@ -151,7 +151,7 @@ class SyncRandomMind(Mind):
     # -- what to accept and what to offer
 
     def _choose(self, offers: dict[str, Outcome]) -> set[str]:
-        """Returns the partners whose offers are needed and well priced, taken in order of arrival."""
+        """Return the partners whose offers are needed and well priced, taken in order of arrival."""
         today, prices, links = self.today, self._prices, self.links
         purchases, sales = self._needs or self._future_needs()
         surplus = self.surplus
@@ -174,7 +174,7 @@ class SyncRandomMind(Mind):
         return accepted
 
     def _counter(self, rejected: set[str]) -> dict[str, Outcome | None]:
-        """Returns counter-offers: today's needs spread over some partners, a future need over the others."""
+        """Return counter-offers: today's needs spread over some partners, a future need over the others."""
         distribution = self._spread_today(list(rejected))
         counters: dict[str, Outcome | None] = {}
         unused = set()
@@ -241,7 +241,7 @@ class SyncRandomMind(Mind):
                 offers[pid] = (quantity, day, price)
 
     def _first_day(self, needs: Needs) -> int:
-        """Returns the day that is served first; the agent never comes to a second one."""
+        """Return the day that is served first; the agent never comes to a second one."""
         days = list(needs)
         if self._sorted:
             return max(days) if self._far else min(days)

@@ -25,12 +25,12 @@ MAX_ROUNDS: Final = 500
 
 
 def elapsed_seconds(round_: int) -> float:
-    """Returns the virtual seconds that ``round_`` completed rounds took."""
+    """Return the virtual seconds that ``round_`` completed rounds took."""
     return round_ * SECONDS_PER_ROUND
 
 
 def relative_time(round_: int, n_rounds: int) -> float:
-    """Returns the fraction of a negotiation that has passed: (round + 1) / (rounds + 1), at most 1."""
+    """Return the fraction of a negotiation that has passed: (round + 1) / (rounds + 1), at most 1."""
     return min(1.0, (round_ + 1) / (n_rounds + 1))
 
 

@@ -30,7 +30,7 @@ def is_fixed() -> bool:
 
 
 def restart_with_fixed_hashing() -> None:
-    """Replaces the running program by itself with fixed hashing, unless it has it; call it before any work."""
+    """Replace the running program by itself with fixed hashing, unless it has it; call it before any work."""
     if is_fixed():
         return
     sys.stdout.flush()

@@ -29,7 +29,7 @@ _known: dict[str, _Memory] = {}
 
 
 def load_fresh(specs: Iterable[AgentSpec]) -> list[type]:
-    """Imports the agents' classes and puts back the state that their packages had at first."""
+    """Import the agents' classes and puts back the state that their packages had at first."""
     classes: list[type] = [spec.load() for spec in specs]
     # The bases too: an agent may come wrapped in a class of ours, or be built on another team's.
     homes = dict.fromkeys(_home(base.__module__) for one in classes for base in one.__mro__)
@@ -42,7 +42,7 @@ def load_fresh(specs: Iterable[AgentSpec]) -> list[type]:
 
 
 def _home(module: str) -> str:
-    """Returns the package whose modules belong to an agent: its team's folder, or the top-level package."""
+    """Return the package whose modules belong to an agent: its team's folder, or the top-level package."""
     parts = module.split(".")
     return ".".join(parts[:4]) if parts[0] == "scml_agents" else parts[0]
 
@@ -93,7 +93,7 @@ class _Memory:
             return  # it holds something that cannot be copied, such as a lock or an open file
 
     def restore(self) -> None:
-        """Puts everything back, keeping the objects' identities."""
+        """Put everything back, keeping the objects' identities."""
         for owner, name, value in self._bindings:
             if vars(owner).get(name) is not value:
                 setattr(owner, name, value)

@@ -65,7 +65,7 @@ class Stream:
 
     @classmethod
     def from_key(cls, seed: int, name: str) -> Stream:
-        """Makes the stream that ``(seed, name)`` determines, on any machine and in any process."""
+        """Make the stream that ``(seed, name)`` determines, on any machine and in any process."""
         python, seeds = (random.Random(_number(seed, name, part)) for part in ("python", "seeds"))
         return cls(name, python, numpy_stream(seed, name), seeds)
 
@@ -79,7 +79,7 @@ def _number(seed: int, name: str, part: str) -> int:
 
 
 def numpy_stream(seed: int, name: str) -> np.random.RandomState:
-    """Makes the numpy part of the stream that ``(seed, name)`` determines."""
+    """Make the numpy part of the stream that ``(seed, name)`` determines."""
     return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(_number(seed, name, "numpy"))))
 
 
@@ -112,7 +112,7 @@ _installed = False
 
 
 def switch(stream: Stream) -> Stream:
-    """Makes ``stream`` the active one and returns the one that was active before."""
+    """Make ``stream`` the active one and return the one that was active before."""
     global _active
     previous = _active
     _active = stream
@@ -120,7 +120,7 @@ def switch(stream: Stream) -> Stream:
 
 
 def active() -> Stream:
-    """Returns the active stream."""
+    """Return the active stream."""
     return _active
 
 
@@ -130,7 +130,7 @@ def is_installed() -> bool:
 
 
 def install() -> None:
-    """Turns the global generators into dispatchers; calling it again does nothing.
+    """Turn the global generators into dispatchers; calling it again does nothing.
 
     ``from random import choice`` binds a function when a module is imported. Modules imported later bind
     the dispatching functions; in modules imported earlier, globals that hold the original functions are
@@ -184,12 +184,12 @@ def _install_numpy(rebind: Callable[[Any, str, Any], None]) -> None:
 
 
 def _get_bit_generator() -> Any:  # noqa: ANN401  # as numpy's function
-    """Returns the bit generator of the active stream."""
+    """Return the bit generator of the active stream."""
     return _active.numpy._bit_generator  # numpy gives no public way
 
 
 def _set_bit_generator(bitgen: Any) -> None:  # noqa: ANN401  # as numpy's function
-    """Sets the bit generator of the active stream."""
+    """Set the bit generator of the active stream."""
     _active.numpy = np.random.RandomState(bitgen)
 
 
@@ -226,7 +226,7 @@ def _randbits(k: int) -> int:
 
 
 def _uuid4() -> uuid.UUID:
-    """Generates a random UUID, from the active stream while a world runs."""
+    """Generate a random UUID, from the active stream while a world runs."""
     return uuid.UUID(int=_randbits(128), version=4)
 
 

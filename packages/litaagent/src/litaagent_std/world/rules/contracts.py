@@ -44,7 +44,7 @@ class ContractBook:
         self._open[deal.day].append(deal)
 
     def due(self, day: int) -> list[Deal]:
-        """Takes out the contracts that are due."""
+        """Take out the contracts that are due."""
         return self._open.pop(day, [])
 
     def nullify(self, seat: Seat, today: int) -> None:
@@ -61,7 +61,7 @@ class ContractBook:
 
 
 def write_contract(negotiation: Negotiation, terms: tuple[int, int, int], today: int) -> Contract:
-    """Writes the contract that an agent is handed, as negmas writes it.
+    """Write the contract that an agent is handed, as negmas writes it.
 
     Each side gets a paper of its own, so that nobody can alter the other's.
     """
@@ -81,7 +81,7 @@ def write_contract(negotiation: Negotiation, terms: tuple[int, int, int], today:
 
 
 def annotation_of(buyer: str, seller: str, caller: str, product: int, today: int) -> dict[str, Any]:
-    """Returns what negotiations and contracts are annotated with in scml."""
+    """Return what negotiations and contracts are annotated with in scml."""
     return {
         "product": product,
         "is_buy": caller == buyer,

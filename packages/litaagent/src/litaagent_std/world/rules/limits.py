@@ -20,7 +20,7 @@ def find_limit_on_grid(
     secured_out: list[Line],
     terms: Terms,
 ) -> tuple[float, int, int, int]:
-    """Finds the highest (or lowest) profit over all quantities bought and sold today.
+    """Find the highest (or lowest) profit over all quantities bought and sold today.
 
     The same arithmetic as `settlement.settle`, in the same order, on the whole grid at once. Of equal profits
     the one with the largest purchase, then the largest sale, is returned, as scml's scan does.

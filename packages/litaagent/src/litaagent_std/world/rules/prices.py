@@ -18,7 +18,7 @@ class Market(NamedTuple):
 
 
 def mean_price(mean: float, quantity: int, more: int, unit_price: int) -> float:
-    """Returns the mean unit price of `quantity` units at `mean` and `more` units at `unit_price`.
+    """Return the mean unit price of `quantity` units at `mean` and `more` units at `unit_price`.
 
     Deliveries are added one by one, in order of execution, because the last bit of the result depends on it.
     """
@@ -27,7 +27,7 @@ def mean_price(mean: float, quantity: int, more: int, unit_price: int) -> float:
 
 
 def next_market(market: Market, sold: int, mean: float, discount: float) -> Market:
-    """Returns a product's market after a day.
+    """Return a product's market after a day.
 
     price' = (discount · weight · price + sold · mean) / (discount · weight + sold); unchanged without trade.
 
@@ -44,6 +44,6 @@ def next_market(market: Market, sold: int, mean: float, discount: float) -> Mark
 
 
 def price_band(price: float, fraction: float) -> tuple[int, int]:
-    """Returns the lowest and the highest unit price that can be negotiated around a trading price."""
+    """Return the lowest and the highest unit price that can be negotiated around a trading price."""
     low, high = max(1, int(price * (1.0 - fraction))), int((1.0 + fraction) * price)
     return (low, high) if low <= high else (high, low)

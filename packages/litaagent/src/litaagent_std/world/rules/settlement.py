@@ -126,7 +126,7 @@ def settle(inputs: list[Line], outputs: list[Line], terms: Terms) -> Settled:
 
 
 def _pay(inputs: list[Line], balance: float, cost: float) -> tuple[float, int, int]:
-    """Returns the bill, the quantity bought, and the quantity that the balance allows to produce."""
+    """Return the bill, the quantity bought, and the quantity that the balance allows to produce."""
     bill: float = 0
     bought = affordable = 0
     broke = balance < 0
@@ -141,7 +141,7 @@ def _pay(inputs: list[Line], balance: float, cost: float) -> tuple[float, int, i
 
 
 def _deliver(outputs: list[Line], deliverable: int) -> tuple[float, int]:
-    """Returns the revenue of what can be delivered, and the quantity sold."""
+    """Return the revenue of what can be delivered, and the quantity sold."""
     revenue: float = 0
     sold = 0
     delivering = True
@@ -157,7 +157,7 @@ def _deliver(outputs: list[Line], deliverable: int) -> tuple[float, int]:
 
 
 def next_inventory(rule: Inventory, inventory: int, bought: int, produced: int) -> int:
-    """Returns the input inventory after a day.
+    """Return the input inventory after a day.
 
     Args:
         rule: Whether production consumes stock.
@@ -171,7 +171,7 @@ def next_inventory(rule: Inventory, inventory: int, bought: int, produced: int) 
 
 
 def breach(bought: int, sold: int, terms: Terms) -> tuple[bool, float]:
-    """Returns whether a factory sold more than it could make, and the missing share of what it sold.
+    """Return whether a factory sold more than it could make, and the missing share of what it sold.
 
     As in scml, exogenous quantities count twice: once as executed contracts, once as part of the terms.
     """

@@ -48,7 +48,7 @@ _EXCEPTIONS_IGNORED = {
 
 
 def scml_arguments(setup: WorldSetup) -> dict[str, Any]:
-    """Returns the keyword arguments from which scml's own class constructs the world of ``setup``."""
+    """Return the keyword arguments from which scml's own class constructs the world of ``setup``."""
     profiles = [
         OneShotProfile(
             cost=factory.cost,
@@ -102,7 +102,7 @@ def scml_arguments(setup: WorldSetup) -> dict[str, Any]:
 
 
 def plain_scml_world(setup: WorldSetup, **options: Any) -> SCML2024StdWorld:  # noqa: ANN401  # scml's
-    """Makes scml's unmodified world; for benchmarks, and for proofs about the additions of this module."""
+    """Make scml's unmodified world; for benchmarks, and for proofs about the additions of this module."""
     return SCML2024StdWorld(**{**scml_arguments(setup), **options})
 
 
@@ -113,7 +113,7 @@ def make_scml_world(
     inventory: Inventory = "as_shipped",
     call_limit: float | None = None,
 ) -> ScmlWorld:
-    """Makes the reference world.
+    """Make the reference world.
 
     Args:
         setup: The world.
@@ -196,7 +196,7 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
         return 0.0
 
     def step(self, *args: Any, **kwargs: Any) -> bool:  # noqa: ANN401  # as in negmas
-        """Runs one day (or one round, see negmas) and returns whether the world goes on."""
+        """Run one day (or one round, see negmas) and return whether the world goes on."""
         previous = switch(self._streams.world)
         try:
             if self.current_step == 0 and self.hub.world_start is not None:
@@ -211,12 +211,12 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
         return goes_on
 
     def run_to_end(self) -> WorldEnd:
-        """Runs all days and returns the outcome."""
+        """Run all days and return the outcome."""
         self.run()
         return self._world_end()
 
     def call(self, agent: Any, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # as in negmas
-        """Calls a method of an agent under its stream."""
+        """Call a method of an agent under its stream."""
         if not isinstance(agent, SeatAdapter):
             return super().call(agent, method, *args, **kwargs)
 
@@ -234,14 +234,14 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
             switch(previous)
 
     def report_error(self, agent: str, where: str, error: Exception) -> None:
-        """Counts an exception of an agent and tells the observers."""
+        """Count an exception of an agent and tells the observers."""
         self.n_errors[agent] = self.n_errors.get(agent, 0) + 1
         if self.hub.error is not None:
             where = where.removesuffix("_")
             self.hub.error(AgentError(self.current_step, agent, where, type(error).__name__, str(error)))
 
     def simulation_step(self, stage: int = 0) -> None:
-        """Runs the world's part of the day: its opening (stage 0) or its settlement (stage 1)."""
+        """Run the world's part of the day: its opening (stage 0) or its settlement (stage 1)."""
         if stage == 0:
             self._revealing = True
             self._n_registered = 0
@@ -254,7 +254,7 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
         self._tell_settlements(bankrupt)
 
     def _adjust_inventory(self, stock: Mapping[str, int]) -> None:
-        """Applies another rule of inventory; scml's own stands."""
+        """Apply another rule of inventory; scml's own stands."""
 
     def _update_exogenous(self, s: int) -> None:
         super()._update_exogenous(s)
@@ -264,7 +264,7 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
                 self.hub.day_start(self._day_start())
 
     def on_negotiation_start(self, neg: Any) -> None:  # noqa: ANN401  # negmas's type
-        """Gives a new negotiation its place in the story."""
+        """Give a new negotiation its place in the story."""
         super().on_negotiation_start(neg)
         notes = neg.annotation
         partner = next(one.id for one in neg.partners if one.id != neg.caller.id)
@@ -283,7 +283,7 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
             self.hub.negotiation_start(ref)
 
     def on_contract_concluded(self, contract: Any, to_be_signed_at: int) -> None:  # noqa: ANN401  # negmas's
-        """Registers a contract; exogenous ones were told with the start of the day."""
+        """Register a contract; exogenous ones were told with the start of the day."""
         super().on_contract_concluded(contract, to_be_signed_at)
         if contract.mechanism_id is not None and self.hub.contract is not None:
             ref = self._negotiations[contract.mechanism_id].mechanism.ref
@@ -384,7 +384,7 @@ class DepletingScmlWorld(ScmlWorld):
 
 
 def _constructor(agent: type, params: Mapping[str, Any], stream: Stream) -> Callable[[], Any]:
-    """Returns what scml calls to construct the agent: its class, under its seat's stream."""
+    """Return what scml calls to construct the agent: its class, under its seat's stream."""
 
     def construct() -> Any:  # noqa: ANN401  # an agent of any class
         previous = switch(stream)

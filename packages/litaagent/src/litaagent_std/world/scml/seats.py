@@ -28,7 +28,7 @@ class SeatAdapter(DefaultOneShotAdapter):  # type: ignore[misc]  # scml has no t
     index: int
 
     def make_ufun(self, add_exogenous: bool, in_adapter: bool = False) -> Any:  # noqa: ANN401  # scml's type
-        """Makes the day's utility function: the framework's work, so it draws nothing from the seat."""
+        """Make the day's utility function: the framework's work, so it draws nothing from the seat."""
         previous = switch(self.world_stream)
         try:
             return super().make_ufun(add_exogenous, in_adapter)
@@ -40,7 +40,7 @@ class SeatAdapter(DefaultOneShotAdapter):  # type: ignore[misc]  # scml has no t
         self._under_stream(super().reset)
 
     def before_step(self) -> None:
-        """Starts the agent's day."""
+        """Start the agent's day."""
         self._under_stream(super().before_step)
 
     def _under_stream(self, method: Callable[..., Any], *args: Any) -> Any:  # noqa: ANN401  # passes through

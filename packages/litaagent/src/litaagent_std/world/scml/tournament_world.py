@@ -34,7 +34,7 @@ from litaagent_std.world.setup import AgentSpec, DailyCosts, ExogenousContract, 
 
 
 def fast_world_generator(**kwargs: Any) -> TournamentWorld:  # noqa: ANN401 - scml's parameters
-    """Generates the world that scml's generator would, to be run by the fast engine."""
+    """Generate the world that scml's generator would, to be run by the fast engine."""
     return TournamentWorld.adopt(anac2024_std_world_generator(**kwargs))
 
 
@@ -45,7 +45,7 @@ class TournamentWorld(SCML2024StdWorld):  # type: ignore[misc]
 
     @classmethod
     def adopt(cls, world: SCML2024StdWorld) -> TournamentWorld:
-        """Takes over a world of scml that has not started.
+        """Take over a world of scml that has not started.
 
         Raises:
             TypeError: If an agent was not written for this league.
@@ -62,7 +62,7 @@ class TournamentWorld(SCML2024StdWorld):  # type: ignore[misc]
         return world  # type: ignore[no-any-return]  # an SCML2024StdWorld until its class was changed
 
     def step(self, *args: Any, **kwargs: Any) -> bool:  # noqa: ANN401 - negmas' parameters
-        """Runs one day and tells whether there was one to run.
+        """Run one day and tells whether there was one to run.
 
         Raises:
             ValueError: If single negotiation rounds are asked for.
@@ -96,7 +96,7 @@ class _Books(WorldObserver):
         self._day: dict[str, float] = {}
 
     def on_negotiation_start(self, negotiation: NegotiationRef) -> None:
-        """Counts a negotiation."""
+        """Count a negotiation."""
         world = self._world
         self._count("n_negotiations")
         world.negs_initiated[negotiation.caller] += 1
@@ -106,7 +106,7 @@ class _Books(WorldObserver):
             world.neg_requests_received[agent] += 1
 
     def on_negotiation_end(self, event: NegotiationEnd) -> None:
-        """Counts how it ended."""
+        """Count how it ended."""
         world, ref = self._world, event.negotiation
         succeeded = event.agreement is not None
         self._count("n_negotiation_successful" if succeeded else "n_negotiation_failed")
@@ -116,7 +116,7 @@ class _Books(WorldObserver):
                 world.negs_timedout[agent] += 1
 
     def on_contract(self, event: ContractSigned) -> None:
-        """Counts a contract."""
+        """Count a contract."""
         for name in ("n_contracts_concluded", "n_contracts_signed"):
             self._count(name)
         for agent in (event.negotiation.caller, event.negotiation.partner):
@@ -124,7 +124,7 @@ class _Books(WorldObserver):
             self._world.contracts_signed[agent] += 1
 
     def on_error(self, event: AgentError) -> None:
-        """Records an exception."""
+        """Record an exception."""
         told = (event.day, f"{event.kind} in {event.where}: {event.message}")
         self._world.agent_exceptions[event.agent].append(told)
 

@@ -25,7 +25,7 @@ class Trace(WorldObserver):
         self.counts: dict[str, int] = {}
 
     def record(self, kind: str, event: tuple[Any, ...]) -> None:
-        """Takes one event in."""
+        """Take one event in."""
         text = f"{kind}{event!r}".encode()
         self.prints.append(int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little"))
         self.counts[kind] = self.counts.get(kind, 0) + 1
@@ -50,7 +50,7 @@ class Window(Trace):
         self.texts: list[str] = []
 
     def record(self, kind: str, event: tuple[Any, ...]) -> None:
-        """Takes one event in, and keeps its text if it is near the centre."""
+        """Take one event in, and keep its text if it is near the centre."""
         if self._first <= len(self.prints) <= self._last:
             shown = ", ".join(str(part) for part in event)
             self.texts.append(f"{kind.removeprefix('on_')}: {shown}")
@@ -71,7 +71,7 @@ for _kind in [name for name in vars(WorldObserver) if name.startswith("on_")]:
 
 
 def first_difference(one: Trace, other: Trace) -> int | None:
-    """Returns the position of the first event that differs, or None if the stories are the same."""
+    """Return the position of the first event that differs, or None if the stories are the same."""
     if one.prints == other.prints:
         return None
     pairs = enumerate(zip(one.prints, other.prints, strict=False))

@@ -143,7 +143,7 @@ def plan(config: VerifyConfig) -> list[Plan]:
 
 
 def compare(one: Plan) -> Comparison:
-    """Runs one configuration in both engines; where they differ, runs it again to show the place."""
+    """Run one configuration in both engines; where they differ, runs it again to show the place."""
     from litaagent_std.world.setup import OFFICIAL_DAYS, official_setup
 
     setup = official_setup(
@@ -278,7 +278,7 @@ def _must_sit(config: VerifyConfig) -> tuple[str, ...]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the comparison; the return value is the exit status, 0 only if everything was identical."""
+    """Run the comparison; the return value is the exit status, 0 only if everything was identical."""
     config = from_command_line(
         VerifyConfig, list(sys.argv[1:] if arguments is None else arguments), program="make verify-world"
     )

@@ -1,6 +1,6 @@
 """L1's baseline decision in every recorded situation, from the plans that the policy makes in the morning.
 
-The plans are made by `policy.l1_thread.morning_plans`. Deciding a turn from a plan is arithmetic, done here for all
+The plans are made by `policy.l1_thread.day_start_plans`. Deciding a turn from a plan is arithmetic, done here for all
 turns of a factory at once; tests compare every turn with `policy.l1_thread.thread_baseline`.
 """
 
@@ -23,7 +23,7 @@ from litaagent_std.hrl_xf.data_pipeline.extraction.columns import (
     ints,
 )
 from litaagent_std.policy.l1.baseline import progress
-from litaagent_std.policy.l1.thread import SidePlan, morning_plans
+from litaagent_std.policy.l1.thread import SidePlan, day_start_plans
 from litaagent_std.policy.l2.heuristic import band_price
 from litaagent_std.policy.memory import Memory
 from litaagent_std.policy.observation import Calendar, Observation, ThreadObservation
@@ -50,7 +50,7 @@ class Baselines:
 
 
 def plans_of(record: WorldRecord, world: WorldColumns, seat: int, mornings: Sequence[Observation]) -> list[Plans]:
-    """Returns the baseline's plans of buying and selling for every day of a factory."""
+    """Return the baseline's plans of buying and selling for every day of a factory."""
     first = mornings[0]
     parameters = Parameters().at(level_name(first.level, first.n_levels))
     memory = Memory(first.horizon + 1, assume_persistent=parameters.assume_persistent, rate=parameters.fill_rate)
@@ -58,14 +58,14 @@ def plans_of(record: WorldRecord, world: WorldColumns, seat: int, mornings: Sequ
     plans = []
     for obs in mornings:
         memory.start_day(obs)
-        plans.append(morning_plans(obs, memory, parameters))
+        plans.append(day_start_plans(obs, memory, parameters))
         bought, sold = due[obs.day].tolist()
         memory.note_calendar(Calendar((bought,), (0.0,), (sold,), (0.0,)))
     return plans
 
 
 def _due(record: WorldRecord, world: WorldColumns, seat: int) -> Ints:
-    """Returns the units bought and sold for each day with which the day goes into settlement, [day, side]."""
+    """Return the units bought and sold for each day with which the day goes into settlement, [day, side]."""
     table = record.tables["contracts"]
     buyer, seller = ints(table["buyer"]), ints(table["seller"])
     time, quantity = ints(table["time"]), ints(table["quantity"])
@@ -161,14 +161,14 @@ class _Days:
 
 
 def _powers(plans: Sequence[Plans]) -> tuple[float, float, float]:
-    """Returns what shapes the concession of prices: urgency and curve of buying, curve of selling."""
+    """Return what shapes the concession of prices: urgency and curve of buying, curve of selling."""
     p = next(plan.parameters for sides in plans for plan in sides if plan is not None)
     return p.buy_urgency, p.buy_curve, p.sell_curve
 
 
 @cache
 def _conceded(urgency: float, buy_curve: float, sell_curve: float, n_rounds: int, *, proposing: bool) -> Floats64:
-    """Returns how far prices have moved from start to end, [side, opens, round]."""
+    """Return how far prices have moved from start to end, [side, opens, round]."""
     found = np.zeros((2, 2, n_rounds + 1))
     for opens in (False, True):
         for round_ in range(n_rounds + 1):
@@ -180,7 +180,7 @@ def _conceded(urgency: float, buy_curve: float, sell_curve: float, n_rounds: int
 
 
 def _limit(start: Floats64, end: Floats64, conceded: Floats64, buying: Bools) -> Floats64:
-    """Returns the limit prices that `l1_baseline`'s reservations give, in whole units."""
+    """Return the limit prices that `l1_baseline`'s reservations give, in whole units."""
     bid = np.minimum(end, start + (end - start) * conceded)
     ask = end + np.maximum(0.0, start - end) * (1.0 - conceded)
     return np.rint(np.where(buying, bid, ask))

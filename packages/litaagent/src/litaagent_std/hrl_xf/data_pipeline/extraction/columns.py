@@ -79,7 +79,7 @@ class WorldColumns:
 
     @classmethod
     def of(cls, record: WorldRecord) -> WorldColumns:
-        """Reads a world.
+        """Read a world.
 
         Raises:
             DatasetError: If its turns do not belong to its negotiations.
@@ -122,7 +122,7 @@ class WorldColumns:
 
 
 def ints(column: Any) -> Ints:  # noqa: ANN401 - an Arrow column
-    """Returns an Arrow column as whole numbers, -1 where it is missing."""
+    """Return an Arrow column as whole numbers, -1 where it is missing."""
     filled = column.fill_null(-1) if column.null_count else column
     return np.asarray(filled.to_numpy(), np.int64)
 
@@ -145,7 +145,7 @@ def _check_turns(record: WorldRecord, thread: Ints) -> None:
 
 
 def _taken(thread: Ints, op: Ints) -> Ints:
-    """Returns whether the next turn of the same negotiation accepts, for turns that offer."""
+    """Return whether the next turn of the same negotiation accepts, for turns that offer."""
     taken = np.full(len(op), -1)
     answered = np.flatnonzero((thread[:-1] == thread[1:]) & (op[:-1] == REJECT)) if len(op) else np.array([], np.int64)
     taken[answered] = op[answered + 1] == ACCEPT

@@ -35,7 +35,7 @@ class DayArrays:
 
 
 def scaled(features: Sequence[Feature[Any, Any]], columns: Mapping[str, NDArray[Any]]) -> Floats:
-    """Puts columns in the table's order and applies its scales and limit.
+    """Put columns in the table's order and apply its scales and limit.
 
     Raises:
         BadSampleError: If a value is not finite.
@@ -52,7 +52,7 @@ def scaled(features: Sequence[Feature[Any, Any]], columns: Mapping[str, NDArray[
 
 
 def day_arrays(days: WorldDays, seats: Sequence[int], horizon: int | None = None) -> DayArrays:
-    """Computes the features of all mornings of some factories.
+    """Compute the features of all mornings of some factories.
 
     Args:
         days: The world's mornings.
@@ -76,7 +76,7 @@ def day_arrays(days: WorldDays, seats: Sequence[int], horizon: int | None = None
 
 
 def part(amount: Any, whole: Any) -> Floats64:  # noqa: ANN401 - numbers or arrays
-    """Returns shares of wholes, 0 where the whole is not positive."""
+    """Return shares of wholes, 0 where the whole is not positive."""
     amount, whole = np.broadcast_arrays(np.asarray(amount, np.float64), np.asarray(whole, np.float64))
     return np.asarray(np.divide(amount, whole, out=np.zeros(amount.shape), where=whole > 0), np.float64)
 
@@ -86,7 +86,7 @@ def _squash(x: Floats64) -> Floats64:
 
 
 def _relative(price: Floats64, usual: Floats64) -> Floats64:
-    """Returns how far prices lie above their usual value; 0 where there is none of either."""
+    """Return how far prices lie above their usual value; 0 where there is none of either."""
     return np.where((price > 0) & (usual > 0), part(price, usual) - 1.0, 0.0)
 
 
@@ -95,7 +95,7 @@ def _constant(days: WorldDays, chosen: Ints, name: str) -> Floats64:
 
 
 def _own(days: WorldDays, chosen: Ints) -> dict[str, Floats64]:
-    """Returns the features of the factory itself, [day, seat]."""
+    """Return the features of the factory itself, [day, seat]."""
     shape = (days.n_days, len(chosen))
     day = np.arange(days.n_days)[:, None]
     own = {name: values[:, chosen] for name, values in days.private.items()}
@@ -131,7 +131,7 @@ def _own(days: WorldDays, chosen: Ints) -> dict[str, Floats64]:
 
 
 def _market(days: WorldDays, chosen: Ints) -> dict[str, Floats64]:
-    """Returns the features of prices and exogenous contracts, [day, seat]."""
+    """Return the features of prices and exogenous contracts, [day, seat]."""
     level = days.level[chosen]
     same = (days.level[None] == level[:, None]).sum(axis=1)
     capacity = (days.lines[chosen] * same).astype(np.float64)
@@ -156,7 +156,7 @@ def _market(days: WorldDays, chosen: Ints) -> dict[str, Floats64]:
 
 
 def _groups(days: WorldDays, chosen: Ints) -> dict[str, Floats64]:
-    """Returns the features of all suppliers, consumers and competitors together, [day, seat]."""
+    """Return the features of all suppliers, consumers and competitors together, [day, seat]."""
     names = ("number", "bankrupt", "reported", "cash", "breach_probability", "breach_level")
     initial = days.private["balance"][0]
     found = {}
@@ -176,7 +176,7 @@ def _groups(days: WorldDays, chosen: Ints) -> dict[str, Floats64]:
 
 
 def _means(days: WorldDays, seats: Sequence[int]) -> Floats64:
-    """Returns number, shares and means of some factories, [6, day]; sums do not depend on the order."""
+    """Return number, shares and means of some factories, [6, day]; sums do not depend on the order."""
     values = np.zeros((6, days.n_days))
     if not seats:
         return values
@@ -201,7 +201,7 @@ def _unit_prices(value: Floats64, quantity: Floats64, usual: Floats64) -> Floats
 
 
 def _temporal(days: WorldDays, chosen: Ints) -> dict[str, Floats64]:
-    """Returns the features of delivery days, [day, seat, lead]."""
+    """Return the features of delivery days, [day, seat, lead]."""
     bought, bought_value, sold, sold_value = days.calendar[:, :, chosen]
     lines, level = days.lines[chosen][:, None].astype(np.float64), days.level[chosen]
     own = {name: values[:, chosen] for name, values in days.private.items()}
@@ -228,7 +228,7 @@ def _temporal(days: WorldDays, chosen: Ints) -> dict[str, Floats64]:
 
 
 def _roles(days: WorldDays, chosen: Ints) -> dict[str, Floats64]:
-    """Returns which sides are negotiable, [day, seat]."""
+    """Return which sides are negotiable, [day, seat]."""
     alive = {level: ~days.bankrupt[:, days.seats_at(level)] for level in range(-1, days.n_levels + 1)}
     level = days.level[chosen].tolist()
     return {

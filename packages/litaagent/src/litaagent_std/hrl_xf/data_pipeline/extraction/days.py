@@ -60,7 +60,7 @@ class Reports:
 
     @classmethod
     def of(cls, record: WorldRecord, n_days: int, n_seats: int) -> Reports:
-        """Reads the reports of a world."""
+        """Read the reports of a world."""
         table = record.tables["reports"]
         day, factory = ints(table["day"]), ints(table["factory"])
         order = np.lexsort((day, factory))
@@ -128,7 +128,7 @@ class WorldDays:
 
     @classmethod
     def of(cls, record: WorldRecord) -> WorldDays:
-        """Reads a world."""
+        """Read a world."""
         facts, factories = record.facts, record.factories
         n_days, n_seats, n_products = facts["n_days"], len(factories), facts["n_levels"] + 1
         days, markets = record.tables["days"], record.tables["markets"]
@@ -170,11 +170,11 @@ class WorldDays:
         return len(self.trading)
 
     def seats_at(self, level: int) -> list[int]:
-        """Returns the factories of a level in seat order."""
+        """Return the factories of a level in seat order."""
         return np.flatnonzero(self.level == level).tolist()
 
     def partners(self) -> list[list[Partner]]:
-        """Returns every factory as others see it, [day][factory]."""
+        """Return every factory as others see it, [day][factory]."""
         r = self.reports
         columns = zip(
             r.stop.tolist(),
@@ -196,7 +196,7 @@ class WorldDays:
         ]
 
     def observations(self, seat: int, partners: list[list[Partner]]) -> list[Observation]:
-        """Returns a factory's days, equal to `WorldRecord.observations`.
+        """Return a factory's days, equal to `WorldRecord.observations`.
 
         Args:
             seat: The factory.
@@ -225,7 +225,7 @@ class WorldDays:
         return found
 
     def _constants(self, seat: int) -> dict[str, Any]:
-        """Returns the fields of a factory's observations that never change."""
+        """Return the fields of a factory's observations that never change."""
         row = self.factories[seat]
         means = ("shortfall_penalty_mean", "storage_cost_mean", "disposal_cost_mean")
         return {
@@ -243,7 +243,7 @@ class WorldDays:
         }
 
     def _by_day(self, seat: int) -> dict[str, list[Any]]:
-        """Returns the fields of a factory's observations that are columns of the tables."""
+        """Return the fields of a factory's observations that are columns of the tables."""
         level = int(self.level[seat])
         nothing = [None] * self.n_days
         own = {name: values[:, seat].tolist() for name, values in self.private.items()}
@@ -266,12 +266,12 @@ class WorldDays:
 
 
 def floats(column: Any) -> Floats64:  # noqa: ANN401 - an Arrow column
-    """Returns an Arrow column as real numbers."""
+    """Return an Arrow column as real numbers."""
     return np.asarray(column.to_numpy(), np.float64)
 
 
 def _calendar(record: WorldRecord, bankrupt: Bools, horizon: int) -> Floats64:
-    """Returns what stands each morning by delivery day: contracts of earlier days whose partner is not bankrupt."""
+    """Return what stands each morning by delivery day: contracts of earlier days whose partner is not bankrupt."""
     table = record.tables["contracts"]
     columns: Sequence[Ints] = [ints(table[n]) for n in ("day", "time", "buyer", "seller", "quantity", "unit_price")]
     signed, time = columns[0], columns[1]

@@ -92,7 +92,7 @@ class _Threads:
 
 
 def thread_arrays(world: WorldColumns, days: WorldDays, seat: int, turns: Ints) -> ThreadArrays:
-    """Computes the features of a factory's turns.
+    """Compute the features of a factory's turns.
 
     Args:
         world: The world's columns.
@@ -134,7 +134,7 @@ def _threads(world: WorldColumns, days: WorldDays, seat: int) -> _Threads:
 
 
 def _usual(world: WorldColumns, days: WorldDays, threads: Ints) -> Floats64:
-    """Returns the trading price of what is negotiated, 1 where there is none."""
+    """Return the trading price of what is negotiated, 1 where there is none."""
     price = days.trading[world.day[threads], world.product[threads]]
     return np.where(price > 0, price, 1.0)
 
@@ -170,7 +170,7 @@ def _partner(days: WorldDays, seat: int, day: Ints, other: Ints) -> dict[str, Fl
 
 
 def _history(world: WorldColumns, days: WorldDays, seat: int, threads: Ints, place: Ints) -> dict[str, Floats64]:
-    """Returns the columns of offers; ``threads`` and ``place`` say where each stands."""
+    """Return the columns of offers; ``threads`` and ``place`` say where each stands."""
     quantity, time, price = world.offers[place].T.astype(np.float64)
     inside = (place - world.first_offer[threads]).astype(np.float64)
     low, high = days.ends[world.day[threads], world.product[threads]][:, 4:].T
@@ -188,7 +188,7 @@ def _history(world: WorldColumns, days: WorldDays, seat: int, threads: Ints, pla
 
 
 def _by_role(world: WorldColumns, seat: int, own: _Threads, turns: Ints) -> Floats:
-    """Returns the columns of ``x_thread`` that follow from round, side, role and number of partners."""
+    """Return the columns of ``x_thread`` that follow from round, side, role and number of partners."""
     thread = world.thread[turns]
     buying, opens = world.buyer[thread] == seat, world.caller[thread] == seat
     parts = (world.round[turns], buying, opens, world.answers[turns], own.n_partners[thread])
@@ -204,14 +204,14 @@ def _by_role(world: WorldColumns, seat: int, own: _Threads, turns: Ints) -> Floa
 
 @cache
 def _role_row(n_rounds: int, round_: int, buys: int, opens: int, answers: int, n_partners: int) -> Floats:
-    """Returns ``x_thread`` of a thread in which only time and role are real."""
+    """Return ``x_thread`` of a thread in which only time and role are real."""
     offer = Offer(1, 0, 1) if answers else None
     now = ThreadObservation(0, "", bool(buys), round_, n_rounds, 0.0, bool(opens), offer, (), _EMPTY)
     return to_vector(THREAD, Moment(now, _SOME_MORNING, Agenda(1, 1, 0, 0, 1, 1), _SOMEBODY, n_partners))
 
 
 def _committed(world: WorldColumns, days: WorldDays, seat: int, turns: Ints) -> Floats:
-    """Returns what the morning's calendar holds on the delivery day of the offer on the table, over the lines."""
+    """Return what the morning's calendar holds on the delivery day of the offer on the table, over the lines."""
     if not len(world.offers):
         return np.zeros(len(turns), np.float32)
     thread = world.thread[turns]
@@ -225,7 +225,7 @@ def _committed(world: WorldColumns, days: WorldDays, seat: int, turns: Ints) -> 
 
 
 def expand_history(rows: Floats, start: Ints, count: Ints, length: int) -> tuple[Floats, Mask]:
-    """Returns each action's history with its mask, [n, length, n_history] and [n, length].
+    """Return each action's history with its mask, [n, length, n_history] and [n, length].
 
     Args:
         rows: Offers of all negotiations; the last row is 0.

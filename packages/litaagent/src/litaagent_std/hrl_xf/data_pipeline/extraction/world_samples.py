@@ -89,7 +89,7 @@ class WorldSamples:
 
 
 def whole_histories(micro: Arrays, offers: NDArray[np.float32], n_rounds: int) -> Arrays:
-    """Returns a world's turns with the history of each in place of where it begins and how long it is."""
+    """Return a world's turns with the history of each in place of where it begins and how long it is."""
     rest = {name: values for name, values in micro.items() if not name.startswith("history_")}
     history, mask = expand_history(offers, micro["history_start"], micro["history_count"], 2 * n_rounds)
     return {"history": history, "history_mask": mask, **rest}
@@ -98,7 +98,7 @@ def whole_histories(micro: Arrays, offers: NDArray[np.float32], n_rounds: int) -
 def world_samples(
     record: WorldRecord, seats: Sequence[int], *, labels: Labels = "intention", horizon: int | None = None
 ) -> WorldSamples:
-    """Makes the samples of some factories of a world.
+    """Make the samples of some factories of a world.
 
     Args:
         record: The world.
@@ -115,7 +115,7 @@ def world_samples(
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
-    """Keeps the collector of cycles from walking over all mornings of a world again and again: they have none."""
+    """Keep the collector of cycles from walking over all mornings of a world again and again: they have none."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -155,7 +155,7 @@ def _mornings(
     features: DayArrays,
     labels: Labels,
 ) -> tuple[Arrays, Ints]:
-    """Returns the arrays of a factory's mornings, and the row of each day (-1 for a day that is left out)."""
+    """Return the arrays of a factory's mornings, and the row of each day (-1 for a day that is left out)."""
     role = features.x_role
     kept = np.flatnonzero(role.any(axis=1) & ~world.bankrupt[:, seat])
     goals = day_goals(record, world, seat, mornings, labels)
@@ -190,7 +190,7 @@ def _turns(
     rows: Ints,
     issues: tuple[Ints, Ints],
 ) -> tuple[Arrays, NDArray[np.float32]]:
-    """Returns the arrays of a factory's turns, in the order of negotiations, and the rows of its histories."""
+    """Return the arrays of a factory's turns, in the order of negotiations, and the rows of its histories."""
     turns = np.flatnonzero(world.factory == seat)
     turns = turns[rows[world.day[world.thread[turns]]] >= 0]
     thread = world.thread[turns]
@@ -222,7 +222,7 @@ def _turns(
 
 
 def _offers(world: WorldColumns, place: Ints, known: NDArray[np.bool_], day: Ints) -> Ints:
-    """Returns offers as quantity, lead and unit price, -1 where there is none."""
+    """Return offers as quantity, lead and unit price, -1 where there is none."""
     found = np.full((len(place), 3), -1)
     found[known] = world.offers[place[known]]
     found[known, 1] -= day[known]
@@ -230,7 +230,7 @@ def _offers(world: WorldColumns, place: Ints, known: NDArray[np.bool_], day: Int
 
 
 def _issues(days: WorldDays) -> tuple[Ints, Ints]:
-    """Returns the legal ranges of quantity, lead and unit price, [day, product, issue]."""
+    """Return the legal ranges of quantity, lead and unit price, [day, product, issue]."""
     low, high = days.ends[:, :, 0::2].copy(), days.ends[:, :, 1::2].copy()
     for ends in (low, high):
         ends[:, :, 1] -= np.arange(days.n_days)[:, None]

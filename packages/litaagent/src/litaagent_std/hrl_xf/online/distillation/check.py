@@ -10,12 +10,12 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from litaagent_std.agents.online.acting import PolicySet
-from litaagent_std.agents.online.seat import Question
+from litaagent_std.agents.online.seat import DecisionRequest
 from litaagent_std.agents.online.weights import save
 from litaagent_std.arena.statistics import paired_difference
 from litaagent_std.arena.stopwatch import start, stop, timed_path
 from litaagent_std.hrl_xf.online.distillation.shadow import Agreement, ShadowedAgent
-from litaagent_std.hrl_xf.online.worlds import Table, WorldPlan, lay
+from litaagent_std.hrl_xf.online.worlds import TrainingWorld, WorldPlan, draw_world
 from litaagent_std.world.fast.engine import FastWorld
 from litaagent_std.world.setup import AgentSpec
 
@@ -38,15 +38,15 @@ def check_world(plan: WorldPlan, teacher: PolicySet, others: Mapping[str, Policy
     Returns:
         Plain values: counts of agreement by name, scores, and CPU seconds under ``cpu``.
     """
-    table = lay(plan)
+    world = draw_world(plan)
     with TemporaryDirectory() as folder:
         files = {name: str(Path(folder, f"{name}.npz")) for name in ("teacher", *others)}
         for name, policies in {"teacher": teacher, **others}.items():
             save(policies, files[name])
-        shadowed = _shadowed(table, files["teacher"], {name: files[name] for name in others})
+        shadowed = _shadowed(world, files["teacher"], {name: files[name] for name in others})
         scores, decisions = {}, {}
         for name in ("teacher", "student") if plan.seed % 2 else ("student", "teacher"):  # no side is always the first
-            scores[name], decisions[name] = _timed(table, files[name])
+            scores[name], decisions[name] = _timed(world, files[name])
     answers = _answers({"teacher": teacher, "student": others["student"]}, shadowed.questions)
     return {
         "agreement": {name: asdict(counts) for name, counts in shadowed.agreement.items()},
@@ -55,29 +55,29 @@ def check_world(plan: WorldPlan, teacher: PolicySet, others: Mapping[str, Policy
     }
 
 
-def _shadowed(table: Table, weights: str, shadows: Mapping[str, str]) -> ShadowedAgent:
+def _shadowed(world: TrainingWorld, weights: str, shadows: Mapping[str, str]) -> ShadowedAgent:
     world = FastWorld(
-        table.with_ours(AgentSpec(_SHADOWED, {"weights": weights, "shadows": shadows})), defaults="native"
+        world.with_ours(AgentSpec(_SHADOWED, {"weights": weights, "shadows": shadows})), defaults="native"
     )
     world.run()
-    agent = world.seats[table.seats[0]].agent
+    agent = world.seats[world.seats[0]].agent
     assert isinstance(agent, ShadowedAgent)
     return agent
 
 
-def _timed(table: Table, weights: str) -> tuple[float, dict[str, float]]:
-    """The score of a seat, and the CPU seconds and number of its decisions."""
-    world = FastWorld(table.with_ours(AgentSpec(timed_path(_AGENT), {"weights": weights})), defaults="native")
+def _timed(world: TrainingWorld, weights: str) -> tuple[float, dict[str, float]]:
+    """Return the score of a seat, and the CPU seconds and number of its decisions."""
+    world = FastWorld(world.with_ours(AgentSpec(timed_path(_AGENT), {"weights": weights})), defaults="native")
     start()
     try:
         world.run()
     finally:
         reading = stop()
-    score = list(world.scores().values())[table.seats[0]]
+    score = list(world.scores().values())[world.seats[0]]
     return float(score), {"seconds": reading.seconds, "calls": reading.calls}
 
 
-def _answers(policies: Mapping[str, PolicySet], questions: Sequence[Question]) -> dict[str, float]:
+def _answers(policies: Mapping[str, PolicySet], questions: Sequence[DecisionRequest]) -> dict[str, float]:
     """CPU seconds of the networks alone for all questions of a world; who decides no rounds is not asked about them."""
     asked = {
         name: [question for question in questions if question.kind == "day" or one.rounds]
@@ -94,7 +94,7 @@ def _answers(policies: Mapping[str, PolicySet], questions: Sequence[Question]) -
 
 
 def summarize_checks(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Sums worlds up: shares of the same decisions and goals, the difference of scores, and ratios of CPU time."""
+    """Sum worlds up: shares of the same decisions and goals, the difference of scores, and ratios of CPU time."""
     agreement = {}
     for name in checks[0]["agreement"]:
         total = Agreement()

@@ -57,13 +57,13 @@ def multiplications(net: ActingNet) -> int:
 
 
 def constant_net(like: ActingNet, numbers: Floats) -> ActingNet:
-    """The net that always puts out the same numbers."""
+    """Return the net that always puts out the same numbers."""
     shape = (like.weights[0].shape[0], like.weights[-1].shape[1])
     return ActingNet((np.zeros(shape, np.float32),), (np.asarray(numbers, np.float32),), like.log_std)
 
 
 def fit(cfg: DistillConfig, teacher: ActingNet, train: Pairs, validation: Pairs) -> tuple[ActingNet, dict[str, Any]]:
-    """The student of one layer, and how its fit went. Its exploration is the teacher's.
+    """Return the student of one layer, and how its fit went. Its exploration is the teacher's.
 
     Raises:
         ValueError: If there is nothing to learn from.
@@ -92,7 +92,7 @@ def _linear(teacher: ActingNet, train: Pairs, validation: Pairs) -> tuple[Acting
 
 
 def _solver(pairs: Pairs) -> Callable[[float], tuple[Doubles, Doubles]]:
-    """Returns a function from λ to weights and bias for raw inputs; what all λ share is computed once."""
+    """Return a function from λ to weights and bias for raw inputs; what all λ share is computed once."""
     centre, scale = _scales(pairs.inputs)
     z = (pairs.inputs - centre) / scale
     middle = pairs.numbers.mean(0, dtype=np.float64)
@@ -153,7 +153,7 @@ def _standard(pairs: Pairs, centre: Doubles, scale: Doubles, middle: Doubles, si
 def _folded(
     agent: BC, teacher: ActingNet, centre: Doubles, scale: Doubles, middle: Doubles, size: Doubles
 ) -> ActingNet:
-    """The net for raw inputs and outputs: x' = (x − c) / s goes into the first layer, y = m + y'·d into the last."""
+    """Return the net for raw inputs and outputs: x' = (x − c) / s goes into the first layer, y = m + y'·d into the last."""
     linears = [module for module in agent.policy.actor.modules() if isinstance(module, nn.Linear)]
     weights = [linear.weight.numpy().T.astype(np.float64) for linear in linears]
     biases = [linear.bias.numpy().astype(np.float64) for linear in linears]

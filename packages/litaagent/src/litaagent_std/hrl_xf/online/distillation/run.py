@@ -79,7 +79,7 @@ class Distilled:
 
 
 def run_distillation(cfg: DistillConfig) -> Distilled:
-    """Starts a distillation, or goes on with it.
+    """Start a distillation, or goes on with it.
 
     Raises:
         ConfigurationError: If there is no teacher, or the student would be no smaller than it.
@@ -97,7 +97,7 @@ def run_distillation(cfg: DistillConfig) -> Distilled:
 
 
 def teacher_file(path: Path) -> Path:
-    """The weights to distil: a file itself, or of a run's folder the best, else the newest.
+    """Return the weights to distil: a file itself, or of a run's folder the best, else the newest.
 
     Raises:
         ConfigurationError: If there are none.
@@ -153,7 +153,7 @@ class _Work:
             raise ConfigurationError(str(error), "a teacher must fit this version", "train it again") from error
 
     def _student_layers(self) -> tuple[Layer, ...]:
-        """The layers that the student gets.
+        """Return the layers that the student gets.
 
         Raises:
             ConfigurationError: If the teacher lacks one, or the student would be no smaller.
@@ -186,7 +186,7 @@ class _Work:
         return {world: self.folder / "samples" / f"world_{world:05d}.npz" for world in worlds}
 
     def _student(self) -> tuple[PolicySet, dict[str, Any]]:
-        """The student; fitted unless it is there."""
+        """Return the student; fitted unless it is there."""
         path, told = self.folder / "student.npz", self.folder / "fit.json"
         if path.exists() and told.exists():
             return PolicySet.load(path), json.loads(told.read_text(encoding="utf-8"))
@@ -205,7 +205,7 @@ class _Work:
         return student, fits
 
     def _trivial(self) -> dict[str, PolicySet]:
-        """The teacher's mean numbers, whatever it sees; and zeros, which is the heuristic agent."""
+        """Return the teacher's mean numbers, whatever it sees; and zeros, which is the heuristic agent."""
         nets = {}
         for layer, net in self.teacher.nets.items():
             pairs = pairs_of(net, read_inputs(self._paths("train", "validation"), layer))
@@ -265,7 +265,7 @@ class _Work:
 
 
 def _shape(policies: PolicySet) -> dict[str, Any]:
-    """The widths of each layer's net, and the multiplications of all."""
+    """Return the widths of each layer's net, and the multiplications of all."""
     return {
         "layers": {
             layer: [net.weights[0].shape[0], *(weight.shape[1] for weight in net.weights)]

@@ -69,19 +69,19 @@ def _seen(layer: Layer, seat: SeatRollout) -> Floats | None:
 
 
 def _joined(layer: Layer, parts: Sequence[Floats | None]) -> Floats:
-    """Rows of several origins; an empty table of the right width if there are none."""
+    """Rows of several origins; an empty world of the right width if there are none."""
     return np.concatenate([np.zeros((0, INPUTS[layer]), np.float32), *(part for part in parts if part is not None)])
 
 
 def write_inputs(path: Path, inputs: Inputs) -> None:
-    """Keeps a world's inputs, whole or not at all."""
+    """Keep a world's inputs, whole or not at all."""
     named: dict[str, Any] = {str(layer): rows for layer, rows in inputs.items()}
     with atomic_file(path) as file:
         np.savez_compressed(file, **named)
 
 
 def read_inputs(paths: Mapping[int, Path], layer: Layer) -> Floats:
-    """A layer's inputs of several worlds, one after the other."""
+    """Return a layer's inputs of several worlds, one after the other."""
     parts: list[Floats | None] = []
     for _, path in sorted(paths.items()):
         with np.load(path, allow_pickle=False) as file:

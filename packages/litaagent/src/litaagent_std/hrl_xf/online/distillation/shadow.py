@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from litaagent_std.agents.online.acting import PolicySet
 from litaagent_std.agents.online.agent import LitaOnline
-from litaagent_std.agents.online.seat import Question, take_answer
+from litaagent_std.agents.online.seat import DecisionRequest, apply_action
 from litaagent_std.agents.online.steering import Steering
 from litaagent_std.policy.brain import Decision
 from litaagent_std.policy.l2.heuristic import Goals
@@ -47,14 +47,14 @@ class Agreement:
     price_gap: float = 0.0
 
     def note_decisions(self, ours: Mapping[str, Decision], theirs: Mapping[str, Decision]) -> None:
-        """Compares a round."""
+        """Compare a round."""
         for partner, decision in theirs.items():
             self.threads += 1
             self.kinds += ours[partner].kind == decision.kind
             self.same += ours[partner] == decision
 
     def note_goals(self, obs: Observation, ours: Goals | None, theirs: Goals | None) -> None:
-        """Compares goals; sides without any count nothing."""
+        """Compare goals; sides without any count nothing."""
         if ours is None or theirs is None:
             return
         for name in ("q_buy", "q_sell"):
@@ -86,13 +86,13 @@ class ShadowedAgent(LitaOnline):
         super().__init__(*args, **kwargs)
         self._shadows = {name: (PolicySet.load(path), Steering()) for name, path in shadows.items()}
         self.agreement = {name: Agreement() for name in shadows}
-        self.questions: list[Question] = []
+        self.questions: list[DecisionRequest] = []
         self.decisions = 0
 
-    def _ask(self, question: Question, kind: Literal["first_proposals", "counter_all"]) -> None:
+    def _ask(self, question: DecisionRequest, kind: Literal["first_proposals", "counter_all"]) -> None:
         self.questions.append(question)
         for policies, steering in self._shadows.values():
-            take_answer(steering, question, policies.answer(question))
+            apply_action(steering, question, policies.answer(question))
         super()._ask(question, kind)
 
     def _steer(
@@ -113,7 +113,7 @@ class ShadowedAgent(LitaOnline):
     def _decided(
         self, steering: Steering, threads: Sequence[ThreadObservation]
     ) -> tuple[dict[str, Decision], Goals | None]:
-        """What a copy of the brain decides under some numbers, and the goals that it sets."""
+        """Return what a copy of the brain decides under some numbers, and the goals that it sets."""
         shared = {id(self.brain.obs): self.brain.obs}  # an observation never changes
         brain, numbers, layer = copy.deepcopy((self.brain, self.steering, self._goal_layer), shared)
         numbers.day, numbers.threads, numbers.weights = steering.day, steering.threads, steering.weights

@@ -9,10 +9,10 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from litaagent_std.agents.online.seat import Diary, Question
+from litaagent_std.agents.online.seat import DecisionRequest, EpisodeLog
 from litaagent_std.agents.online.steering import DAY_ACTIONS, THREAD_ACTIONS, WEIGHT_ACTIONS
 from litaagent_std.hrl_xf.online.envs.driven import SteeredAgent
-from litaagent_std.hrl_xf.online.worlds import OURS, Table
+from litaagent_std.hrl_xf.online.worlds import OURS, TrainingWorld
 from litaagent_std.policy.observation import Observation
 from litaagent_std.world.events import AgentError, Settlement, WorldObserver, WorldStart
 from litaagent_std.world.fast.engine import FastWorld
@@ -93,7 +93,7 @@ class Pending:
     """
 
     seat: int
-    question: Question
+    question: DecisionRequest
 
     @property
     def answer_shape(self) -> tuple[int, ...]:
@@ -107,7 +107,7 @@ class Game:
     """A world that stops at the questions of our seats.
 
     Args:
-        table: The world and our seats.
+        world: The world and our seats.
         rounds: Whether seats ask every round; else once a day.
         params: Keyword arguments of our seats beside ``seat`` and ``rounds``.
 
@@ -115,14 +115,14 @@ class Game:
         pending: The question that waits; None when the world is over.
     """
 
-    def __init__(self, table: Table, *, rounds: bool, params: dict[str, Any] | None = None) -> None:
-        self.table = table
-        self._watch = _Watch(table.seats)
+    def __init__(self, world: TrainingWorld, *, rounds: bool, params: dict[str, Any] | None = None) -> None:
+        self.world = world
+        self._watch = _Watch(world.seats)
         seated = {
             seat: AgentSpec(OURS, {"seat": seat, "rounds": rounds} | (params or {}), competitor=True)
-            for seat in table.seats
+            for seat in world.seats
         }
-        self._world = FastWorld(table.setup.with_agents(seated), [self._watch], defaults="native")
+        self._world = FastWorld(world.setup.with_agents(seated), [self._watch], defaults="native")
         self._play = self._world.play()
         self._take(next(self._play, None))
 
@@ -153,23 +153,23 @@ class Game:
             self.pending = None
 
     def agent(self, seat: int) -> SteeredAgent:
-        """The agent of one of our seats."""
+        """Return the agent of one of our seats."""
         return cast("SteeredAgent", self._world.seats[seat].agent)
 
-    def diary(self, seat: int) -> Diary:
-        """What one of our seats lived through so far."""
+    def diary(self, seat: int) -> EpisodeLog:
+        """Return what one of our seats lived through so far."""
         return self.agent(seat).diary
 
     def today(self, seat: int) -> Observation:
-        """The latest morning of a seat."""
+        """Return the latest morning of a seat."""
         return self.diary(seat).days[-1].obs
 
     def cash(self, seat: int) -> float:
-        """The seat's balance now."""
+        """Return the seat's balance now."""
         return float(self._world.seats[seat].balance)
 
     def health(self, seat: int) -> Health:
-        """What was watched of a seat."""
+        """Return what was watched of a seat."""
         return self._watch.health[self._world.seats[seat].id]
 
     @property

@@ -20,7 +20,7 @@ from litaagent_std.hrl_xf.online.envs.stages import DAY_NUMBERS, PLACES, ROUND_N
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
 from litaagent_std.hrl_xf.rewards import DayWeights, ThreadWeights
 from litaagent_std.policy.features import LIMIT
-from litaagent_std.policy.features.table import Floats
+from litaagent_std.policy.features.world import Floats
 from litaagent_std.world.setup import AgentSpec
 
 __all__ = ["DAY_ID", "ROUND_ID", "LeagueDayEnv", "LeagueRoundEnv"]
@@ -68,7 +68,7 @@ class LeagueDayEnv(gym.Env[Floats, Floats]):
         self._stage: DayStage | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Floats, Info]:
-        """Starts a new world."""
+        """Start a new world."""
         super().reset(seed=seed)
         self.close()
         while self._stage is None or self._stage.over:
@@ -126,7 +126,7 @@ class LeagueRoundEnv(gym.Env[dict[str, Any], Floats]):
         self._stage: RoundStage | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], Info]:
-        """Starts a new world."""
+        """Start a new world."""
         super().reset(seed=seed)
         self.close()
         while self._stage is None or self._stage.over:

@@ -15,7 +15,7 @@ from litaagent_std.hrl_xf.online.envs.stages import DAY_NUMBERS, DayStage
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
 from litaagent_std.hrl_xf.rewards import DayWeights
 from litaagent_std.policy.features import LIMIT
-from litaagent_std.policy.features.table import Floats
+from litaagent_std.policy.features.world import Floats
 from litaagent_std.world.setup import AgentSpec
 
 __all__ = ["LeagueParallelEnv", "parallel_env"]
@@ -72,7 +72,7 @@ class LeagueParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Floats], dict[str, dict[str, Any]]]:
-        """Starts a new world."""
+        """Start a new world."""
         if seed is not None:
             self._luck = np.random.default_rng(seed)
         self.close()
@@ -123,5 +123,5 @@ class LeagueParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no
 
 
 def parallel_env(**options: Any) -> LeagueParallelEnv:  # noqa: ANN401 - those of the class
-    """Makes the environment, under the name that PettingZoo's users expect."""
+    """Make the environment, under the name that PettingZoo's users expect."""
     return LeagueParallelEnv(**options)

@@ -17,7 +17,7 @@ from litaagent_std.agents.online.acting import PolicySet
 from litaagent_std.agents.online.steering import DAY_ACTIONS, LIMIT, THREAD_ACTIONS, WEIGHT_ACTIONS
 from litaagent_std.agents.online.views import STATE_VIEW, THREAD_VIEW, day_view
 from litaagent_std.hrl_xf.online.envs.game import Game
-from litaagent_std.hrl_xf.online.worlds import Table, WorldPlan, lay
+from litaagent_std.hrl_xf.online.worlds import TrainingWorld, WorldPlan, draw_world
 from litaagent_std.hrl_xf.rewards import (
     DAY_TERMS,
     THREAD_TERMS,
@@ -28,7 +28,7 @@ from litaagent_std.hrl_xf.rewards import (
     thread_reward,
     thread_terms,
 )
-from litaagent_std.policy.features.table import Floats, Mask
+from litaagent_std.policy.features.world import Floats, Mask
 from litaagent_std.policy.observation import Observation, Partner
 
 __all__ = ["PLACES", "ROUND_NUMBERS", "DayStage", "RoundStage", "RoundStep"]
@@ -45,14 +45,14 @@ class DayStage:
     """A world by days, all our seats at once.
 
     Args:
-        plan: The world, or a table that is laid already.
+        plan: The world, or a world that is laid already.
         weights: Of the reward's terms.
     """
 
-    def __init__(self, plan: WorldPlan | Table, weights: DayWeights | None = None) -> None:
-        self.table = lay(plan) if isinstance(plan, WorldPlan) else plan
+    def __init__(self, plan: WorldPlan | TrainingWorld, weights: DayWeights | None = None) -> None:
+        self.world = draw_world(plan) if isinstance(plan, WorldPlan) else plan
         self._weights = weights or DayWeights()
-        self._game = Game(self.table, rounds=False)
+        self._game = Game(self.world, rounds=False)
         self._mornings: dict[int, Observation] = {}
         self._look()
 
@@ -64,11 +64,11 @@ class DayStage:
     @property
     def scores(self) -> list[float]:
         """Our seats' balances over their initial balances."""
-        return [self._game.score(seat) for seat in self.table.seats]
+        return [self._game.score(seat) for seat in self.world.seats]
 
     def _look(self) -> None:
         if self._game.pending is not None:
-            self._mornings = {seat: self._game.today(seat) for seat in self.table.seats}
+            self._mornings = {seat: self._game.today(seat) for seat in self.world.seats}
             self.views = np.stack([day_view(obs) for obs in self._mornings.values()])
 
     def step(self, actions: Floats) -> dict[str, list[float]]:
@@ -83,7 +83,7 @@ class DayStage:
         game, before = self._game, dict(self._mornings)
         assert game.pending is not None
         day = game.pending.question.day
-        by_seat = {seat: np.asarray(row, np.float32) for seat, row in zip(self.table.seats, actions, strict=True)}
+        by_seat = {seat: np.asarray(row, np.float32) for seat, row in zip(self.world.seats, actions, strict=True)}
         while game.pending is not None and game.pending.question.day == day:
             game.answer(np.clip(by_seat[game.pending.seat], -LIMIT, LIMIT))
         self._look()
@@ -125,7 +125,7 @@ class RoundStage:
     """A world by rounds, for one seat.
 
     Args:
-        plan: The world, or a table that is laid already; its first seat of ours plays.
+        plan: The world, or a world that is laid already; its first seat of ours plays.
         day_weights: Of the day's terms, which the threads of a day's last round share.
         thread_weights: Of the threads' own terms.
         policies: Decides the days; zeros without.
@@ -138,16 +138,16 @@ class RoundStage:
 
     def __init__(
         self,
-        plan: WorldPlan | Table,
+        plan: WorldPlan | TrainingWorld,
         day_weights: DayWeights | None = None,
         thread_weights: ThreadWeights | None = None,
         policies: PolicySet | None = None,
     ) -> None:
-        self.table = lay(plan) if isinstance(plan, WorldPlan) else plan
-        self.seat = self.table.seats[0]
+        self.world = draw_world(plan) if isinstance(plan, WorldPlan) else plan
+        self.seat = self.world.seats[0]
         self._days, self._threads = day_weights or DayWeights(), thread_weights or ThreadWeights()
         self._policies = policies or PolicySet()
-        self._game = Game(self.table, rounds=True)
+        self._game = Game(self.world, rounds=True)
         self.views = np.zeros((PLACES, len(THREAD_VIEW)), np.float32)
         self.state = np.zeros(len(STATE_VIEW), np.float32)
         self.mask = np.zeros(PLACES, np.bool_)
@@ -235,7 +235,7 @@ class RoundStage:
 
 
 def _place(obs: Observation, partner: str) -> int:
-    """The place of a partner: its number among suppliers, or behind them among consumers.
+    """Return the place of a partner: its number among suppliers, or behind them among consumers.
 
     Raises:
         ValueError: If there are more partners than places.

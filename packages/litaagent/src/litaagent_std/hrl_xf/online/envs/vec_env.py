@@ -32,7 +32,7 @@ from litaagent_std.hrl_xf.online.envs.stages import (
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
 from litaagent_std.hrl_xf.rewards import DAY_TERMS, THREAD_TERMS, DayWeights, ThreadWeights
 from litaagent_std.policy.features import LIMIT
-from litaagent_std.policy.features.table import Floats
+from litaagent_std.policy.features.world import Floats
 
 __all__ = ["LeagueDayVecEnv", "LeagueRoundVecEnv"]
 
@@ -84,7 +84,7 @@ class _ReplayedWorlds(EnvBatch, Generic[Stage, Told]):
 
     @abstractmethod
     def _make(self, plan: WorldPlan) -> Stage:
-        """A world at its first decision."""
+        """Return a world at its first decision."""
 
     @abstractmethod
     def _play(self, stage: Stage, row: Floats) -> Told:
@@ -96,14 +96,14 @@ class _ReplayedWorlds(EnvBatch, Generic[Stage, Told]):
         return True
 
     def _restart(self, seed: int | None) -> None:
-        """Starts a new world everywhere."""
+        """Start a new world everywhere."""
         self._worlds.restart(seed)
         self._close_all()
         self._stages = [self._open(env) for env in range(self._worlds.count)]
         self._answers = [[] for _ in self._stages]
 
     def _open(self, env: int) -> Stage:
-        """The next world of an environment in which there is anything to decide."""
+        """Return the next world of an environment in which there is anything to decide."""
         while True:
             stage = self._make(self._worlds.next(env))
             if not stage.over:
@@ -184,7 +184,7 @@ class LeagueDayVecEnv(_ReplayedWorlds[DayStage, dict[str, list[float]]], VecEnv)
         return stage.step(row[None])  # one seat
 
     def reset(self, seed: int | None = None) -> tuple[Tensor, Extras]:
-        """Starts a new world everywhere."""
+        """Start a new world everywhere."""
         self._restart(seed)
         return self._views(), {}
 
@@ -243,7 +243,7 @@ class LeagueRoundVecEnv(_ReplayedWorlds[RoundStage, RoundStep], MultiAgentVecEnv
         return stage.step(row)
 
     def reset(self, seed: int | None = None) -> tuple[Tensor, MultiAgentExtras]:
-        """Starts a new world everywhere."""
+        """Start a new world everywhere."""
         self._restart(seed)
         return self._views(), self._present()
 

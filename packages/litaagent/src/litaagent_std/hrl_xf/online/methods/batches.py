@@ -28,7 +28,7 @@ from litaagent_std.hrl_xf.rewards import (
     day_reward,
     thread_reward,
 )
-from litaagent_std.policy.features.table import Floats
+from litaagent_std.policy.features.world import Floats
 
 __all__ = ["LayerBatch", "References", "day_batch", "round_batch", "trajectory_gae"]
 
@@ -63,7 +63,7 @@ class LayerBatch:
 
 
 def check_version(rollouts: Iterable[WorldRollout], version: int) -> None:
-    """Makes sure that all worlds were played under one version.
+    """Make sure that all worlds were played under one version.
 
     Raises:
         MixedVersionsError: If one was not.
@@ -77,7 +77,7 @@ def check_version(rollouts: Iterable[WorldRollout], version: int) -> None:
 
 
 def seat_rewards(seat: SeatRollout, reference: Sequence[float], weights: DayWeights) -> list[float]:
-    """A seat's rewards by decision, less the reference's over the same days."""
+    """Return a seat's rewards by decision, less the reference's over the same days."""
     terms = seat.days.terms
     raw = [
         day_reward({name: float(terms[name][place]) for name in DAY_TERMS}, weights)
@@ -185,11 +185,11 @@ def trajectory_gae(rewards: Tensor, values: Tensor, trajectory: Tensor, gamma: f
     shape = (int(lengths.max()), len(lengths))  # trajectories side by side, so that one pass over time serves all
 
     def spread(column: Tensor) -> Tensor:
-        table = torch.zeros(shape, dtype=column.dtype)
-        table[step, trajectory] = column
-        return table
+        world = torch.zeros(shape, dtype=column.dtype)
+        world[step, trajectory] = column
+        return world
 
     last = step == lengths[trajectory] - 1
     following = torch.where(last, torch.zeros_like(values), torch.roll(values, -1))
-    table = gae(spread(rewards), spread(values), spread(following), spread(last), gamma, gae_lambda)
-    return table[step, trajectory]
+    world = gae(spread(rewards), spread(values), spread(following), spread(last), gamma, gae_lambda)
+    return world[step, trajectory]

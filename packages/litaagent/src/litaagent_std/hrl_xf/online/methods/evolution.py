@@ -66,18 +66,18 @@ class EvolutionMethod:
         self._first, self._second = np.zeros(size), np.zeros(size)
 
     def _net(self, theta: Vector) -> ActingNet:
-        """The policy with the moved numbers added to the warm start's."""
-        table = theta.reshape(1 + len(self._rows), len(self._columns)).astype(np.float32)
+        """Return the policy with the moved numbers added to the warm start's."""
+        world = theta.reshape(1 + len(self._rows), len(self._columns)).astype(np.float32)
         weight, bias = self._base.weights[0].copy(), self._base.biases[0].copy()
-        weight[np.ix_(self._rows, self._columns)] += table[1:]
-        bias[self._columns] += table[0]
+        weight[np.ix_(self._rows, self._columns)] += world[1:]
+        bias[self._columns] += world[0]
         return ActingNet((weight,), (bias,), self._base.log_std)
 
     def _set(self, theta: Vector) -> PolicySet:
         return PolicySet({**self._others, "l2": self._net(theta)}, self.version, self._places)
 
     def policies(self) -> PolicySet:
-        """The centre of the search."""
+        """Return the centre of the search."""
         return self._set(self.theta)
 
     def _perturbations(self) -> Vector:

@@ -35,16 +35,16 @@ class Method(Protocol):
         """Updates so far; the version of what is played next."""
 
     def policies(self) -> PolicySet:
-        """The present policies, without exploration's perturbations."""
+        """Return the present policies, without exploration's perturbations."""
 
     def jobs(self, plans: Sequence[WorldPlan]) -> list[Job]:
-        """The worlds to play under the present version."""
+        """Return the worlds to play under the present version."""
 
     def update(self, jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> dict[str, float]:
         """Learns from all of them; the version rises by one."""
 
     def rename(self, version: int) -> None:
-        """Gives the present policies another version, after a roll-back: no number is used twice."""
+        """Give the present policies another version, after a roll-back: no number is used twice."""
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that decides what comes next."""
@@ -54,7 +54,7 @@ class Method(Protocol):
 
 
 def references_of(jobs: Sequence[Job], rollouts: Sequence[WorldRollout], cfg: OnlineConfig) -> References:
-    """The reference policy's rewards among the worlds that were played, by seed and seat."""
+    """Return the reference policy's rewards among the worlds that were played, by seed and seat."""
     return {
         rollout.seed: reference_of(rollout, cfg.day_rewards)
         for job, rollout in zip(jobs, rollouts, strict=True)
@@ -95,7 +95,7 @@ class GradientMethod:
         return next(iter(self.learners.values())).version
 
     def policies(self) -> PolicySet:
-        """The present policies; layers of the warm start that are not learned stay as they are."""
+        """Return the present policies; layers of the warm start that are not learned stay as they are."""
         nets = self._frozen | {layer: learner.acting() for layer, learner in self.learners.items()}
         return PolicySet(nets, self.version, self.cfg.places)
 
@@ -147,5 +147,5 @@ class GradientMethod:
 
 
 def _luck(seed: int, version: int) -> int:
-    """The seed of a world's exploration: other luck for every version, the same on every engine."""
+    """Return the seed of a world's exploration: other luck for every version, the same on every engine."""
     return (seed << 24) ^ version

@@ -170,7 +170,7 @@ class LayerLearner(PPO):
         self._actor.head.log_std.copy_(torch.from_numpy(warm.log_std.copy()))  # type: ignore[operator]  # a Gaussian head's
 
     def _own_part(self, net: ActingNet) -> ActingNet:
-        """A net's numbers that are learned here.
+        """Return a net's numbers that are learned here.
 
         Raises:
             ValueError: If it puts out others too, which would be lost.
@@ -190,7 +190,7 @@ class LayerLearner(PPO):
         )
 
     def acting(self) -> ActingNet:
-        """The present policy as arrays; the exploration's limits are applied, and other numbers are 0."""
+        """Return the present policy as arrays; the exploration's limits are applied, and other numbers are 0."""
         low, high = self._layer_cfg.log_std_range
         explored = self._actor.head.log_std.detach().clamp(low, high)  # type: ignore[operator]  # a Gaussian head's
         *weights, last = (linear.weight.detach().numpy().T.copy() for linear in self._linears())

@@ -34,7 +34,7 @@ from litaagent_std.hrl_xf.online.rollout import WorldRollout
 from litaagent_std.hrl_xf.online.worlds import WorldPlan
 from litaagent_std.policy.parameters import LEVELS, Level
 
-__all__ = ["Evidence", "SurfaceMethod", "Top"]
+__all__ = ["Optimum", "SufficientStatistics", "SurfaceMethod"]
 
 Numbers = NDArray[np.float64]
 
@@ -54,7 +54,7 @@ _LEAST_CURVATURE: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Top:
+class Optimum:
     """The top of a surface.
 
     Attributes:
@@ -67,7 +67,7 @@ class Top:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class SufficientStatistics:
     """What all worlds so far say about one place in the chain.
 
     Attributes:
@@ -83,8 +83,8 @@ class Evidence:
         """No worlds yet, for ``size`` numbers."""
         return cls(np.zeros((2 * size + 2, 2 * size + 2)))
 
-    def with_seat(self, x: Numbers, scores: Numbers) -> Evidence:
-        """Adds a seat of a world that was played by several policies.
+    def with_seat(self, x: Numbers, scores: Numbers) -> SufficientStatistics:
+        """Add a seat of a world that was played by several policies.
 
         Args:
             x: Their numbers [n, K].
@@ -93,25 +93,25 @@ class Evidence:
         square = -0.5 * np.square(x)
         rows = np.concatenate((x, square.sum(1, keepdims=True), square, scores[:, None]), axis=1)
         rows = rows - rows.mean(0)
-        return Evidence(self.products + rows.T @ rows, self.degrees + len(scores) - 1)
+        return SufficientStatistics(self.products + rows.T @ rows, self.degrees + len(scores) - 1)
 
     @property
     def noise(self) -> float:
         """Deviation of a score from its world's mean; the surface explains too little of it to matter."""
         return float(np.sqrt(self.products[-1, -1] / self.degrees)) if self.degrees else float("nan")
 
-    def top(self, reach: float) -> Top:
-        """The top within ``reach`` of 0 in every number; 0 itself before anything was seen."""
+    def top(self, reach: float) -> Optimum:
+        """Return the top within ``reach`` of 0 in every number; 0 itself before anything was seen."""
         size = (len(self.products) - 2) // 2
         if not self.noise > 0.0:
-            return Top(np.zeros(size), 0.0)
+            return Optimum(np.zeros(size), 0.0)
         fits = [self._fit(size, slope, own) for slope, own in product(_DEVIATIONS, _DEVIATIONS)]
         _, mean = max(fits, key=lambda fit: fit[0])
         slopes, common, own = mean[:size], mean[size], mean[size + 1 :]
         common = max(common, _FLATTEST)
         curvature = np.maximum(common + own, _LEAST_CURVATURE * common)
         x = np.clip(slopes / curvature, -reach, reach)
-        return Top(x, float(slopes @ x - 0.5 * curvature @ np.square(x)))
+        return Optimum(x, float(slopes @ x - 0.5 * curvature @ np.square(x)))
 
     def _fit(self, size: int, slope: float, own: float) -> tuple[float, Numbers]:
         """Logarithm of the data's probability under a prior, but for a constant, and the posterior's mean."""
@@ -158,10 +158,10 @@ class SurfaceMethod:
         self._columns = columns_of("l2", cfg.outputs)
         self._inputs = [DAY_VIEW.index(name) for name in cfg.inputs]
         size = (1 + len(self._inputs)) * len(self._columns)
-        self._evidence = {place: Evidence.nothing(size) for place in _ROWS}
+        self._evidence = {place: SufficientStatistics.nothing(size) for place in _ROWS}
         self._tops = self._find_tops()
 
-    def _find_tops(self) -> dict[str, Top]:
+    def _find_tops(self) -> dict[str, Optimum]:
         return {place: found.top(self.cfg.reach) for place, found in self._evidence.items()}
 
     @property
@@ -169,18 +169,18 @@ class SurfaceMethod:
         """The present numbers, [place, output], and behind them their slopes, input by input."""
         return np.stack([self._tops[place].x for place in LEVELS])
 
-    def _set(self, table: Numbers) -> PolicySet:
+    def _set(self, world: Numbers) -> PolicySet:
         net, constants = ActingNet.zeros("l2"), len(self._columns)
         rows = [DAY_VIEW.index(f"level_{place}") for place in LEVELS]
-        net.weights[0][np.ix_(rows, self._columns)] = table[:, :constants]
+        net.weights[0][np.ix_(rows, self._columns)] = world[:, :constants]
         if self._inputs:
-            slopes = table[_ROWS[self._places[0]], constants:].reshape(len(self._inputs), constants)
+            slopes = world[_ROWS[self._places[0]], constants:].reshape(len(self._inputs), constants)
             net.weights[0][np.ix_(self._inputs, self._columns)] = slopes
             net.biases[0][self._columns] = -_MIDDLE * slopes.sum(0)
         return PolicySet({"l2": net}, self.version, self._places)
 
     def policies(self) -> PolicySet:
-        """The tops of the surfaces."""
+        """Return the tops of the surfaces."""
         return self._set(self.centre)
 
     def _members(self, worlds: int) -> Numbers:
@@ -197,18 +197,18 @@ class SurfaceMethod:
         return jobs + [Job(plan, PolicySet({}, self.version), None, rounds=False) for plan in plans]
 
     def update(self, jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> dict[str, float]:
-        """Adds the worlds to the evidence and moves to the new tops."""
+        """Add the worlds to the evidence and move to the new tops."""
         worlds = len(jobs) // (2 * self.cfg.pairs + 1)
         nobody = np.zeros((worlds, 1, *self.centre.shape))
         tables = np.concatenate((self._members(worlds), nobody), axis=1)
         played = len(jobs) - worlds
-        for world, table in enumerate(tables):
-            first = world * (len(table) - 1)
-            together = [*rollouts[first : first + len(table) - 1], rollouts[played + world]]
+        for world, world in enumerate(tables):
+            first = world * (len(world) - 1)
+            together = [*rollouts[first : first + len(world) - 1], rollouts[played + world]]
             for seats in zip(*(rollout.seats for rollout in together), strict=True):
                 place = seats[0].kind.partition("-")[2]
                 scores = np.array([seat.score for seat in seats])
-                self._evidence[place] = self._evidence[place].with_seat(table[:, _ROWS[place]], scores)
+                self._evidence[place] = self._evidence[place].with_seat(world[:, _ROWS[place]], scores)
         self.version += 1
         self._tops = self._find_tops()
         found = {"surface/norm": float(np.linalg.norm(self.centre))}
@@ -232,7 +232,7 @@ class SurfaceMethod:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on from `state_dict`."""
         self._evidence = {
-            place: Evidence(kept["products"].numpy().copy(), int(kept["degrees"]))
+            place: SufficientStatistics(kept["products"].numpy().copy(), int(kept["degrees"]))
             for place, kept in state["evidence"].items()
         }
         self.version = int(state["version"])

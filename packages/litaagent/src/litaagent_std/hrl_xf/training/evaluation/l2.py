@@ -27,7 +27,7 @@ _CHUNK = 4096
 
 
 def _counts(macro: Table, rows: Rows) -> tuple[Array, Array]:
-    """Returns which quantities and prices count, each bool ``[n, 2, B]``: sides that `x_role` says are traded."""
+    """Return which quantities and prices count, each bool ``[n, 2, B]``: sides that `x_role` says are traded."""
     role = np.asarray(macro["x_role"][rows])[:, :, None] > 0
     shape = macro["goal_q"].shape[1:]
     return np.broadcast_to(role, (len(rows), *shape)), np.asarray(macro["goal_p_mask"][rows]) & role
@@ -36,7 +36,7 @@ def _counts(macro: Table, rows: Rows) -> tuple[Array, Array]:
 def goal_error(
     model: HorizonManagerPPO, data: TrainingData, split: Split, batch_size: int, device: torch.device
 ) -> dict[str, dict[str, float]]:
-    """Returns the errors of Q and P in raw units, masked by `x_role`; what ``scripts/eval_l2_val_error.py`` prints."""
+    """Return the errors of Q and P in raw units, masked by `x_role`; what ``scripts/eval_l2_val_error.py`` prints."""
     rows = data.macro.rows(split)
     quantity, price = predict_days(model, data, rows, batch_size, device)
     q_counts, p_counts = _counts(data.macro, rows)
@@ -47,7 +47,7 @@ def goal_error(
 
 
 def persistence_rows(macro: Table) -> NDArray[np.int64]:
-    """Returns the row of the same factory's morning before, −1 without one."""
+    """Return the row of the same factory's morning before, −1 without one."""
     keys = [np.asarray(macro[name], np.int64) for name in ("day", "factory", "world")]
     order = np.lexsort(keys)
     day, factory, world = (key[order] for key in keys)
@@ -65,7 +65,7 @@ def _inputs(macro: Table, rows: Rows) -> Array:
 
 
 def _scaled(macro: Table, rows: Rows) -> tuple[Array, Array]:
-    """Returns goals without units, ``[n, 2·B]``: quantities over lines, prices over trading prices."""
+    """Return goals without units, ``[n, 2·B]``: quantities over lines, prices over trading prices."""
     lines = np.maximum(np.asarray(macro["lines"][rows]), 1.0)[:, None, None]
     usual = np.maximum(np.asarray(macro["price"][rows]), 1e-6)[:, :, None]
     quantity, price = np.asarray(macro["goal_q"][rows]) / lines, np.asarray(macro["goal_p"][rows]) / usual - 1.0
@@ -73,7 +73,7 @@ def _scaled(macro: Table, rows: Rows) -> tuple[Array, Array]:
 
 
 def _linear(data: TrainingData, rows: Rows) -> tuple[Array, Array]:
-    """Returns quantities and prices of a ridge regression that was fitted to the training rows."""
+    """Return quantities and prices of a ridge regression that was fitted to the training rows."""
     macro, train = data.macro, rows_of(data.macro, "train")
 
     def chunks(which: int) -> Iterator[tuple[Array, Array, Array]]:
@@ -91,7 +91,7 @@ def _linear(data: TrainingData, rows: Rows) -> tuple[Array, Array]:
 
 
 def _mean(data: TrainingData, rows: Rows) -> tuple[Array, Array]:
-    """Returns the mean goals of training by side and bucket, in units of lines and trading prices."""
+    """Return the mean goals of training by side and bucket, in units of lines and trading prices."""
     macro, train = data.macro, rows_of(data.macro, "train")
     means = []
     for which in (0, 1):
@@ -112,7 +112,7 @@ def _persistence(data: TrainingData, rows: Rows, mean: tuple[Array, Array]) -> t
 
 
 def evaluate_l2(model: HorizonManagerPPO, data: TrainingData, split: Split, device: torch.device) -> dict[str, Any]:
-    """Returns errors of the network and of every baseline: ``{quantity|price: {name: {all|side and bucket: …}}}``."""
+    """Return errors of the network and of every baseline: ``{quantity|price: {name: {all|side and bucket: …}}}``."""
     rows = data.macro.rows(split)
     macro = data.macro
     network = predict_days(model, data, rows, 2048, device)

@@ -62,7 +62,7 @@ class L2ErrorConfig:
 
 
 def l2_error(config: L2ErrorConfig) -> dict[str, dict[str, float]]:
-    """Returns the errors of Q and P.
+    """Return the errors of Q and P.
 
     Raises:
         UserFacingError: If the run lacks a file, or its split is not the dataset's.
@@ -108,7 +108,7 @@ def _dataset(config: L2ErrorConfig) -> OfflineData:
 
 
 def run(config: L2ErrorConfig) -> int:
-    """Prints the errors, a line for Q and one for P, as document 002 has them."""
+    """Print the errors, a line for Q and one for P, as document 002 has them."""
     for name, found in l2_error(config).items():
         errors = f"MAE {found['mae']:.4f}, RMSE {found['rmse']:.4f}, mean_target {found['mean_target']:.4f}"
         print(f"{config.split} {name}: {errors}, mean_rel_err {found['mean_rel_err']:.4f} ({found['count']} values)")

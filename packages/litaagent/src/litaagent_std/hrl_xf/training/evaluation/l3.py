@@ -48,7 +48,7 @@ _CHUNK = 4096
 
 
 def thinned(rows: Rows, most: int) -> Rows:
-    """Returns at most so many rows, evenly over all of them."""
+    """Return at most so many rows, evenly over all of them."""
     return rows[:: max(1, -(-len(rows) // most))]
 
 
@@ -66,7 +66,7 @@ class _Decisions:
 
     @staticmethod
     def inputs(batch: MicroBatch) -> Array:
-        """What a linear model sees: everything but the older history."""
+        """Return what a linear model sees: everything but the older history."""
         thread = batch.thread
         own, there = last_own(thread.history, thread.history_mask)
         last, any_ = last_row(thread.history, thread.history_mask)
@@ -87,14 +87,14 @@ class _Decisions:
 
 
 def last_row(history: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """The last row of each history ``[M, 6]``, zeros without one, and whether there is one ``[M]``."""
+    """Return the last row of each history ``[M, 6]``, zeros without one, and whether there is one ``[M]``."""
     index = mask.sum(1) - 1
     there = (index >= 0).to(history.dtype)
     return history[torch.arange(len(history)), index.clamp(min=0)] * there.unsqueeze(1), there
 
 
 def _raw(row: Tensor, there: Tensor, batch: MicroBatch, horizon: int, fallback: Array) -> Array:
-    """Returns an offer of the history in raw units ``[M, 3]``, the fallback where there is none."""
+    """Return an offer of the history in raw units ``[M, 3]``, the fallback where there is none."""
     quantity, lead, price = (row[:, column] for column in thread_columns().history_amounts)
     usual = batch.thread.day.price.gather(1, _side(batch).unsqueeze(1)).squeeze(1)
     offer = torch.stack([quantity * batch.thread.day.lines, lead * horizon, usual * (1.0 + PRICE_UNIT * price)], dim=1)
@@ -114,7 +114,7 @@ def evaluate_l3(
     *,
     most: int = 100_000,
 ) -> dict[str, Any]:
-    """Returns measures of operations and counter-offers, by name of the predictor.
+    """Return measures of operations and counter-offers, by name of the predictor.
 
     Args:
         model: The network.
@@ -201,7 +201,7 @@ class _Fitted:
 
 
 def _placed(amounts: Array, batch: MicroBatch, width: Array) -> Array:
-    """Returns quantity / lines, lead and place in the price band as a legal offer ``[M, 3]``."""
+    """Return quantity / lines, lead and place in the price band as a legal offer ``[M, 3]``."""
     low, high = batch.low.double().numpy(), batch.high.double().numpy()
     lines = batch.thread.day.lines.double().numpy()
     offer = np.stack([amounts[:, 0] * lines, amounts[:, 1], low[:, 2] + amounts[:, 2] * width], axis=1)
@@ -209,7 +209,7 @@ def _placed(amounts: Array, batch: MicroBatch, width: Array) -> Array:
 
 
 def _targets(batch: MicroBatch) -> Array:
-    """Returns counter-offers as quantity / lines, lead, place in the price band ``[M, 3]``."""
+    """Return counter-offers as quantity / lines, lead, place in the price band ``[M, 3]``."""
     offer, low, high = (t.double().numpy() for t in (batch.offer, batch.low, batch.high))
     place = (offer[:, 2] - low[:, 2]) / np.maximum(high[:, 2] - low[:, 2], 1.0)
     return np.stack([offer[:, 0] / batch.thread.day.lines.double().numpy(), offer[:, 1], place], axis=1)
@@ -237,7 +237,7 @@ def _fit(source: _Decisions, rows: Rows) -> _Fitted:
 def evaluate_acceptance(
     model: AcceptanceModel, data: TrainingData, split: Split, *, most: int = 100_000
 ) -> dict[str, Any]:
-    """Returns AUC and Brier score of the model and of baselines, and the model's calibration."""
+    """Return AUC and Brier score of the model and of baselines, and the model's calibration."""
     source = _Decisions(data, None)
     train = thinned(answered(data, rows_of(data.micro, "train")), most)
     rate = float((np.asarray(data.micro["taken"][train]) == 1).mean())

@@ -26,7 +26,7 @@ def _with_one(x: Array) -> Array:
 
 
 def fit_ridge(chunks: Chunks, penalty: float = _RIDGE) -> Array:
-    """Returns coefficients ``[d + 1, k]`` that minimise Σ w·(x·c − y)² + penalty·c², each output with its weights."""
+    """Return coefficients ``[d + 1, k]`` that minimise Σ w·(x·c − y)² + penalty·c², each output with its weights."""
     left: Array | None = None
     right: Array | None = None
     for x, y, w in chunks():
@@ -42,12 +42,12 @@ def fit_ridge(chunks: Chunks, penalty: float = _RIDGE) -> Array:
 
 
 def predict_linear(coefficients: Array, x: Array) -> Array:
-    """Returns the outputs ``[n, k]``."""
+    """Return the outputs ``[n, k]``."""
     return np.asarray(_with_one(x) @ coefficients)
 
 
 def fit_logistic(chunks: Chunks, penalty: float = _RIDGE) -> Array:
-    """Returns coefficients ``[d + 1, k]`` of independent logistic regressions, by damped Newton steps."""
+    """Return coefficients ``[d + 1, k]`` of independent logistic regressions, by damped Newton steps."""
     coefficients: Array | None = None
     for _ in range(_NEWTON_STEPS):
         coefficients = _newton(chunks(), coefficients, penalty)
@@ -77,7 +77,7 @@ def _newton(chunks: Iterator[tuple[Array, Array, Array]] | Iterable[Any], now: A
 
 
 def predict_logistic(coefficients: Array, x: Array) -> Array:
-    """Returns probabilities ``[n, k]``."""
+    """Return probabilities ``[n, k]``."""
     return _sigmoid(_with_one(x) @ coefficients)
 
 

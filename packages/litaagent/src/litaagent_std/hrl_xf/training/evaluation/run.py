@@ -51,7 +51,7 @@ def evaluate_all(trainer: HRLXFTrainer, data: TrainingData, *, most: int = 100_0
 
 @torch.no_grad()
 def _evaluate_l4(trainer: HRLXFTrainer, data: TrainingData, split: Split) -> dict[str, float]:
-    """Returns the agreement with the exact coordinator, by thread and by round, beside taking nothing."""
+    """Return the agreement with the exact coordinator, by thread and by round, beside taking nothing."""
     assert trainer.l4 is not None  # asked before
     rounds = rounds_of(data, trainer.goal_hat(data), split, 5000)
     if not len(rounds):

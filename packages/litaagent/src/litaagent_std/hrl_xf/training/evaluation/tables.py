@@ -12,7 +12,7 @@ HIGHER: Final = ("accuracy", "macro_f1", "auc", "t_accuracy")
 
 
 def scores(found: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
-    """Returns the tables of a split as ``{what: {predictor: {measure: value}}}``."""
+    """Return the tables of a split as ``{what: {predictor: {measure: value}}}``."""
     out: dict[str, dict[str, dict[str, float]]] = {}
     for what in ("quantity", "price"):
         table = found["l2"][what]
@@ -25,7 +25,7 @@ def scores(found: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
 
 
 def losers(found: Mapping[str, Any]) -> list[str]:
-    """Returns where a baseline is as good as the network or better, such as ``L2 price mae: linear 0.1 ≤ 0.2``."""
+    """Return where a baseline is as good as the network or better, such as ``L2 price mae: linear 0.1 ≤ 0.2``."""
     lost = []
     for what, table in scores(found).items():
         for measure, own in table["network"].items():
@@ -37,7 +37,7 @@ def losers(found: Mapping[str, Any]) -> list[str]:
 
 
 def summary_lines(found: Mapping[str, Any]) -> list[str]:
-    """Returns a line for each table: the network and each baseline with their measures."""
+    """Return a line for each table: the network and each baseline with their measures."""
     lines = []
     for what, table in scores(found).items():
         cells = [f"{name} " + " ".join(f"{k}={v:.4f}" for k, v in values.items()) for name, values in table.items()]

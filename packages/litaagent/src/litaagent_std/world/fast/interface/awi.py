@@ -249,7 +249,7 @@ class LeanAWI(OneShotAWI):  # type: ignore[misc]
     # -- what the engine calls
 
     def open_negotiations(self, buying: dict[str, Any], selling: dict[str, Any]) -> None:
-        """Takes the books of today's negotiations, which the engine keeps."""
+        """Take the books of today's negotiations, which the engine keeps."""
         self._buying, self._selling = buying, selling
 
     def register_sale(self, consumer: str, quantity: int, unit_price: int, day: int) -> None:
@@ -263,7 +263,7 @@ class LeanAWI(OneShotAWI):  # type: ignore[misc]
         self._future_supplies_cost[day][supplier] += quantity * unit_price
 
     def forget_past(self) -> None:
-        """Drops bookings for days that are over."""
+        """Drop bookings for days that are over."""
         today = self.current_step
         for book in (
             self._future_supplies,

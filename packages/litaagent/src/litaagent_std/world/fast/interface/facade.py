@@ -28,19 +28,19 @@ class WorldFacade:
         }
 
     def agent_annotation(self, agent: str) -> dict[str, Any]:
-        """Returns the annotation of an agent: none."""
+        """Return the annotation of an agent: none."""
         return {}
 
     def execute_action(self, action: object, agent: object, callback: object = None) -> bool:
-        """Accepts any action and does nothing, as scml's world."""
+        """Accept any action and does nothing, as scml's world."""
         return True
 
     def loginfo(self, message: str, event: object = None) -> None:
-        """Drops a log entry."""
+        """Drop a log entry."""
 
     logdebug = logwarning = logerror = loginfo
 
     def loginfo_agent(self, agent: str, message: str, event: object = None) -> None:
-        """Drops a log entry of an agent."""
+        """Drop a log entry of an agent."""
 
     logdebug_agent = logwarning_agent = logerror_agent = loginfo_agent

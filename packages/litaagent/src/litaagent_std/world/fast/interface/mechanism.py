@@ -91,7 +91,7 @@ class MechanismView:
         return [NegotiatorDescriptor(pid, pid, "controlled_sao_negotiator") for pid in self.negotiator_ids]
 
     def negotiator_index(self, source: str) -> int | None:
-        """Returns the position of a negotiator."""
+        """Return the position of a negotiator."""
         ids = self.negotiator_ids
         return ids.index(source) if source in ids else None
 
@@ -105,16 +105,16 @@ class MechanismView:
         return list(space.sample(n, with_replacement=with_replacement, fail_if_not_enough=False))
 
     def discrete_outcome_space(self, levels: int = 5, max_cardinality: int = 10_000_000_000) -> OutcomeSpace:
-        """Returns the outcome space, which is discrete."""
+        """Return the outcome space, which is discrete."""
         return self.topic.outcome_space
 
     def discrete_outcomes(self, max_cardinality: float = float("inf")) -> Iterable[Offer]:
-        """Enumerates all outcomes."""
+        """Enumerate all outcomes."""
         outcomes: Iterable[Offer] = self.topic.outcome_space.enumerate_or_sample(max_cardinality=max_cardinality)
         return outcomes
 
     def log(self, nid: str, data: dict[str, Any], level: str) -> None:
-        """Drops a negotiator's log entry."""
+        """Drop a negotiator's log entry."""
 
     @property
     def extended_trace(self) -> list[tuple[int, str, Offer]]:
@@ -132,7 +132,7 @@ class MechanismView:
         return [offer for _, _, offer in self.extended_trace]
 
     def negotiator_offers(self, negotiator_id: str) -> list[Offer]:
-        """Returns all offers that a negotiator made in completed rounds."""
+        """Return all offers that a negotiator made in completed rounds."""
         return [offer for _, pid, offer in self.extended_trace if pid == negotiator_id]
 
     @property

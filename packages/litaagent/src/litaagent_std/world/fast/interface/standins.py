@@ -56,7 +56,7 @@ _new_state = LeanState.__new__
 
 
 def fresh_state() -> LeanState:
-    """Makes the state of a negotiation that has not started."""
+    """Make the state of a negotiation that has not started."""
     state = _new_state(LeanState)
     state.running = state.waiting = state.started = False
     state.step = 0
@@ -75,7 +75,7 @@ def fresh_state() -> LeanState:
 
 
 def snapshot(state: LeanState) -> LeanState:
-    """Copies a state for an agent, so that what the agent keeps or changes is its own."""
+    """Copy a state for an agent, so that what the agent keeps or changes is its own."""
     copy = _new_state(LeanState)
     copy.running = state.running
     copy.waiting = state.waiting
@@ -143,7 +143,7 @@ _new_nmi = LeanNMI.__new__
 
 
 def make_nmi(negotiation: Negotiation, shared: dict[str, Any], annotation: dict[str, Any]) -> LeanNMI:
-    """Makes the view of a negotiation.
+    """Make the view of a negotiation.
 
     Args:
         negotiation: The negotiation, in the place of negmas' mechanism.
@@ -208,7 +208,7 @@ _new_negotiator = LeanNegotiator.__new__
 
 
 def make_negotiator(partner: str, controller: object, owner: object) -> LeanNegotiator:
-    """Makes the negotiator of `controller` in its negotiation with `partner`, whose id it bears."""
+    """Make the negotiator of `controller` in its negotiation with `partner`, whose id it bears."""
     negotiator = _new_negotiator(LeanNegotiator)
     values = negotiator.__dict__
     values["id"] = values["name"] = partner

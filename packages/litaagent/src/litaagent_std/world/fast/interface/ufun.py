@@ -80,7 +80,7 @@ class LeanUFun(OneShotUFun):  # type: ignore[misc]
         return_info: bool = False,
         ignore_signed_contracts: bool = True,
     ) -> float | UtilityInfo:
-        """Returns the utility of concluding `offers`, as scml's method of the same name."""
+        """Return the utility of concluding `offers`, as scml's method of the same name."""
         if isinstance(offers, dict):
             consumers = self.consumers
             outputs = [partner in consumers for partner in offers]
@@ -123,7 +123,7 @@ class LeanUFun(OneShotUFun):  # type: ignore[misc]
         secured_output_unit_price: float = 0.0,
         ignore_signed_contracts: bool = True,
     ) -> UFunLimit:
-        """Returns the best or worst utility of the day, as scml's method of the same name."""
+        """Return the best or worst utility of the day, as scml's method of the same name."""
         if not ignore_signed_contracts:
             return super().find_limit_brute_force(
                 best,
@@ -251,7 +251,7 @@ class UFunFactory:
         self._values = values
 
     def make(self, **day: Any) -> LeanUFun:  # noqa: ANN401 - the attributes of scml's ufun
-        """Makes the day's utility function from the attributes that change from day to day."""
+        """Make the day's utility function from the attributes that change from day to day."""
         ufun: LeanUFun = LeanUFun.__new__(LeanUFun)
         values = ufun.__dict__
         values.update(self._values)
