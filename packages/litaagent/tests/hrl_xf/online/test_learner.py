@@ -125,14 +125,16 @@ def test_the_pull_to_the_warm_start_grows_with_the_distance(rollouts):
 def test_ppo_finds_the_optimum_of_a_market_where_it_is_known():
     weights = DayWeights(risk=0.0, liquidity=0.0)
     cfg = LayerConfig(learning_rate=0.01, hidden=(), log_std=0.0, epochs=8, minibatch=64, target_kl=0.1, warm_kl=50.0)
-    world, best = patient_market(), best_score()
+    training_world, best = patient_market(), best_score()
     learner = LayerLearner("l2", cfg, gamma=1.0, central=False, seed=0)
-    heuristic = play_training_world(world, PolicySet(), weights, None, rounds=False)
-    reference = {world.setup.seed: reference_of(heuristic, weights)}
+    heuristic = play_training_world(training_world, PolicySet(), weights, None, rounds=False)
+    reference = {training_world.setup.seed: reference_of(heuristic, weights)}
     for update in range(16):
         policies = PolicySet({"l2": learner.acting()}, learner.version)
-        played = [play_training_world(world, policies, weights, 100 * update + k, rounds=False) for k in range(8)]
+        played = [
+            play_training_world(training_world, policies, weights, 100 * update + k, rounds=False) for k in range(8)
+        ]
         learner.learn(day_batch(played, reference, weights, ReturnScales(), learner.version))
-    found = play_training_world(world, PolicySet({"l2": learner.acting()}), weights, None, rounds=False)
+    found = play_training_world(training_world, PolicySet({"l2": learner.acting()}), weights, None, rounds=False)
     assert (heuristic.seats[0].score - 1) / (best - 1) < 0.8  # there was something to learn
     assert (found.seats[0].score - 1) / (best - 1) >= 0.95

@@ -22,12 +22,12 @@ SHIPPED = AgentSpec("litaagent_std.agents.hrl.LitaAgentHRL")
 @pytest.mark.parametrize("world", [0, 1])
 def test_zeros_are_the_shipped_agent(rounds, world):
     plan = WorldPlan(seed=training_seed(5, world), days=(12,), levels=3, seats=2)
-    world = draw_world(plan)
-    shipped = FastWorld(world.with_ours(SHIPPED), defaults="native")
+    training_world = draw_world(plan)
+    shipped = FastWorld(training_world.with_ours(SHIPPED), defaults="native")
     shipped.run()
     steered = play_world(plan, PolicySet(), DayWeights(), None, rounds=rounds)
     expected = list(shipped.scores().values())
-    assert [seat.score for seat in steered.seats] == [expected[seat] for seat in world.seats]
+    assert [seat.score for seat in steered.seats] == [expected[seat] for seat in training_world.seats]
 
 
 def test_whatever_is_steered_what_leaves_the_agent_is_legal(monkeypatch):

@@ -25,7 +25,7 @@ from litaagent_std.hrl_xf.rewards import (
     day_terms,
     thread_terms,
 )
-from litaagent_std.policy.features.world import Floats
+from litaagent_std.policy.features.table import Floats
 
 __all__ = ["DayRows", "RoundRows", "SeatRollout", "WorldRollout", "play_reference", "play_training_world", "play_world"]
 
@@ -137,12 +137,12 @@ def play_world(
 
 
 def play_training_world(
-    world: TrainingWorld, policies: PolicySet, weights: DayWeights, luck_seed: int | None, *, rounds: bool
+    training_world: TrainingWorld, policies: PolicySet, weights: DayWeights, luck_seed: int | None, *, rounds: bool
 ) -> WorldRollout:
     """Plays a world to its end with all our seats under the same policies.
 
     Args:
-        world: The world.
+        training_world: The world.
         policies: The snapshot.
         weights: For the form of the potential.
         luck_seed: Seed of the exploration, which depends on nothing else; None plays without exploration.
@@ -151,10 +151,10 @@ def play_training_world(
     began, inference = time.process_time(), 0.0
     luck = {
         seat: None if luck_seed is None else np.random.default_rng(np.random.SeedSequence([luck_seed, seat]))
-        for seat in world.seats
+        for seat in training_world.seats
     }
-    notes = {seat: _Notes() for seat in world.seats}
-    with Game(world, rounds=rounds) as game:
+    notes = {seat: _Notes() for seat in training_world.seats}
+    with Game(training_world, rounds=rounds) as game:
         while game.pending is not None:
             asked = game.pending
             start = time.process_time()
@@ -168,9 +168,9 @@ def play_training_world(
             kept = notes[asked.seat]
             (kept.days if asked.question.kind == "day" else kept.rounds).append((asked.question, answer))
             game.answer(answer.numbers)
-        seats = tuple(_seat_rollout(game, seat, notes[seat], weights, rounds=rounds) for seat in world.seats)
+        seats = tuple(_seat_rollout(game, seat, notes[seat], weights, rounds=rounds) for seat in training_world.seats)
     seconds = {"inference": inference, "total": time.process_time() - began}
-    return WorldRollout(policies.version, world.setup.seed, world.setup.n_days, seats, seconds)
+    return WorldRollout(policies.version, training_world.setup.seed, training_world.setup.n_days, seats, seconds)
 
 
 def play_reference(plan: WorldPlan, weights: DayWeights, *, rounds: bool = False) -> dict[int, list[float]]:
@@ -193,13 +193,13 @@ def reference_of(rollout: WorldRollout, weights: DayWeights) -> dict[int, list[f
 
 
 def _seat_rollout(game: Game, seat: int, notes: _Notes, weights: DayWeights, *, rounds: bool) -> SeatRollout:
-    world, diary = game.world, game.diary(seat)
+    training_world, diary = game.training_world, game.diary(seat)
     score = game.score(seat)
     return SeatRollout(
         seat=seat,
-        kind=world.kind(seat),
+        kind=training_world.kind(seat),
         score=score,
-        beaten={name: score > game.score(rival) for rival, name in world.rivals.items()},
+        beaten={name: score > game.score(rival) for rival, name in training_world.rivals.items()},
         health=game.health(seat),
         days=_day_rows(diary, notes, game.cash(seat), weights),
         rounds=_round_rows(diary, notes) if rounds else None,

@@ -38,15 +38,15 @@ def check_world(plan: WorldPlan, teacher: PolicySet, others: Mapping[str, Policy
     Returns:
         Plain values: counts of agreement by name, scores, and CPU seconds under ``cpu``.
     """
-    world = draw_world(plan)
+    training_world = draw_world(plan)
     with TemporaryDirectory() as folder:
         files = {name: str(Path(folder, f"{name}.npz")) for name in ("teacher", *others)}
         for name, policies in {"teacher": teacher, **others}.items():
             save(policies, files[name])
-        shadowed = _shadowed(world, files["teacher"], {name: files[name] for name in others})
+        shadowed = _shadowed(training_world, files["teacher"], {name: files[name] for name in others})
         scores, decisions = {}, {}
         for name in ("teacher", "student") if plan.seed % 2 else ("student", "teacher"):  # no side is always the first
-            scores[name], decisions[name] = _timed(world, files[name])
+            scores[name], decisions[name] = _timed(training_world, files[name])
     answers = _answers({"teacher": teacher, "student": others["student"]}, shadowed.questions)
     return {
         "agreement": {name: asdict(counts) for name, counts in shadowed.agreement.items()},
@@ -55,25 +55,25 @@ def check_world(plan: WorldPlan, teacher: PolicySet, others: Mapping[str, Policy
     }
 
 
-def _shadowed(world: TrainingWorld, weights: str, shadows: Mapping[str, str]) -> ShadowedAgent:
+def _shadowed(training_world: TrainingWorld, weights: str, shadows: Mapping[str, str]) -> ShadowedAgent:
     world = FastWorld(
-        world.with_ours(AgentSpec(_SHADOWED, {"weights": weights, "shadows": shadows})), defaults="native"
+        training_world.with_ours(AgentSpec(_SHADOWED, {"weights": weights, "shadows": shadows})), defaults="native"
     )
     world.run()
-    agent = world.seats[world.seats[0]].agent
+    agent = world.seats[training_world.seats[0]].agent
     assert isinstance(agent, ShadowedAgent)
     return agent
 
 
-def _timed(world: TrainingWorld, weights: str) -> tuple[float, dict[str, float]]:
+def _timed(training_world: TrainingWorld, weights: str) -> tuple[float, dict[str, float]]:
     """Return the score of a seat, and the CPU seconds and number of its decisions."""
-    world = FastWorld(world.with_ours(AgentSpec(timed_path(_AGENT), {"weights": weights})), defaults="native")
+    world = FastWorld(training_world.with_ours(AgentSpec(timed_path(_AGENT), {"weights": weights})), defaults="native")
     start()
     try:
         world.run()
     finally:
         reading = stop()
-    score = list(world.scores().values())[world.seats[0]]
+    score = list(world.scores().values())[training_world.seats[0]]
     return float(score), {"seconds": reading.seconds, "calls": reading.calls}
 
 

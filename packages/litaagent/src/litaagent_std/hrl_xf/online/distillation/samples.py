@@ -69,7 +69,7 @@ def _seen(layer: Layer, seat: SeatRollout) -> Floats | None:
 
 
 def _joined(layer: Layer, parts: Sequence[Floats | None]) -> Floats:
-    """Rows of several origins; an empty world of the right width if there are none."""
+    """Rows of several origins; an empty training_world of the right width if there are none."""
     return np.concatenate([np.zeros((0, INPUTS[layer]), np.float32), *(part for part in parts if part is not None)])
 
 

@@ -107,7 +107,7 @@ class Game:
     """A world that stops at the questions of our seats.
 
     Args:
-        world: The world and our seats.
+        training_world: The world and our seats.
         rounds: Whether seats ask every round; else once a day.
         params: Keyword arguments of our seats beside ``seat`` and ``rounds``.
 
@@ -115,14 +115,14 @@ class Game:
         pending: The question that waits; None when the world is over.
     """
 
-    def __init__(self, world: TrainingWorld, *, rounds: bool, params: dict[str, Any] | None = None) -> None:
-        self.world = world
-        self._watch = _Watch(world.seats)
+    def __init__(self, training_world: TrainingWorld, *, rounds: bool, params: dict[str, Any] | None = None) -> None:
+        self.training_world = training_world
+        self._watch = _Watch(training_world.seats)
         seated = {
             seat: AgentSpec(OURS, {"seat": seat, "rounds": rounds} | (params or {}), competitor=True)
-            for seat in world.seats
+            for seat in training_world.seats
         }
-        self._world = FastWorld(world.setup.with_agents(seated), [self._watch], defaults="native")
+        self._world = FastWorld(training_world.setup.with_agents(seated), [self._watch], defaults="native")
         self._play = self._world.play()
         self._take(next(self._play, None))
 

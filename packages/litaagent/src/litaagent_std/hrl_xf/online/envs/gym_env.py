@@ -20,7 +20,7 @@ from litaagent_std.hrl_xf.online.envs.stages import DAY_NUMBERS, PLACES, ROUND_N
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
 from litaagent_std.hrl_xf.rewards import DayWeights, ThreadWeights
 from litaagent_std.policy.features import LIMIT
-from litaagent_std.policy.features.world import Floats
+from litaagent_std.policy.features.table import Floats
 from litaagent_std.world.setup import AgentSpec
 
 __all__ = ["DAY_ID", "ROUND_ID", "LeagueDayEnv", "LeagueRoundEnv"]

@@ -15,7 +15,7 @@ from litaagent_std.hrl_xf.online.envs.stages import DAY_NUMBERS, DayStage
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
 from litaagent_std.hrl_xf.rewards import DayWeights
 from litaagent_std.policy.features import LIMIT
-from litaagent_std.policy.features.world import Floats
+from litaagent_std.policy.features.table import Floats
 from litaagent_std.world.setup import AgentSpec
 
 __all__ = ["LeagueParallelEnv", "parallel_env"]

@@ -28,7 +28,7 @@ from litaagent_std.hrl_xf.rewards import (
     thread_reward,
     thread_terms,
 )
-from litaagent_std.policy.features.world import Floats, Mask
+from litaagent_std.policy.features.table import Floats, Mask
 from litaagent_std.policy.observation import Observation, Partner
 
 __all__ = ["PLACES", "ROUND_NUMBERS", "DayStage", "RoundStage", "RoundStep"]
@@ -45,14 +45,14 @@ class DayStage:
     """A world by days, all our seats at once.
 
     Args:
-        plan: The world, or a world that is laid already.
+        plan: The world, or a training_world that is laid already.
         weights: Of the reward's terms.
     """
 
     def __init__(self, plan: WorldPlan | TrainingWorld, weights: DayWeights | None = None) -> None:
-        self.world = draw_world(plan) if isinstance(plan, WorldPlan) else plan
+        self.training_world = draw_world(plan) if isinstance(plan, WorldPlan) else plan
         self._weights = weights or DayWeights()
-        self._game = Game(self.world, rounds=False)
+        self._game = Game(self.training_world, rounds=False)
         self._mornings: dict[int, Observation] = {}
         self._look()
 
@@ -64,11 +64,11 @@ class DayStage:
     @property
     def scores(self) -> list[float]:
         """Our seats' balances over their initial balances."""
-        return [self._game.score(seat) for seat in self.world.seats]
+        return [self._game.score(seat) for seat in self.training_world.seats]
 
     def _look(self) -> None:
         if self._game.pending is not None:
-            self._mornings = {seat: self._game.today(seat) for seat in self.world.seats}
+            self._mornings = {seat: self._game.today(seat) for seat in self.training_world.seats}
             self.views = np.stack([day_view(obs) for obs in self._mornings.values()])
 
     def step(self, actions: Floats) -> dict[str, list[float]]:
@@ -83,7 +83,9 @@ class DayStage:
         game, before = self._game, dict(self._mornings)
         assert game.pending is not None
         day = game.pending.question.day
-        by_seat = {seat: np.asarray(row, np.float32) for seat, row in zip(self.world.seats, actions, strict=True)}
+        by_seat = {
+            seat: np.asarray(row, np.float32) for seat, row in zip(self.training_world.seats, actions, strict=True)
+        }
         while game.pending is not None and game.pending.question.day == day:
             game.answer(np.clip(by_seat[game.pending.seat], -LIMIT, LIMIT))
         self._look()
@@ -125,7 +127,7 @@ class RoundStage:
     """A world by rounds, for one seat.
 
     Args:
-        plan: The world, or a world that is laid already; its first seat of ours plays.
+        plan: The world, or a training_world that is laid already; its first seat of ours plays.
         day_weights: Of the day's terms, which the threads of a day's last round share.
         thread_weights: Of the threads' own terms.
         policies: Decides the days; zeros without.
@@ -143,11 +145,11 @@ class RoundStage:
         thread_weights: ThreadWeights | None = None,
         policies: PolicySet | None = None,
     ) -> None:
-        self.world = draw_world(plan) if isinstance(plan, WorldPlan) else plan
-        self.seat = self.world.seats[0]
+        self.training_world = draw_world(plan) if isinstance(plan, WorldPlan) else plan
+        self.seat = self.training_world.seats[0]
         self._days, self._threads = day_weights or DayWeights(), thread_weights or ThreadWeights()
         self._policies = policies or PolicySet()
-        self._game = Game(self.world, rounds=True)
+        self._game = Game(self.training_world, rounds=True)
         self.views = np.zeros((PLACES, len(THREAD_VIEW)), np.float32)
         self.state = np.zeros(len(STATE_VIEW), np.float32)
         self.mask = np.zeros(PLACES, np.bool_)

@@ -32,7 +32,7 @@ from litaagent_std.hrl_xf.online.envs.stages import (
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
 from litaagent_std.hrl_xf.rewards import DAY_TERMS, THREAD_TERMS, DayWeights, ThreadWeights
 from litaagent_std.policy.features import LIMIT
-from litaagent_std.policy.features.world import Floats
+from litaagent_std.policy.features.table import Floats
 
 __all__ = ["LeagueDayVecEnv", "LeagueRoundVecEnv"]
 

@@ -28,7 +28,7 @@ from litaagent_std.hrl_xf.rewards import (
     day_reward,
     thread_reward,
 )
-from litaagent_std.policy.features.world import Floats
+from litaagent_std.policy.features.table import Floats
 
 __all__ = ["LayerBatch", "References", "day_batch", "round_batch", "trajectory_gae"]
 
@@ -185,11 +185,11 @@ def trajectory_gae(rewards: Tensor, values: Tensor, trajectory: Tensor, gamma: f
     shape = (int(lengths.max()), len(lengths))  # trajectories side by side, so that one pass over time serves all
 
     def spread(column: Tensor) -> Tensor:
-        world = torch.zeros(shape, dtype=column.dtype)
-        world[step, trajectory] = column
-        return world
+        training_world = torch.zeros(shape, dtype=column.dtype)
+        training_world[step, trajectory] = column
+        return training_world
 
     last = step == lengths[trajectory] - 1
     following = torch.where(last, torch.zeros_like(values), torch.roll(values, -1))
-    world = gae(spread(rewards), spread(values), spread(following), spread(last), gamma, gae_lambda)
-    return world[step, trajectory]
+    training_world = gae(spread(rewards), spread(values), spread(following), spread(last), gamma, gae_lambda)
+    return training_world[step, trajectory]

@@ -67,10 +67,10 @@ class EvolutionMethod:
 
     def _net(self, theta: Vector) -> ActingNet:
         """Return the policy with the moved numbers added to the warm start's."""
-        world = theta.reshape(1 + len(self._rows), len(self._columns)).astype(np.float32)
+        training_world = theta.reshape(1 + len(self._rows), len(self._columns)).astype(np.float32)
         weight, bias = self._base.weights[0].copy(), self._base.biases[0].copy()
-        weight[np.ix_(self._rows, self._columns)] += world[1:]
-        bias[self._columns] += world[0]
+        weight[np.ix_(self._rows, self._columns)] += training_world[1:]
+        bias[self._columns] += training_world[0]
         return ActingNet((weight,), (bias,), self._base.log_std)
 
     def _set(self, theta: Vector) -> PolicySet:

@@ -169,12 +169,12 @@ class SurfaceMethod:
         """The present numbers, [place, output], and behind them their slopes, input by input."""
         return np.stack([self._tops[place].x for place in LEVELS])
 
-    def _set(self, world: Numbers) -> PolicySet:
+    def _set(self, training_world: Numbers) -> PolicySet:
         net, constants = ActingNet.zeros("l2"), len(self._columns)
         rows = [DAY_VIEW.index(f"level_{place}") for place in LEVELS]
-        net.weights[0][np.ix_(rows, self._columns)] = world[:, :constants]
+        net.weights[0][np.ix_(rows, self._columns)] = training_world[:, :constants]
         if self._inputs:
-            slopes = world[_ROWS[self._places[0]], constants:].reshape(len(self._inputs), constants)
+            slopes = training_world[_ROWS[self._places[0]], constants:].reshape(len(self._inputs), constants)
             net.weights[0][np.ix_(self._inputs, self._columns)] = slopes
             net.biases[0][self._columns] = -_MIDDLE * slopes.sum(0)
         return PolicySet({"l2": net}, self.version, self._places)
@@ -202,13 +202,13 @@ class SurfaceMethod:
         nobody = np.zeros((worlds, 1, *self.centre.shape))
         tables = np.concatenate((self._members(worlds), nobody), axis=1)
         played = len(jobs) - worlds
-        for world, world in enumerate(tables):
-            first = world * (len(world) - 1)
-            together = [*rollouts[first : first + len(world) - 1], rollouts[played + world]]
+        for world, training_world in enumerate(tables):
+            first = world * (len(training_world) - 1)
+            together = [*rollouts[first : first + len(training_world) - 1], rollouts[played + world]]
             for seats in zip(*(rollout.seats for rollout in together), strict=True):
                 place = seats[0].kind.partition("-")[2]
                 scores = np.array([seat.score for seat in seats])
-                self._evidence[place] = self._evidence[place].with_seat(world[:, _ROWS[place]], scores)
+                self._evidence[place] = self._evidence[place].with_seat(training_world[:, _ROWS[place]], scores)
         self.version += 1
         self._tops = self._find_tops()
         found = {"surface/norm": float(np.linalg.norm(self.centre))}
