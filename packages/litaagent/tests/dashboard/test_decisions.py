@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from apexrl.charts.plotly import plotly_figure
 from litaagent_std.agents.hrl import LitaAgentHRL
 from litaagent_std.agents.replay import from_tournament
 from litaagent_std.dashboard import replays as replays_module
@@ -17,7 +18,6 @@ from litaagent_std.dashboard.components import render
 from litaagent_std.dashboard.decisions import Choice, Deal, Goal, SeatDecisions, decisions_from, decisions_text
 from litaagent_std.dashboard.history import History
 from litaagent_std.dashboard.page import Facts, Link, Rows, Text
-from litaagent_std.dashboard.plotly_form import plotly_figure
 from litaagent_std.dashboard.replays import Replays, cache_folder, code_digest
 from litaagent_std.dashboard.report import pages_of
 from litaagent_std.dashboard.routes import page_at

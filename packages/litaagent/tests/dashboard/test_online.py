@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from apexrl.charts.plotly import plotly_figure
 from apexrl.runs.run_dir import RunDir
 from lita.main import main
 from litaagent_std.dashboard.history import History
 from litaagent_std.dashboard.page import Facts, Rows, Text
-from litaagent_std.dashboard.plotly_form import plotly_figure
 from litaagent_std.dashboard.views.online import shown_by
 from litaagent_std.dashboard.views.training import training_page
 

@@ -5,9 +5,9 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
+from apexrl.charts import Chart, Heat, Series
+from apexrl.charts.matplotlib import save_figure
 from lita.main import main
-from litaagent_std.dashboard.charts import Chart, Heat, Series
-from litaagent_std.dashboard.matplotlib_form import save_figure
 from litaagent_std.dashboard.page import Page, Rows, Text
 from litaagent_std.dashboard.report import NothingToReportError, pages_of
 from litaagent_std.dashboard.static_report import html_of

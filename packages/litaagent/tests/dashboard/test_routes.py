@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from litaagent_std.dashboard.charts import Chart, Heat
+from apexrl.charts import Chart, Heat
+from apexrl.charts.plotly import plotly_figure
 from litaagent_std.dashboard.components import render
 from litaagent_std.dashboard.history import History
 from litaagent_std.dashboard.page import Rows, Text
-from litaagent_std.dashboard.plotly_form import plotly_figure
 from litaagent_std.dashboard.routes import page_at
 
 SMALL = "name=tournament_history%2Fsmall"

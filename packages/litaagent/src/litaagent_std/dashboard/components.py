@@ -8,9 +8,9 @@ from typing import Any
 
 from dash import dcc, html
 
-from litaagent_std.dashboard.charts import Chart, Heat, Picture
+from apexrl.charts import Chart, Heat, Picture
+from apexrl.charts.plotly import CONFIG, plotly_figure
 from litaagent_std.dashboard.page import Block, Cell, Facts, Filters, Link, Page, Rows, Text
-from litaagent_std.dashboard.plotly_form import CONFIG, plotly_figure
 
 __all__ = ["render"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlencode
 
-from litaagent_std.dashboard.charts import Chart, Heat, Picture
+from apexrl.charts import Chart, Heat, Picture
 
 __all__ = ["Block", "Cell", "Facts", "Filter", "Filters", "Link", "Page", "Rows", "Text", "number", "signed"]
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from apexrl.charts.matplotlib import save_figure
 from apexrl.runs.errors import UserFacingError
 from litaagent_std.dashboard.history import History, kind_of
-from litaagent_std.dashboard.matplotlib_form import save_figure
 from litaagent_std.dashboard.page import Page
 from litaagent_std.dashboard.static_report import write_report
 from litaagent_std.dashboard.views.agent import agent_page

@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from litaagent_std.policy.arrays import Floats, Ints
 from litaagent_std.tournament.standings import BOOTSTRAPS, Paired, truncated_mean
 
 __all__ = ["Played", "Rank", "interval_of_mean", "interval_of_truncated_mean", "length_names", "pairs_of", "ranks_of"]
 
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 _TOP_LIMIT: Final = 2.0
 _TOGETHER: Final = 200  # resamples in memory at once
 _FEW_LENGTHS: Final = 4
@@ -114,7 +112,7 @@ def interval_of_truncated_mean(values: Floats, groups: Sequence[Hashable]) -> tu
     return _middle(np.concatenate(parts))
 
 
-def _truncated(rising: Floats, weights: Counts) -> Floats:
+def _truncated(rising: Floats, weights: Ints) -> Floats:
     """Truncated means of resamples; `weights` says how often each value is in each, (resamples, values)."""
     upto = np.cumsum(weights, axis=1)
     q1, q3 = _quantile(rising, upto, 0.25), _quantile(rising, upto, 0.75)
@@ -123,7 +121,7 @@ def _truncated(rising: Floats, weights: Counts) -> Floats:
     return means
 
 
-def _quantile(rising: Floats, upto: Counts, share: float) -> Floats:
+def _quantile(rising: Floats, upto: Ints, share: float) -> Floats:
     """Quantiles with linear interpolation between neighbours, as numpy's."""
     place = (upto[:, -1] - 1) * share
     below = np.floor(place)
@@ -133,7 +131,7 @@ def _quantile(rising: Floats, upto: Counts, share: float) -> Floats:
     return found
 
 
-def _resamples(groups: Sequence[Hashable]) -> tuple[Any, Counts | None]:
+def _resamples(groups: Sequence[Hashable]) -> tuple[Any, Ints | None]:
     """Return the number of each value's group, and how often each resample has each group, (resamples, groups)."""
     numbers = {group: index for index, group in enumerate(sorted(set(groups)))}  # type: ignore[type-var]  # of one type
     place = np.array([numbers[group] for group in groups])

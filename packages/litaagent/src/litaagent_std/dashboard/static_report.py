@@ -12,10 +12,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
+from apexrl.charts import Chart, Heat, Picture
+from apexrl.charts.plotly import CONFIG, plotly_figure
 from apexrl.runs.atomic import write_text
-from litaagent_std.dashboard.charts import Chart, Heat, Picture
 from litaagent_std.dashboard.page import Block, Cell, Facts, Filters, Link, Page, Rows, Text
-from litaagent_std.dashboard.plotly_form import CONFIG, plotly_figure
 
 __all__ = ["html_of", "write_report"]
 

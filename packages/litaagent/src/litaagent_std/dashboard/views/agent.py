@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from litaagent_std.dashboard.charts import Chart, Series, color_of
+from apexrl.charts import Chart, Series, color_of
 from litaagent_std.dashboard.history import NotHereError
 from litaagent_std.dashboard.page import Block, Facts, Filter, Filters, Link, Page, Rows, Text, number
 from litaagent_std.dashboard.views.decisions import decision_blocks

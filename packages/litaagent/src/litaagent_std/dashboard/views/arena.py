@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from apexrl.charts import Chart, Series, color_of
 from apexrl.runs.errors import UserFacingError
-from litaagent_std.dashboard.charts import Chart, Series, color_of
 from litaagent_std.dashboard.history import grows
 from litaagent_std.dashboard.page import Block, Facts, Link, Page, Rows, Text, number, signed
 

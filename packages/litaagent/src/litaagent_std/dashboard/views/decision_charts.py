@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from litaagent_std.dashboard.charts import Band, Chart, Heat, Picture, Series, color_of
+from apexrl.charts import Band, Chart, Heat, Picture, Series, color_of
 from litaagent_std.dashboard.decisions import Goal, SeatDecisions
 
 __all__ = ["decision_charts"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from litaagent_std.dashboard.charts import Band, Chart, Series, color_of
+from apexrl.charts import Band, Chart, Series, color_of
 from litaagent_std.dashboard.history import NotHereError
 from litaagent_std.dashboard.page import Block, Cell, Facts, Link, Page, Rows, Text
 from litaagent_std.dashboard.views.world import WorldFacts, chosen_number, read_world

@@ -9,10 +9,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
+from apexrl.charts import Band, Chart, Series, color_of
 from apexrl.runs.errors import MetricError, RunDirError
 from apexrl.runs.metrics.jsonl import read_jsonl
 from apexrl.runs.run_dir import RunRecord
-from litaagent_std.dashboard.charts import Band, Chart, Series, color_of
 from litaagent_std.dashboard.curves import Curve, read_curves, thinned
 from litaagent_std.dashboard.page import Block, Cell, Facts, Rows, Text, number, signed
 

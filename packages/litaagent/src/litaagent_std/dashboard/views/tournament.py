@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from litaagent_std.dashboard.charts import Chart, Heat, Series, color_of
+from apexrl.charts import Chart, Heat, Series, color_of
 from litaagent_std.dashboard.page import Block, Facts, Filter, Filters, Link, Page, Rows, Text, number, signed
 from litaagent_std.dashboard.standings import Played, Rank, length_names, pairs_of, ranks_of
 from litaagent_std.dashboard.warehouse import Row, Warehouse

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import yaml
 
+from apexrl.charts import Chart, Series, color_of
 from apexrl.runs.errors import MetricError, RunDirError
 from apexrl.runs.run_dir import RunRecord
-from litaagent_std.dashboard.charts import Chart, Series, color_of
 from litaagent_std.dashboard.curves import Curve, read_curves, thinned
 from litaagent_std.dashboard.history import History, ItemKind, NotHereError, grows, mark_of, phase_files
 from litaagent_std.dashboard.page import Block, Cell, Facts, Filter, Filters, Link, Page, Rows, Text, number

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from litaagent_std.dashboard.charts import Chart, Series, color_of
+from apexrl.charts import Chart, Series, color_of
 from litaagent_std.dashboard.history import NotHereError
 from litaagent_std.dashboard.page import Block, Cell, Facts, Filter, Filters, Link, Page, Rows, number
 from litaagent_std.dashboard.views.world_map import world_map

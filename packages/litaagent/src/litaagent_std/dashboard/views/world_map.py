@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from litaagent_std.dashboard.charts import Chart, Series, color_of
+from apexrl.charts import Chart, Series, color_of
 
 __all__ = ["world_map"]
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from litaagent_std.dashboard.charts import Band, Chart, Heat, Picture, Series, Value
+from apexrl.charts.data import Band, Chart, Heat, Picture, Series, Value
 
 __all__ = ["CONFIG", "plotly_figure", "quoted"]
 

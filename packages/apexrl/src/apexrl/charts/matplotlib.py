@@ -6,8 +6,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
+from apexrl.charts.data import Chart, Heat, Picture, Series
 from apexrl.runs.atomic import atomic_path
-from litaagent_std.dashboard.charts import Chart, Heat, Picture, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
