@@ -28,7 +28,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from litaagent_std.tournament.standings import Floats
+from litaagent_std.policy.arrays import Floats
 
 __all__ = [
     "ALPHA",

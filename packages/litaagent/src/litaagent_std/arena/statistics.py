@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from litaagent_std.tournament.standings import Floats, bootstrap_interval, truncated_mean
+from litaagent_std.policy.arrays import Floats
+from litaagent_std.tournament.standings import bootstrap_interval, truncated_mean
 
 __all__ = ["Difference", "Summary", "paired_difference", "strata", "summarize"]
 

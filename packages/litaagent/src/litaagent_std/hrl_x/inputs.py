@@ -7,14 +7,13 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from litaagent_std.hrl_xf.data_pipeline import MacroDataset, MacroSample, MicroDataset, MicroSample
 from litaagent_std.hrl_xf.data_pipeline.errors import BadSampleError
+from litaagent_std.policy.arrays import Floats
 
 __all__ = ["MacroArrays", "MicroArrays", "macro_arrays", "micro_arrays"]
 
-Floats = NDArray[np.float64]
 
 _LAST: Final = 2
 """Latest offers of the history that a linear model sees."""

@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from apexrl.runs.errors import ConfigurationError
+from litaagent_std.policy.arrays import Array, Bools, Floats, Ints
 
 __all__ = ["Linear", "TrainConfig", "fit_regression", "fit_softmax", "softmax"]
 
-Floats = NDArray[np.float64]
-ErrorOf = Callable[[Floats, NDArray[np.int64]], Floats]
+ErrorOf = Callable[[Floats, Ints], Floats]
 
 _LEAST_SPREAD = 1e-6
 _BETA1, _BETA2, _TINY = 0.9, 0.999, 1e-8
@@ -62,13 +61,13 @@ class Linear:
     weights: Floats
     bias: Floats
 
-    def __call__(self, x: NDArray[np.floating]) -> Floats:
+    def __call__(self, x: Array) -> Floats:
         """Return the outputs of some inputs, [k, n] to [k, m]."""
         standard = (np.asarray(x, np.float64) - self.mean) / self.spread
         return standard @ self.weights + self.bias
 
 
-def fit_regression(x: Floats, y: Floats, known: NDArray[np.bool_], config: TrainConfig) -> Linear:
+def fit_regression(x: Floats, y: Floats, known: Bools, config: TrainConfig) -> Linear:
     """Fits targets by least squares over those that are known.
 
     Args:
@@ -82,7 +81,7 @@ def fit_regression(x: Floats, y: Floats, known: NDArray[np.bool_], config: Train
     return _fit(x, start, config, lambda out, rows: np.where(known[rows], out - y[rows], 0.0))
 
 
-def fit_softmax(x: Floats, labels: NDArray[np.int64], n_classes: int, config: TrainConfig) -> Linear:
+def fit_softmax(x: Floats, labels: Ints, n_classes: int, config: TrainConfig) -> Linear:
     """Fits classes by maximum likelihood; outputs are logits."""
     share = np.bincount(labels, minlength=n_classes) / len(labels)
     onehot = np.eye(n_classes)[labels]
@@ -117,7 +116,7 @@ def _fit(x: Floats, start: Floats, config: TrainConfig, error: ErrorOf) -> Linea
     return Linear(mean, spread, weights[:-1].copy(), weights[-1].copy())
 
 
-def _batches(n: int, config: TrainConfig) -> Iterator[NDArray[np.int64]]:
+def _batches(n: int, config: TrainConfig) -> Iterator[Ints]:
     draw = np.random.default_rng(config.seed)
     for _ in range(config.epochs):
         order = draw.permutation(n)

@@ -13,17 +13,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from apexrl.runs.atomic import atomic_path
 from litaagent_std.hrl_x.inputs import macro_arrays, micro_arrays
 from litaagent_std.hrl_x.linear import Linear, TrainConfig, fit_regression, fit_softmax, softmax
 from litaagent_std.hrl_xf.data_pipeline import MacroSample, MicroSample
 from litaagent_std.hrl_xf.data_pipeline.errors import BadSampleError, DatasetError
+from litaagent_std.policy.arrays import Array, Floats
 
 __all__ = ["L2Linear", "L3Linear", "TrainConfig", "load_model", "save_model", "train_l2_bc", "train_l3_bc"]
 
-Floats = NDArray[np.float64]
 
 N_OPS: Final = 3
 
@@ -40,7 +39,7 @@ class L2Linear:
     model: Linear
     n_buckets: int
 
-    def predict(self, state: NDArray[np.floating], scale: NDArray[np.floating]) -> Floats:
+    def predict(self, state: Array, scale: Array) -> Floats:
         """Return goals in raw units, never negative.
 
         Args:
@@ -64,7 +63,7 @@ class L3Linear:
     residual: Linear
 
     def predict(
-        self, inputs: NDArray[np.floating], baseline: NDArray[np.integer], scale: NDArray[np.floating]
+        self, inputs: Array, baseline: Array, scale: Array
     ) -> tuple[Floats, Floats]:
         """Return the probabilities of the operations, [k, 3], and the counter-offers in raw units, [k, 3].
 
@@ -153,7 +152,7 @@ def _parts(model: L3Linear) -> dict[str, Linear]:
     return {"operation": model.operation, "residual": model.residual}
 
 
-def _linear(arrays: dict[str, NDArray[Any]], part: str) -> Linear:
+def _linear(arrays: dict[str, Array], part: str) -> Linear:
     return Linear(*(arrays[f"{part}.{name}"] for name in _ARRAYS))
 
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .arrays import Bools, Floats
 from .l1 import baseline
 from .l1.safety import Bounds
 from .l2.heuristic import Goals
-from .l3.heuristic import BoolArray, FloatArray, OfferGrid, PartnerModel, archetypes
+from .l3.heuristic import OfferGrid, PartnerModel, archetypes
 from .l4.heuristic import Spreader, best_subset
 from .layers import Plan
 from .memory import LEAVING_PRIOR, Memory, forecast_bankruptcy
@@ -49,8 +50,8 @@ class Side:
             else OfferGrid.of(self.agenda, obs.day, leads, obs.n_lines, selling=selling)
         )
         self._edge = obs.level == obs.n_levels - 2 if selling else obs.level == 1
-        self._refused: dict[str, BoolArray] = {}
-        self._cached: tuple[float, FloatArray] | None = None
+        self._refused: dict[str, Bools] = {}
+        self._cached: tuple[float, Floats] | None = None
         scale = obs.n_lines * (obs.price_out if selling else obs.price_in)
         self.budgets = [parameters.risk_budget * scale] * leads
         partners = obs.consumers if selling else obs.suppliers
@@ -208,7 +209,7 @@ class Side:
                 cash -= int(grid.quantity[index])
         return offers
 
-    def _allowed(self, grid: OfferGrid, thread: ThreadObservation, goals: Goals, time: float) -> BoolArray:
+    def _allowed(self, grid: OfferGrid, thread: ThreadObservation, goals: Goals, time: float) -> Bools:
         """Return the offers that a thread may be made: our limit price, and the partner's solvency."""
         assert self.agenda is not None
         p = self._parameters
@@ -227,14 +228,14 @@ class Side:
         start = 1.0 - self._patience(partner) if self.selling else p.buy_urgency
         return p.model_weight * (start + (1.0 - start) * float(time**p.model_curve))
 
-    def _gain(self, grid: OfferGrid, goals: Goals) -> FloatArray:
+    def _gain(self, grid: OfferGrid, goals: Goals) -> Floats:
         """Return the gain per unit of each offer over what the unit, or the capacity, is worth without it."""
         assert self.agenda is not None
         if not self.selling:
             return np.asarray(goals.unit_value - grid.price, dtype=np.float64)
         return np.asarray(grid.price - np.asarray(goals.hold)[grid.lead], dtype=np.float64)
 
-    def _excess_cost(self, grid: OfferGrid) -> FloatArray:
+    def _excess_cost(self, grid: OfferGrid) -> Floats:
         """Return what one unit too many costs: a sale's penalty, or a purchase without use."""
         price = grid.price.astype(np.float64)
         if self.selling:
@@ -260,14 +261,14 @@ class Side:
             models[key] = PartnerModel(self._parameters.learn_rate)
         return models[key]
 
-    def _archetypes(self, time: float) -> FloatArray:
+    def _archetypes(self, time: float) -> Floats:
         """Return the archetypes' probabilities at a time; threads of a round share them."""
         assert self._grid is not None
         if self._cached is None or self._cached[0] != time:
             self._cached = (time, archetypes(self._grid, time, selling=self.selling, edge=self._edge))
         return self._cached[1]
 
-    def _probabilities(self, partner: str, time: float) -> FloatArray:
+    def _probabilities(self, partner: str, time: float) -> Floats:
         """Return the probability that a partner takes each offer, shape (n,).
 
         Partners other than the random one do not take today what is no better than what they refused today.

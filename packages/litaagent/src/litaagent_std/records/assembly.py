@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from litaagent_std.policy.arrays import Ints32
 from litaagent_std.records.schema import TABLES, arrow_schema
 
 __all__ = ["as_rows", "as_text", "from_columns", "from_rows"]
@@ -55,11 +55,11 @@ def from_rows(name: str, world: int, rows: Sequence[Sequence[Any]]) -> pa.Table:
     return from_columns(name, world, dict(zip(expected, map(list, columns), strict=True)))
 
 
-def as_rows(numbers: list[int], width: int) -> NDArray[np.int32]:
+def as_rows(numbers: list[int], width: int) -> Ints32:
     """Return a flat list of numbers as rows; faster than numpy's own reading of lists."""
     return np.frombuffer(array("i", numbers), np.int32).reshape(-1, width)
 
 
-def as_text(codes: NDArray[np.int32], names: Sequence[str]) -> pa.Array:
+def as_text(codes: Ints32, names: Sequence[str]) -> pa.Array:
     """Codes as the names that they stand for."""
     return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(names)).cast(pa.string())

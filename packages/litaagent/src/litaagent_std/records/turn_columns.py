@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from litaagent_std.policy.arrays import Indices, Ints, Ints32
 from litaagent_std.records.assembly import as_rows
 
 __all__ = ["TURN_WIDTH", "TurnColumns", "order_of", "turn_columns"]
@@ -16,8 +16,6 @@ __all__ = ["TURN_WIDTH", "TurnColumns", "order_of", "turn_columns"]
 TURN_WIDTH: Final = 7
 _DECISION_WIDTH: Final = 2
 _SEAT: Final = 2
-
-Numbers = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +29,12 @@ class TurnColumns:
         rows: The rows as they were heard: negotiation, round, seat, response, quantity, delivery day, unit price.
     """
 
-    day: Numbers
-    place: Numbers
-    decided: Numbers
-    rows: Numbers
+    day: Ints32
+    place: Ints32
+    decided: Ints32
+    rows: Ints32
 
-    def counts(self, day: Numbers, negotiation: Numbers) -> NDArray[np.int64]:
+    def counts(self, day: Ints32, negotiation: Ints32) -> Ints:
         """Return the number of turns of each negotiation; days and negotiations are in order."""
         keys = self.day.astype(np.int64) << 32 | self.rows[:, 0]
         wanted = day.astype(np.int64) << 32 | negotiation
@@ -62,13 +60,13 @@ def turn_columns(turns: list[int], day_starts: Sequence[int], decisions: list[in
     return TurnColumns(day[order], (place - morning)[order], (decided - morning)[order], rows[order])
 
 
-def order_of(day: Numbers, negotiation: Numbers) -> NDArray[np.intp]:
+def order_of(day: Ints32, negotiation: Ints32) -> Indices:
     """Return the order by day, then by negotiation, otherwise as it was; numpy sorts 16 bits by radix."""
     inner = np.argsort(negotiation.astype(np.uint16), kind="stable")
     return inner[np.argsort(day.astype(np.uint16)[inner], kind="stable")]
 
 
-def _decided(seat: Numbers, morning: Numbers, place: Numbers, decisions: Numbers) -> Numbers:
+def _decided(seat: Ints32, morning: Ints32, place: Ints32, decisions: Ints32) -> Ints32:
     """Return how many turns had been taken when each turn was decided, counted from the first day.
 
     That is the turn's own place, unless its seat has decided about all its partners before, on the same day.

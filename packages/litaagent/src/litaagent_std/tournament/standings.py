@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from litaagent_std.policy.arrays import Floats, Indices
 from litaagent_std.records.reader import Records
 
 __all__ = ["Paired", "Results", "Score", "Standing", "bootstrap_interval", "results_of", "truncated_mean"]
 
 BOOTSTRAPS: Final = 1000
 _TOP_LIMIT: Final = 2.0
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +181,7 @@ def _mean(values: Floats) -> float:
     return float(values.mean())
 
 
-def _groups(keys: Sequence[tuple[int, int]]) -> list[NDArray[np.intp]]:
+def _groups(keys: Sequence[tuple[int, int]]) -> list[Indices]:
     """Places of equal keys: the scores of one configuration hang together and are resampled together."""
     places: dict[tuple[int, int], list[int]] = {}
     for place, key in enumerate(keys):
@@ -192,7 +190,7 @@ def _groups(keys: Sequence[tuple[int, int]]) -> list[NDArray[np.intp]]:
 
 
 def bootstrap_interval(
-    values: Floats, groups: list[NDArray[np.intp]], statistic: Callable[[Floats], float]
+    values: Floats, groups: list[Indices], statistic: Callable[[Floats], float]
 ) -> tuple[float, float] | tuple[None, None]:
     """Return the 95 % percentile interval of a statistic, by resampling groups; one group says nothing about others.
 

@@ -13,18 +13,17 @@ from os import PathLike
 from typing import Any, Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from litaagent_std.agents.online.seat import DecisionRequest
 from litaagent_std.agents.online.steering import DAY_ACTIONS, THREAD_ACTIONS, WEIGHT_ACTIONS, Layer
 from litaagent_std.agents.online.views import DAY_VIEW, STATE_VIEW, THREAD_VIEW
+from litaagent_std.policy.arrays import Array, Floats32
 from litaagent_std.policy.features import check_digest, features_digest
 from litaagent_std.policy.l1.digest import check_l1_digest, l1_digest
 from litaagent_std.policy.parameters import LEVELS, Level
 
 __all__ = ["INPUTS", "LAYERS", "NAMES", "ActingNet", "PolicySet", "SampledAction"]
 
-Floats = NDArray[np.float32]
 
 LAYERS: Final[tuple[Layer, ...]] = ("l2", "l3", "l4")
 INPUTS: Final[Mapping[Layer, int]] = {
@@ -50,9 +49,9 @@ class ActingNet:
         log_std: Logarithm of the exploration's standard deviation [n]; −∞ for a number that is not explored.
     """
 
-    weights: tuple[Floats, ...]
-    biases: tuple[Floats, ...]
-    log_std: Floats
+    weights: tuple[Floats32, ...]
+    biases: tuple[Floats32, ...]
+    log_std: Floats32
 
     @classmethod
     def zeros(cls, layer: Layer, log_std: float = -1.0) -> Self:
@@ -64,7 +63,7 @@ class ActingNet:
             np.full(shape[1], log_std, np.float32),
         )
 
-    def mean(self, x: Floats) -> Floats:
+    def mean(self, x: Floats32) -> Floats32:
         """Means [*batch, n] of inputs [*batch, in]."""
         last = len(self.weights) - 1
         for place, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
@@ -73,7 +72,7 @@ class ActingNet:
                 x = np.tanh(x)
         return x
 
-    def sample(self, x: Floats, luck: np.random.Generator) -> tuple[Floats, Floats]:
+    def sample(self, x: Floats32, luck: np.random.Generator) -> tuple[Floats32, Floats32]:
         """Draws actions [*batch, n] and gives their log-probabilities [*batch]."""
         mean = self.mean(x)
         noise = luck.standard_normal(mean.shape, dtype=np.float32)
@@ -84,15 +83,15 @@ class ActingNet:
         log_prob = -0.5 * np.square(z).sum(-1) - log_std.sum() - len(log_std) * _HALF_LOG_2PI
         return actions.astype(np.float32), np.asarray(log_prob, np.float32)
 
-    def arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
+    def arrays(self, prefix: str) -> dict[str, Array]:
         """Its arrays by name."""
-        named: dict[str, NDArray[Any]] = {f"{prefix}_log_std": self.log_std}
+        named: dict[str, Array] = {f"{prefix}_log_std": self.log_std}
         for place, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             named |= {f"{prefix}_weight_{place}": weight, f"{prefix}_bias_{place}": bias}
         return named
 
     @classmethod
-    def from_arrays(cls, prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_arrays(cls, prefix: str, arrays: Mapping[str, Array]) -> Self:
         """Read what `arrays` gave."""
         count = sum(name.startswith(f"{prefix}_weight_") for name in arrays)
         return cls(
@@ -112,9 +111,9 @@ class SampledAction:
         log_probs: Their log-probabilities, [] and [threads].
     """
 
-    numbers: Floats
-    actions: dict[Layer, Floats]
-    log_probs: dict[Layer, Floats]
+    numbers: Floats32
+    actions: dict[Layer, Floats32]
+    log_probs: dict[Layer, Floats32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +135,14 @@ class PolicySet:
         """Whether anything is decided per round."""
         return "l3" in self.nets or "l4" in self.nets
 
-    def inputs(self, layer: Layer, question: DecisionRequest) -> Floats:
+    def inputs(self, layer: Layer, question: DecisionRequest) -> Floats32:
         """Return what a layer sees of a question, [in] for L2, [threads, in] for L3 and L4."""
         if layer != "l4":
             return question.view
         state = np.broadcast_to(question.state, (len(question.view), len(question.state)))
         return np.concatenate((question.view, state), axis=1)
 
-    def answer(self, question: DecisionRequest) -> Floats:
+    def answer(self, question: DecisionRequest) -> Floats32:
         """Return the deterministic answer: what an agent in play does."""
         nets = self.nets if question.place in self.places else {}
         if question.kind == "day":
@@ -157,8 +156,8 @@ class PolicySet:
     def sample(self, question: DecisionRequest, luck: np.random.Generator) -> SampledAction:
         """Return an answer drawn for exploration."""
         layers: tuple[Layer, ...] = ("l2",) if question.kind == "day" else ("l3", "l4")
-        actions: dict[Layer, Floats] = {}
-        log_probs: dict[Layer, Floats] = {}
+        actions: dict[Layer, Floats32] = {}
+        log_probs: dict[Layer, Floats32] = {}
         parts = []
         for layer in layers:
             if layer in self.nets:
@@ -169,7 +168,7 @@ class PolicySet:
                 parts.append(_zeros(layer, *([len(question.partners)] if question.kind == "round" else [])))
         return SampledAction(np.concatenate(parts, axis=-1), actions, log_probs)
 
-    def arrays(self, **meta: Any) -> dict[str, NDArray[Any]]:  # noqa: ANN401 - plain values for JSON
+    def arrays(self, **meta: Any) -> dict[str, Array]:  # noqa: ANN401 - plain values for JSON
         """Return what a file of weights holds: arrays by name, and ``meta``, a JSON text."""
         told = {
             "kind": "online",
@@ -180,7 +179,7 @@ class PolicySet:
             "version": self.version,
             "places": self.places,
         } | meta
-        found: dict[str, NDArray[Any]] = {"meta": np.array(json.dumps(told, sort_keys=True))}
+        found: dict[str, Array] = {"meta": np.array(json.dumps(told, sort_keys=True))}
         for layer, net in self.nets.items():
             found |= net.arrays(layer)
         return found
@@ -207,5 +206,5 @@ class PolicySet:
         return cls(nets, meta["version"], tuple(meta["places"]))
 
 
-def _zeros(layer: Layer, *rows: int) -> Floats:
+def _zeros(layer: Layer, *rows: int) -> Floats32:
     return np.zeros((*rows, len(NAMES[layer])), np.float32)

@@ -14,12 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from litaagent_std.agents.hrl import LitaAgentHRL
 from litaagent_std.agents.online.steering import SteeredCoordination, SteeredDecisions, SteeredGoals, Steering
 from litaagent_std.agents.online.views import day_view, round_views
+from litaagent_std.policy.arrays import Floats32
 from litaagent_std.policy.observation import Calendar, Observation, Offer, ThreadObservation, observe_calendar
 from litaagent_std.policy.parameters import Level, Parameters, level_name
 
@@ -35,7 +33,6 @@ __all__ = [
     "apply_action",
 ]
 
-Floats = NDArray[np.float32]
 Call = Literal["first_proposals", "counter_all"]
 """What the world wants of an agent when it has to decide."""
 
@@ -56,12 +53,12 @@ class DecisionRequest:
     kind: Literal["day", "round"]
     day: int
     place: Level
-    view: Floats
-    state: Floats
+    view: Floats32
+    state: Floats32
     partners: tuple[str, ...] = ()
 
 
-def apply_action(steering: Steering, question: DecisionRequest, answer: Floats) -> None:
+def apply_action(steering: Steering, question: DecisionRequest, answer: Floats32) -> None:
     """Put the answer to a question in force."""
     if question.kind == "day":
         steering.day = answer
@@ -74,7 +71,7 @@ def apply_action(steering: Steering, question: DecisionRequest, answer: Floats) 
 class SteeringPolicy(Protocol):
     """Answers questions."""
 
-    def answer(self, question: DecisionRequest) -> Floats:
+    def answer(self, question: DecisionRequest) -> Floats32:
         """Return the day's numbers [n_day], or each thread's, L3's before L4's [n, n_thread + n_weight]."""
 
 
@@ -141,7 +138,7 @@ class SteeredSeat(LitaAgentHRL):
         super().__init__(*args, parameters=parameters, **kwargs)
         self.diary = EpisodeLog()
         self._rounds = rounds
-        self._day_view: Floats | None = None
+        self._day_view: Floats32 | None = None
 
     def before_step(self) -> None:
         """Take the morning's observation; its numbers are asked for when there is something to decide."""

@@ -19,8 +19,8 @@ from math import exp
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from litaagent_std.policy.arrays import Floats32
 from litaagent_std.policy.l1.safety import Bounds
 from litaagent_std.policy.l2.heuristic import Goals, HeuristicGoals
 from litaagent_std.policy.l4.heuristic import best_subset
@@ -41,7 +41,6 @@ __all__ = [
     "Steering",
 ]
 
-Floats = NDArray[np.float32]
 Layer = Literal["l2", "l3", "l4"]
 """A layer that can be steered."""
 
@@ -91,12 +90,12 @@ class Steering:
         weights: L4's log α by partner.
     """
 
-    day: Floats = field(default_factory=lambda: np.zeros(len(DAY_ACTIONS), np.float32))
-    threads: Mapping[str, Floats] = field(default_factory=dict)
+    day: Floats32 = field(default_factory=lambda: np.zeros(len(DAY_ACTIONS), np.float32))
+    threads: Mapping[str, Floats32] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
 
 
-def bounded(values: Floats) -> list[float]:
+def bounded(values: Floats32) -> list[float]:
     """Numbers as plain floats within ±`LIMIT`.
 
     Raises:
@@ -133,7 +132,7 @@ class SteeredGoals:
         return self.latest
 
 
-def shifted(goals: Goals, obs: Observation, calendar: Calendar, limits: Bounds, numbers: Floats) -> Goals:
+def shifted(goals: Goals, obs: Observation, calendar: Calendar, limits: Bounds, numbers: Floats32) -> Goals:
     """Goals moved by L2's numbers; zeros give the goals themselves."""
     if not numbers.any():
         return goals

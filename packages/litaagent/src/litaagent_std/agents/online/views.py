@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from litaagent_std.policy.arrays import Floats32
 from litaagent_std.policy.features import DAY_FEATURES, LIMIT, THREAD_FEATURES, day_features, thread_features
 from litaagent_std.policy.l2.heuristic import buckets
 from litaagent_std.policy.observation import Calendar, Observation, ThreadObservation
@@ -18,7 +18,6 @@ from litaagent_std.policy.parameters import LEVELS, level_name
 
 __all__ = ["DAY_VIEW", "STATE_VIEW", "THREAD_VIEW", "day_view", "round_views", "state_view", "thread_view"]
 
-Floats = NDArray[np.float32]
 
 _BUCKETS: Final = ("today", "soon", "mid", "far")
 _KEPT: Final = 2
@@ -59,7 +58,7 @@ STATE_VIEW: Final = (
 """Names of what the central critic sees beside a thread's own view: the factory's day and all its threads."""
 
 
-def day_view(obs: Observation) -> Floats:
+def day_view(obs: Observation) -> Floats32:
     """L2's input on a morning, float32 [len(DAY_VIEW)]."""
     features = day_features(obs)
     place = level_name(obs.level, obs.n_levels)
@@ -67,21 +66,21 @@ def day_view(obs: Observation) -> Floats:
     return np.concatenate((level, features.x_role, features.x_static, _by_bucket(features.x_temporal, obs.horizon)))
 
 
-def _by_bucket(columns: Floats, horizon: int) -> Floats:
+def _by_bucket(columns: Floats32, horizon: int) -> Floats32:
     """Means over the delivery days of each bucket, bucket by bucket; buckets that a short horizon lacks are 0."""
     rows = [columns[group.start : group.stop].mean(0) for group in buckets(horizon)]
     rows += [np.zeros(columns.shape[1], np.float32)] * (len(_BUCKETS) - len(rows))
     return np.concatenate(rows).astype(np.float32)
 
 
-def _now(obs: Observation, calendar: Calendar) -> Floats:
+def _now(obs: Observation, calendar: Calendar) -> Floats32:
     """Units bought and sold, and their difference, by bucket as they are agreed at this moment, in lines."""
     bought, sold = np.array(calendar.bought, np.float32), np.array(calendar.sold, np.float32)
     units = np.stack((bought, sold, bought - sold), axis=1) / obs.n_lines
     return np.clip(_by_bucket(units.astype(np.float32), obs.horizon), -LIMIT, LIMIT)
 
 
-def thread_view(thread: ThreadObservation, obs: Observation, day: Floats, now: Floats) -> Floats:
+def thread_view(thread: ThreadObservation, obs: Observation, day: Floats32, now: Floats32) -> Floats32:
     """L3's and L4's input for a thread, float32 [len(THREAD_VIEW)].
 
     Args:
@@ -98,7 +97,7 @@ def thread_view(thread: ThreadObservation, obs: Observation, day: Floats, now: F
     return np.concatenate(parts).astype(np.float32)
 
 
-def round_views(threads: list[ThreadObservation], obs: Observation, day: Floats) -> tuple[Floats, Floats]:
+def round_views(threads: list[ThreadObservation], obs: Observation, day: Floats32) -> tuple[Floats32, Floats32]:
     """Return the views of a round.
 
     Args:
@@ -114,7 +113,7 @@ def round_views(threads: list[ThreadObservation], obs: Observation, day: Floats)
     return views, state_view(threads, views, day, now)
 
 
-def state_view(threads: list[ThreadObservation], views: Floats, day: Floats, now: Floats) -> Floats:
+def state_view(threads: list[ThreadObservation], views: Floats32, day: Floats32, now: Floats32) -> Floats32:
     """Return what the central critic sees of a factory's round, float32 [len(STATE_VIEW)]."""
     start = len(LEVELS) + len(_SEEN) + len(now)
     summary: list[float] = [threads[0].round / 20.0]

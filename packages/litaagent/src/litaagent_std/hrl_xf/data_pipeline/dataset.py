@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError, EmptySplitError
 from litaagent_std.hrl_xf.data_pipeline.options import SPLITS, Split
 from litaagent_std.hrl_xf.data_pipeline.split import SPLIT_NAME, WorldSplit
+from litaagent_std.policy.arrays import Array, Ints
 from litaagent_std.policy.features import check_digest
 from litaagent_std.policy.l1.digest import check_l1_digest
 
@@ -48,8 +48,8 @@ class Part:
     def __init__(self, folder: Path, shapes: dict[str, list[int]], split: WorldSplit) -> None:
         self.folder = folder
         self._shapes, self._split = shapes, split
-        self._arrays: dict[str, NDArray[Any]] = {}
-        self._rows: dict[Split, NDArray[np.int64]] = {}
+        self._arrays: dict[str, Array] = {}
+        self._rows: dict[Split, Ints] = {}
 
     def __len__(self) -> int:
         return next(iter(self._shapes.values()))[0]
@@ -64,14 +64,14 @@ class Part:
         """Return the names of the arrays."""
         return tuple(self._shapes)
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
+    def __getitem__(self, name: str) -> Array:
         if name not in self._shapes:
             raise KeyError(f"there is no array {name!r}; there are {list(self._shapes)}")
         if name not in self._arrays:
             self._arrays[name] = self._map(name)
         return self._arrays[name]
 
-    def rows(self, split: Split) -> NDArray[np.int64]:
+    def rows(self, split: Split) -> Ints:
         """Return the numbers of a split's rows.
 
         Raises:
@@ -92,11 +92,11 @@ class Part:
             )
         return self._rows[split]
 
-    def _map(self, name: str) -> NDArray[Any]:
+    def _map(self, name: str) -> Array:
         path = self.folder / f"{name}.npy"
         try:
             empty = not len(self)
-            array: NDArray[Any] = np.load(path, mmap_mode=None if empty else "r", allow_pickle=False)
+            array: Array = np.load(path, mmap_mode=None if empty else "r", allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise _damaged(path, str(error)) from error
         if list(array.shape) != self._shapes[name]:

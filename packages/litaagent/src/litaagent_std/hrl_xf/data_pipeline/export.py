@@ -18,11 +18,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from apexrl.runs.atomic import atomic_path, ensure_folder, write_text
 from litaagent_std.hrl_xf.data_pipeline.dataset import OfflineData, Part
 from litaagent_std.hrl_xf.data_pipeline.options import SPLITS
+from litaagent_std.policy.arrays import Array, Ints8
 from litaagent_std.policy.buckets import bucket_edges
 from litaagent_std.policy.features import DAY_FEATURES, THREAD_FEATURES
 
@@ -85,7 +85,7 @@ def export_parquet(data: OfflineData, folder: str | Path) -> Path:
     return target
 
 
-def _splits(data: OfflineData) -> NDArray[np.int8]:
+def _splits(data: OfflineData) -> Ints8:
     """Return the place of each configuration's split."""
     found = np.zeros(1 + max((n for split in SPLITS for n in data.split.configs[split]), default=0), np.int8)
     for place, split in enumerate(SPLITS):
@@ -93,7 +93,7 @@ def _splits(data: OfflineData) -> NDArray[np.int8]:
     return found
 
 
-def _write(path: Path, part: Part, splits: NDArray[np.int8]) -> None:
+def _write(path: Path, part: Part, splits: Ints8) -> None:
     with atomic_path(path) as temporary:
         writer: pq.ParquetWriter | None = None
         for table in _tables(part, splits):
@@ -104,7 +104,7 @@ def _write(path: Path, part: Part, splits: NDArray[np.int8]) -> None:
             writer.close()
 
 
-def _tables(part: Part, splits: NDArray[np.int8]) -> Iterator[pa.Table]:
+def _tables(part: Part, splits: Ints8) -> Iterator[pa.Table]:
     for start in range(0, max(1, len(part)), _ROWS):
         arrays = {name: np.asarray(part[name][start : start + _ROWS]) for name in part}
         names = pa.DictionaryArray.from_arrays(pa.array(splits[arrays["config"]]), pa.array(SPLITS))
@@ -112,7 +112,7 @@ def _tables(part: Part, splits: NDArray[np.int8]) -> Iterator[pa.Table]:
         yield pa.table(columns | {name: _column(values) for name, values in arrays.items()})
 
 
-def _column(values: NDArray[Any]) -> pa.Array:
+def _column(values: Array) -> pa.Array:
     """Return rows as an Arrow column: numbers, or lists of fixed length, nested as the array is."""
     column = pa.array(np.ascontiguousarray(values).reshape(-1))
     for size in reversed(values.shape[1:]):

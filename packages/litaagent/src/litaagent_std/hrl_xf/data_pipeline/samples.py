@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from litaagent_std.hrl_xf.data_pipeline.build import Say, build_dataset
 from litaagent_std.hrl_xf.data_pipeline.dataset import OfflineData
@@ -20,18 +19,16 @@ from litaagent_std.hrl_xf.data_pipeline.options import (
     Labels,
     Split,
 )
+from litaagent_std.policy.arrays import Floats32, Ints, Ints32
 
 __all__ = ["MacroDataset", "MacroSample", "MicroDataset", "MicroSample", "load_tournament_data"]
 
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int32]
 
-
-def _no_context() -> Floats:
+def _no_context() -> Floats32:
     return np.zeros(0, np.float32)
 
 
-def _ones(n: int) -> Floats:
+def _ones(n: int) -> Floats32:
     return np.ones(n, np.float32)
 
 
@@ -47,9 +44,9 @@ class MacroSample:
     """
 
     day: int
-    state_macro: Floats
-    goal: Floats
-    scale: Floats = field(default_factory=lambda: _ones(4))
+    state_macro: Floats32
+    goal: Floats32
+    scale: Floats32 = field(default_factory=lambda: _ones(4))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,14 +63,14 @@ class MicroSample:
     """
 
     negotiation_id: str
-    history: Floats
-    action: Ints
-    baseline: Ints
-    context: Floats = field(default_factory=_no_context)
-    scale: Floats = field(default_factory=lambda: _ones(3))
+    history: Floats32
+    action: Ints32
+    baseline: Ints32
+    context: Floats32 = field(default_factory=_no_context)
+    scale: Floats32 = field(default_factory=lambda: _ones(3))
 
     @property
-    def residual(self) -> Ints | None:
+    def residual(self) -> Ints32 | None:
         """Quantity, lead and price of the counter-offer less the baseline's; None without a counter-offer."""
         if self.action[0] != 1:
             return None
@@ -91,7 +88,7 @@ class MacroDataset(Sequence[MacroSample]):
         data: The dataset.
     """
 
-    def __init__(self, data: OfflineData, rows: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, data: OfflineData, rows: Ints | None = None) -> None:
         self.data = data
         self._rows = rows
 
@@ -100,7 +97,7 @@ class MacroDataset(Sequence[MacroSample]):
         return MacroDataset(self.data, self.data.macro.rows(split))
 
     @property
-    def rows(self) -> NDArray[np.int64]:
+    def rows(self) -> Ints:
         """Numbers of the rows in the dataset's arrays."""
         return np.arange(len(self), dtype=np.int64) if self._rows is None else self._rows
 
@@ -129,7 +126,7 @@ class MacroDataset(Sequence[MacroSample]):
 class MicroDataset(Sequence[MicroSample]):
     """The actions of a dataset; arguments and attributes as in `MacroDataset`."""
 
-    def __init__(self, data: OfflineData, rows: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, data: OfflineData, rows: Ints | None = None) -> None:
         self.data = data
         self._rows = rows
 
@@ -138,7 +135,7 @@ class MicroDataset(Sequence[MicroSample]):
         return MicroDataset(self.data, self.data.micro.rows(split))
 
     @property
-    def rows(self) -> NDArray[np.int64]:
+    def rows(self) -> Ints:
         """Numbers of the rows in the dataset's arrays."""
         return np.arange(len(self), dtype=np.int64) if self._rows is None else self._rows
 
@@ -166,14 +163,14 @@ class MicroDataset(Sequence[MicroSample]):
         return (self[index] for index in range(len(self)))
 
 
-def _row(index: int, length: int, rows: NDArray[np.int64] | None) -> int:
+def _row(index: int, length: int, rows: Ints | None) -> int:
     if not -length <= index < length:
         raise IndexError(f"sample {index} of {length}")
     place = index % length
     return place if rows is None else int(rows[place])
 
 
-def _act(arrays: Any, row: int, op: str, offer: str) -> Ints:  # noqa: ANN401 - a part of the dataset
+def _act(arrays: Any, row: int, op: str, offer: str) -> Ints32:  # noqa: ANN401 - a part of the dataset
     return np.concatenate([[arrays[op][row]], arrays[offer][row]]).astype(np.int32)
 
 

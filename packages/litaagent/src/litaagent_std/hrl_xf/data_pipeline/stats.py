@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from litaagent_std.hrl_xf.data_pipeline.dataset import OfflineData
 from litaagent_std.hrl_xf.data_pipeline.extraction.columns import ACCEPT, END, REJECT
+from litaagent_std.policy.arrays import Array, Ints
 from litaagent_std.policy.features import DAY_FEATURES
 from litaagent_std.policy.parameters import LEVELS
 
@@ -82,23 +82,23 @@ class _Tally:
     """Counts of values, by role and level."""
 
     def __init__(self) -> None:
-        self._counts: dict[tuple[str, int, int], NDArray[np.int64]] = {}
+        self._counts: dict[tuple[str, int, int], Ints] = {}
 
-    def add(self, what: str, values: NDArray[Any], role: NDArray[Any], level: NDArray[Any]) -> None:
+    def add(self, what: str, values: Array, role: Array, level: Array) -> None:
         for one in range(len(ROLES)):
             for place in range(len(LEVELS)):
                 chosen = values[(role == one) & (level == place)]
                 if len(chosen):
                     self._merge((what, one, place), np.bincount(chosen.astype(np.int64)))
 
-    def _merge(self, key: tuple[str, int, int], new: NDArray[np.int64]) -> None:
+    def _merge(self, key: tuple[str, int, int], new: Ints) -> None:
         old = self._counts.get(key, np.zeros(0, np.int64))
         total = np.zeros(max(len(old), len(new)), np.int64)
         total[: len(old)] += old
         total[: len(new)] += new
         self._counts[key] = total
 
-    def counts(self, what: str, role: int, level: int) -> NDArray[np.int64]:
+    def counts(self, what: str, role: int, level: int) -> Ints:
         return self._counts.get((what, role, level), np.zeros(0, np.int64))
 
     def distribution(self, what: str, role: int, level: int, unit: float = 1.0) -> Distribution | None:
@@ -141,17 +141,17 @@ _MACRO: Final = ("x_static", "goal_q", "goal_p", "goal_p_mask")
 _MICRO: Final = ("op", "offer", "taken", "side", "day_row")
 
 
-def _pieces(part: Any, names: tuple[str, ...] = _MACRO) -> Iterator[dict[str, NDArray[Any]]]:  # noqa: ANN401 - a part
+def _pieces(part: Any, names: tuple[str, ...] = _MACRO) -> Iterator[dict[str, Array]]:  # noqa: ANN401 - a part
     for start in range(0, len(part), _ROWS):
         yield {name: np.asarray(part[name][start : start + _ROWS]) for name in names}
 
 
-def _levels(share: NDArray[Any]) -> NDArray[np.int64]:
+def _levels(share: Array) -> Ints:
     """Return the place of each level's name, from how far along the chain it is."""
     return np.where(share <= 0, 0, np.where(share >= 1, 2, 1))
 
 
-def _add_goals(tally: _Tally, macro: dict[str, NDArray[Any]]) -> None:
+def _add_goals(tally: _Tally, macro: dict[str, Array]) -> None:
     level = _levels(macro["x_static"][:, _LEVEL])
     rows, sides, buckets = np.nonzero(macro["goal_p_mask"])
     price = np.rint(macro["goal_p"][rows, sides, buckets].astype(np.float64) * _CENTS)
@@ -159,7 +159,7 @@ def _add_goals(tally: _Tally, macro: dict[str, NDArray[Any]]) -> None:
     tally.add("target quantity", np.rint(macro["goal_q"][rows, sides, buckets]), sides, level[rows])
 
 
-def _add_actions(tally: _Tally, micro: dict[str, NDArray[Any]], level: NDArray[np.int64]) -> None:
+def _add_actions(tally: _Tally, micro: dict[str, Array], level: Ints) -> None:
     side, made = micro["side"], micro["op"] == REJECT
     tally.add("op", micro["op"], side, level)
     answered = made & (micro["taken"] >= 0)

@@ -10,7 +10,6 @@ import time
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from litaagent_std.agents.online.acting import PolicySet, SampledAction
 from litaagent_std.agents.online.seat import DecisionRequest, EpisodeLog
@@ -25,12 +24,9 @@ from litaagent_std.hrl_xf.rewards import (
     day_terms,
     thread_terms,
 )
-from litaagent_std.policy.features.table import Floats
+from litaagent_std.policy.arrays import Floats, Floats32, Ints
 
 __all__ = ["DayRows", "RoundRows", "SeatRollout", "WorldRollout", "play_reference", "play_training_world", "play_world"]
-
-Numbers = NDArray[np.float64]
-Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,11 +41,11 @@ class DayRows:
         terms: Reward terms by name, each [n].
     """
 
-    day: Places
-    views: Floats
-    actions: Floats
-    log_probs: Floats
-    terms: dict[str, Numbers]
+    day: Ints
+    views: Floats32
+    actions: Floats32
+    log_probs: Floats32
+    terms: dict[str, Floats]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,15 +64,15 @@ class RoundRows:
         terms: Reward terms of each thread by name, each [k].
     """
 
-    thread: Places
-    day: Places
+    thread: Ints
+    day: Ints
     partner: tuple[str, ...]
-    views: Floats
-    states: Floats
-    state_of: Places
-    actions: dict[Layer, Floats]
-    log_probs: dict[Layer, Floats]
-    terms: dict[str, Numbers]
+    views: Floats32
+    states: Floats32
+    state_of: Ints
+    actions: dict[Layer, Floats32]
+    log_probs: dict[Layer, Floats32]
+    terms: dict[str, Floats]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -224,7 +220,7 @@ def _day_rows(diary: EpisodeLog, notes: _Notes, final_cash: float, weights: DayW
     )
 
 
-def _stack(rows: list[Floats]) -> Floats:
+def _stack(rows: list[Floats32]) -> Floats32:
     return np.stack(rows) if rows else np.zeros((0, 0), np.float32)
 
 

@@ -1,7 +1,10 @@
-"""goal_hat: the goals that L3 trains with, from networks that did not see the morning they speak of.
+"""goal_hat: the goals that L3 trains with, predicted out of fold.
+
+The training configurations are divided into folds; the goals of a fold come from an L2 that was trained on the others.
+Validation and test rows, which no network trains on, get the goals of the L2 that is shipped.
 
 Goals are computed in chunks of worlds and written into arrays on disk; ``progress.json`` says which chunks are done,
-so that a killed backfill goes on with the next one and gives the same bytes.
+so a killed backfill resumes with the next one and gives the same bytes.
 """
 
 from __future__ import annotations
@@ -16,15 +19,24 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from apexrl.runs.atomic import ensure_folder, write_json
 from apexrl.runs.signals import StopRequest
-from litaagent_std.hrl_xf.training.data import Batches, GoalHat, MacroRows, Rows, TrainingData, batch_order
+from litaagent_std.hrl_xf.training.data import (
+    Batches,
+    DataError,
+    GoalHat,
+    MacroRows,
+    Table,
+    TrainingData,
+    batch_order,
+    rows_of,
+)
 from litaagent_std.hrl_xf.training.loop import Interrupted
+from litaagent_std.policy.arrays import Array, Floats32, Ints
 
-__all__ = ["Backfill", "predict_days", "world_chunks"]
+__all__ = ["SHIPPED", "Backfill", "fold_rows", "folds_of", "predict_days", "world_chunks"]
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +45,7 @@ _MANIFEST = "manifest.json"
 _PROGRESS = "progress.json"
 
 
-def world_chunks(world: NDArray[Any], per_chunk: int) -> list[Rows]:
+def world_chunks(world: Array, per_chunk: int) -> list[Ints]:
     """Return the rows of each chunk of worlds."""
     kinds, number = np.unique(world, return_inverse=True)
     chunks = -(-len(kinds) // per_chunk)
@@ -44,12 +56,12 @@ def world_chunks(world: NDArray[Any], per_chunk: int) -> list[Rows]:
 
 @torch.no_grad()
 def predict_days(
-    model: nn.Module, data: TrainingData, rows: Rows, batch_size: int, device: torch.device
-) -> list[NDArray[np.float32]]:
+    model: nn.Module, data: TrainingData, rows: Ints, batch_size: int, device: torch.device
+) -> list[Floats32]:
     """Return what a network says of mornings, an array for each of its outputs, in the order of the rows."""
     model.to(device).eval()
     loader = Batches(MacroRows(data))
-    found: list[list[NDArray[np.float32]]] = []
+    found: list[list[Floats32]] = []
     for tensors in loader(batch_order(rows, batch_size, 0, "", None), device):
         outputs = model(MacroRows.batch(tensors).day)
         parts = outputs if isinstance(outputs, tuple) else (outputs,)
@@ -75,7 +87,7 @@ class Backfill:
 
     data: TrainingData
     folder: Path
-    folds: NDArray[np.int64]
+    folds: Ints
     model_of: Callable[[int], nn.Module]
     made_from: Mapping[str, Any]
     world_chunk: int
@@ -122,9 +134,61 @@ class Backfill:
         write_json(path, manifest)
         return fresh, 0
 
-    def _fill(self, arrays: list[np.memmap[Any, Any]], rows: Rows) -> None:
+    def _fill(self, arrays: list[np.memmap[Any, Any]], rows: Ints) -> None:
         for fold in np.unique(self.folds[rows]).tolist():
             some = rows[self.folds[rows] == fold]
             goals = predict_days(self.model_of(fold), self.data, some, self.batch_size, self.device)
             for array, values in zip(arrays, goals, strict=True):
                 array[some] = values
+
+
+logger = logging.getLogger(__name__)
+
+SHIPPED = -1
+"""Number of the fold of rows that the shipped network predicts."""
+
+
+def folds_of(macro: Table, count: int, seed: int) -> Ints:
+    """Return the fold of every morning, `SHIPPED` for validation and test.
+
+    Folds are whole configurations. Where there is only one, they are worlds, and where there is only one of these,
+    factories; both are said, because then a fold has seen the same market as the rows that it predicts.
+
+    Args:
+        macro: The mornings.
+        count: Folds, at most.
+        seed: Seed of the assignment.
+
+    Raises:
+        DataError: If there is nothing to divide.
+    """
+    rows = rows_of(macro, "train")
+    out = np.full(len(macro["config"]), SHIPPED, np.int64)
+    units = _units(macro, rows)
+    kinds = np.unique(units)
+    order = np.random.default_rng(seed).permutation(len(kinds))
+    fold_of_kind = np.empty(len(kinds), np.int64)
+    fold_of_kind[order] = np.arange(len(kinds)) % min(count, len(kinds))
+    out[rows] = fold_of_kind[np.searchsorted(kinds, units)]
+    return out
+
+
+def _units(macro: Table, rows: Ints) -> Ints:
+    config, world, factory = (np.asarray(macro[name][rows], np.int64) for name in ("config", "world", "factory"))
+    for name, units in (("configuration", config), ("world", world), ("factory", world * 10_000 + factory)):
+        if len(np.unique(units)) > 1:
+            if name != "configuration":
+                logger.warning("there is one configuration to train on: folds are made of each %s instead", name)
+            return units
+    raise DataError(
+        "all training mornings are of one factory",
+        "goals of L3 come from networks that did not see them, so there must be something to leave out",
+        "collect at least two factories, better two configurations",
+    )
+
+
+def fold_rows(folds: Ints, fold: int) -> tuple[Ints, Ints]:
+    """Return the rows that the network of a fold trains on, and those that it predicts."""
+    if fold == SHIPPED:
+        return np.flatnonzero(folds >= 0), np.flatnonzero(folds == SHIPPED)
+    return np.flatnonzero((folds >= 0) & (folds != fold)), np.flatnonzero(folds == fold)

@@ -11,11 +11,10 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
@@ -24,6 +23,7 @@ from litaagent_std.hrl_xf.data_pipeline.errors import EmptySplitError
 from litaagent_std.hrl_xf.data_pipeline.options import Split
 from litaagent_std.hrl_xf.l2_manager import DayBatch
 from litaagent_std.hrl_xf.l3_executor import ThreadBatch
+from litaagent_std.policy.arrays import Array, Ints
 from litaagent_std.policy.buckets import n_buckets
 from litaagent_std.policy.networks.inputs import baseline_inputs, goal_inputs, offer_inputs
 
@@ -42,8 +42,6 @@ __all__ = [
     "rows_of",
 ]
 
-Array = NDArray[Any]
-Rows = NDArray[np.int64]
 _DAY = ("x_static", "x_temporal", "x_role", "mask", "lines", "price")
 _THREAD = ("history", "history_mask", "ranges", "x_thread", "x_partner")
 _ACTION = ("op", "offer", "issue_low", "issue_high", "taken", "side", "baseline_op", "baseline", "received")
@@ -58,7 +56,7 @@ class Table(Protocol):
 
     def __getitem__(self, name: str) -> Array: ...
 
-    def rows(self, split: Split) -> Rows:
+    def rows(self, split: Split) -> Ints:
         """Numbers of a split's rows."""
 
 
@@ -140,7 +138,7 @@ class MicroBatch:
     weight: Tensor
 
 
-def rows_of(table: Table, split: Split) -> Rows:
+def rows_of(table: Table, split: Split) -> Ints:
     """Return the rows of a split, none where validation or test is empty.
 
     Raises:
@@ -154,7 +152,7 @@ def rows_of(table: Table, split: Split) -> Rows:
         return np.zeros(0, np.int64)
 
 
-def _take(table: Table | Mapping[str, Array], names: tuple[str, ...], rows: Rows) -> dict[str, Array]:
+def _take(table: Table | Mapping[str, Array], names: tuple[str, ...], rows: Ints) -> dict[str, Array]:
     return {name: np.asarray(table[name][rows]) for name in names}
 
 
@@ -172,7 +170,7 @@ class MacroRows(Dataset[dict[str, Tensor]]):
     def __init__(self, data: TrainingData) -> None:
         self._macro = data.macro
 
-    def __getitem__(self, rows: Rows) -> dict[str, Tensor]:
+    def __getitem__(self, rows: Ints) -> dict[str, Tensor]:
         return _tensors(_take(self._macro, (*_DAY, "goal_q", "goal_p", "goal_p_mask", "return_norm"), np.sort(rows)))
 
     @staticmethod
@@ -211,7 +209,7 @@ class MicroRows(Dataset[dict[str, Tensor]]):
                 self._micro = dict(zip(names, pool.map(lambda name: np.array(data.micro[name]), names), strict=True))
                 self._macro = dict(zip(_DAY, pool.map(lambda name: np.array(data.macro[name]), _DAY), strict=True))
 
-    def __getitem__(self, rows: Rows) -> dict[str, Tensor]:
+    def __getitem__(self, rows: Ints) -> dict[str, Tensor]:
         rows = np.sort(rows)
         a = _take(self._micro, (*_THREAD, *_ACTION, "day_row"), rows)
         a |= _take(self._macro, _DAY, a["day_row"])
@@ -248,7 +246,7 @@ def _day(t: Mapping[str, Tensor]) -> DayBatch:
     return DayBatch(*(t[name] for name in _DAY))
 
 
-def batch_order(rows: Rows, size: int, seed: int, phase: str, epoch: int | None) -> list[Rows]:
+def batch_order(rows: Ints, size: int, seed: int, phase: str, epoch: int | None) -> list[Ints]:
     """Return the rows of each batch of an epoch.
 
     Args:
@@ -265,11 +263,11 @@ def batch_order(rows: Rows, size: int, seed: int, phase: str, epoch: int | None)
     return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
-class _EpochOrder(Sampler[Rows]):
+class _EpochOrder(Sampler[Ints]):
     def __init__(self) -> None:
-        self.batches: list[Rows] = []
+        self.batches: list[Ints] = []
 
-    def __iter__(self) -> Iterator[Rows]:
+    def __iter__(self) -> Iterator[Ints]:
         return iter(self.batches)
 
     def __len__(self) -> int:
@@ -307,7 +305,7 @@ class Batches:
             prefetch_factor=prefetch_factor if workers else None,
         )
 
-    def __call__(self, batches: list[Rows], device: torch.device) -> Iterator[dict[str, Tensor]]:
+    def __call__(self, batches: list[Ints], device: torch.device) -> Iterator[dict[str, Tensor]]:
         """Give the batches of these rows, on a device."""
         self._order.batches = batches
         for batch in self._loader:

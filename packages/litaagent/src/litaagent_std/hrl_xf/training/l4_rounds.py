@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from litaagent_std.hrl_xf.data_pipeline.options import Split
-from litaagent_std.hrl_xf.training.data import GoalHat, Rows, TrainingData, rows_of
+from litaagent_std.hrl_xf.training.data import GoalHat, TrainingData, rows_of
+from litaagent_std.policy.arrays import Bools, Floats, Floats32, Ints
 from litaagent_std.policy.buckets import bucket_of
 from litaagent_std.policy.features import THREAD_FEATURES
 from litaagent_std.policy.l4.heuristic import best_subset
@@ -36,18 +36,18 @@ class Rounds:
         room: Units that may be agreed on that day ``[G, K]``.
     """
 
-    threads: NDArray[np.float32]
-    mask: NDArray[np.bool_]
-    taken: NDArray[np.float32]
-    value: NDArray[np.float64]
-    quantity: NDArray[np.int64]
-    lead: NDArray[np.int64]
-    room: NDArray[np.int64]
+    threads: Floats32
+    mask: Bools
+    taken: Floats32
+    value: Floats
+    quantity: Ints
+    lead: Ints
+    room: Ints
 
     def __len__(self) -> int:
         return len(self.threads)
 
-    def tensors(self, rows: Rows) -> dict[str, Tensor]:
+    def tensors(self, rows: Ints) -> dict[str, Tensor]:
         """Return the tensors of some rounds."""
         return {
             "threads": torch.from_numpy(self.threads[rows]),
@@ -56,9 +56,7 @@ class Rounds:
         }
 
 
-def exact_choice(
-    quantity: NDArray[np.int64], lead: NDArray[np.int64], value: NDArray[np.float64], room: NDArray[np.int64]
-) -> NDArray[np.bool_]:
+def exact_choice(quantity: Ints, lead: Ints, value: Floats, room: Ints) -> Bools:
     """Return the offers that the exact coordinator accepts: a knapsack for each delivery day."""
     taken = np.zeros(len(quantity), np.bool_)
     for day in np.unique(lead):
@@ -68,7 +66,7 @@ def exact_choice(
     return taken
 
 
-def _groups(data: TrainingData, split: Split, most: int) -> list[Rows]:
+def _groups(data: TrainingData, split: Split, most: int) -> list[Ints]:
     """Return the decisions of each chosen round, those with an offer on the table."""
     micro = data.micro
     rows = rows_of(micro, split)
@@ -111,7 +109,7 @@ def rounds_of(data: TrainingData, goal_hat: GoalHat, split: Split, most: int) ->
     return found
 
 
-def _solve(found: Rounds, index: int, group: Rows, data: TrainingData, goal_hat: GoalHat) -> None:
+def _solve(found: Rounds, index: int, group: Ints, data: TrainingData, goal_hat: GoalHat) -> None:
     micro, macro, horizon = data.micro, data.macro, data.league_horizon
     day = int(micro["day_row"][group[0]])
     side = int(micro["side"][group[0]])

@@ -29,7 +29,8 @@ from apexrl.runs.checkpoints.checkpoint import Checkpoint, CheckpointStore, Rete
 from apexrl.runs.errors import SchemaMismatchError
 from apexrl.runs.metrics.jsonl import JsonlSink
 from apexrl.runs.signals import StopRequest
-from litaagent_std.hrl_xf.training.data import DataError, Rows, batch_order
+from litaagent_std.hrl_xf.training.data import DataError, batch_order
+from litaagent_std.policy.arrays import Ints
 
 __all__ = ["Interrupted", "Losses", "PhaseResult", "PhaseSpec", "load_state", "run_phase", "save_weights"]
 
@@ -37,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 Losses = Callable[[Mapping[str, Tensor]], tuple[Tensor, dict[str, Tensor]]]
 """From the tensors of a batch to the loss and its parts."""
-Loader = Callable[[list[Rows], torch.device], Iterator[dict[str, Tensor]]]
+Loader = Callable[[list[Ints], torch.device], Iterator[dict[str, Tensor]]]
 _SCHEMA_VERSION = 1
 
 
@@ -81,8 +82,8 @@ class PhaseSpec:
     model: nn.Module
     losses: Losses
     loader: Loader
-    rows: Rows
-    val_rows: Rows
+    rows: Ints
+    val_rows: Ints
     epochs: int
     batch_size: int
     lr: Callable[[int], float]
@@ -246,7 +247,7 @@ def _epoch(spec: PhaseSpec, progress: _Progress) -> None:
     progress.note(progress.losses.get("val/loss", progress.losses["train/loss"]), spec.model)
 
 
-def _not_finite(phase: str, epoch: int, rows: Rows, parts: Mapping[str, Tensor]) -> DataError:
+def _not_finite(phase: str, epoch: int, rows: Ints, parts: Mapping[str, Tensor]) -> DataError:
     bad = [name for name, value in parts.items() if not torch.isfinite(value)] or ["loss"]
     return DataError(
         f"{phase}: {', '.join(bad)} of rows {int(rows.min())} to {int(rows.max())} is not finite in epoch {epoch}",
@@ -274,7 +275,7 @@ class _Sums:
 
 
 @torch.no_grad()
-def measure(spec: PhaseSpec, rows: Rows) -> dict[str, float]:
+def measure(spec: PhaseSpec, rows: Ints) -> dict[str, float]:
     """Means of the losses of rows, without learning."""
     batches = batch_order(rows, 4 * spec.batch_size, spec.seed, spec.name, None)
     sums = _Sums()

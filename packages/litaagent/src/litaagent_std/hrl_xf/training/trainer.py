@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from apexrl.algorithms.devices import resolve_device
@@ -25,16 +24,16 @@ from litaagent_std.hrl_xf.data_pipeline.samples import MacroDataset, MicroDatase
 from litaagent_std.hrl_xf.l2_manager import DayEncoder, HorizonManagerPPO, ReturnCritic
 from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
 from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
-from litaagent_std.hrl_xf.training.backfill import Backfill, predict_days
+from litaagent_std.hrl_xf.training.backfill import SHIPPED, Backfill, fold_rows, folds_of, predict_days
 from litaagent_std.hrl_xf.training.config import TrainConfig
 from litaagent_std.hrl_xf.training.data import DataError, GoalHat, TrainingData, rows_of
 from litaagent_std.hrl_xf.training.export import export_layer
-from litaagent_std.hrl_xf.training.folds import SHIPPED, fold_rows, folds_of
 from litaagent_std.hrl_xf.training.l4_rounds import rounds_of
 from litaagent_std.hrl_xf.training.loop import PhaseResult, PhaseSpec, measure, run_phase, save_weights
 from litaagent_std.hrl_xf.training.losses import effective_sample_size
+from litaagent_std.hrl_xf.training.phases import Specs, seeded, weights_meta
 from litaagent_std.hrl_xf.training.record import TrainingRecord
-from litaagent_std.hrl_xf.training.specs import Specs, seeded, weights_meta
+from litaagent_std.policy.arrays import Floats32, Ints
 
 __all__ = ["HRLXFTrainer", "weights_digest"]
 
@@ -209,7 +208,7 @@ class HRLXFTrainer:
         attached: TrainingData = data
         return attached
 
-    def _fold_model(self, fold: int, folds: NDArray[np.int64], data: TrainingData) -> nn.Module:
+    def _fold_model(self, fold: int, folds: Ints, data: TrainingData) -> nn.Module:
         if fold == SHIPPED:
             return self.l2
         sizes, league_horizon = self.l2.sizes, data.league_horizon
@@ -219,7 +218,7 @@ class HRLXFTrainer:
         run_phase(self._specs(data).l2(f"l2_fold{fold}", self.folder / "backfill", model, rows))
         return model
 
-    def _awr_weights(self, data: TrainingData) -> tuple[NDArray[np.float32], dict[str, float]]:
+    def _awr_weights(self, data: TrainingData) -> tuple[Floats32, dict[str, float]]:
         """Weights of all decisions from advantages over critics that did not see them, and what is known of them."""
         folds = folds_of(data.macro, self.cfg.backfill_folds, self.cfg.seed)
         value = np.zeros(len(folds), np.float32)

@@ -10,13 +10,14 @@ from typing import Final
 
 import numpy as np
 
+from ..arrays import Bools, Floats, Floats32
 from ..observation import Agenda, Observation, Partner
-from .table import Columns, Feature, Floats, Mask, part, squash, to_columns, to_vector
+from .table import Feature, part, squash, to_columns, to_vector
 
 __all__ = ["ROLE", "STATIC", "TEMPORAL", "DayFeatures", "WiderHorizonWarning", "day_features"]
 
 _DAY: Final = Feature[Observation, float]
-_LEAD: Final = Feature["Leads", Columns]
+_LEAD: Final = Feature["Leads", Floats]
 
 
 class WiderHorizonWarning(UserWarning):
@@ -35,10 +36,10 @@ class DayFeatures:
             [horizon + 1].
     """
 
-    x_static: Floats
-    x_temporal: Floats
-    x_role: Floats
-    mask: Mask
+    x_static: Floats32
+    x_temporal: Floats32
+    x_role: Floats32
+    mask: Bools
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +47,16 @@ class Leads:
     """An observation's delivery days that exist, as columns; today's exogenous contracts stand apart."""
 
     obs: Observation
-    lead: Columns
-    bought: Columns
-    bought_value: Columns
-    sold: Columns
-    sold_value: Columns
-    forced_in: Columns
-    forced_out: Columns
+    lead: Floats
+    bought: Floats
+    bought_value: Floats
+    sold: Floats
+    sold_value: Floats
+    forced_in: Floats
+    forced_out: Floats
 
     @property
-    def net(self) -> Columns:
+    def net(self) -> Floats:
         """Units that come in less units that go out, exogenous contracts included."""
         return self.bought + self.forced_in - self.sold - self.forced_out
 
@@ -90,7 +91,7 @@ def day_features(obs: Observation, horizon: int | None = None) -> DayFeatures:
 
 
 def _leads(obs: Observation, length: int) -> Leads:
-    def column(values: Sequence[float]) -> Columns:
+    def column(values: Sequence[float]) -> Floats:
         return np.array(values[:length], np.float64)
 
     calendar = obs.calendar
@@ -123,7 +124,7 @@ def _change(obs: Observation, product: int, days: int) -> float:
     return _relative(obs.trading_prices[product], before)
 
 
-def _unit_prices(value: Columns, quantity: Columns, usual: float) -> Columns:
+def _unit_prices(value: Floats, quantity: Floats, usual: float) -> Floats:
     """Return mean unit prices relative to the usual one, 0 where nothing is agreed."""
     unit = np.divide(value, quantity, out=np.zeros_like(value), where=quantity > 0)
     return np.where(unit > 0, unit / usual - 1.0, 0.0) if usual > 0 else np.zeros_like(value)
@@ -246,7 +247,7 @@ STATIC: Final[tuple[Feature[Observation, float], ...]] = (
     *_group("competitors"),
 )  # fmt: skip
 
-TEMPORAL: Final[tuple[Feature[Leads, Columns], ...]] = (
+TEMPORAL: Final[tuple[Feature[Leads, Floats], ...]] = (
     _LEAD("lead", "horizon", "lead / horizon", 1, lambda d: d.lead / max(1, d.obs.horizon)),
     _LEAD("today", "", "1 for lead 0", 1, lambda d: (d.lead == 0).astype(np.float64)),
     _LEAD("bought", "calendar.bought, n_lines", "bought / n_lines", 1, lambda d: d.bought / d.obs.n_lines),

@@ -13,19 +13,17 @@ from math import isfinite
 from typing import Final, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["LIMIT", "Columns", "Feature", "Floats", "Mask", "part", "squash", "to_columns", "to_vector"]
+from ..arrays import Floats, Floats32
+
+__all__ = ["LIMIT", "Feature", "part", "squash", "to_columns", "to_vector"]
 
 LIMIT: Final = 10.0
 """No feature leaves [−LIMIT, LIMIT]; what lies beyond is cut."""
 
-Floats = NDArray[np.float32]
-Mask = NDArray[np.bool_]
-Columns = NDArray[np.float64]
 
 Source = TypeVar("Source")
-Value = TypeVar("Value", float, Columns)
+Value = TypeVar("Value", float, Floats)
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ def squash(x: Value) -> Value:
     return x / (1.0 + abs(x))
 
 
-def to_vector(features: Sequence[Feature[Source, float]], source: Source) -> Floats:
+def to_vector(features: Sequence[Feature[Source, float]], source: Source) -> Floats32:
     """Compute single numbers.
 
     Returns:
@@ -73,7 +71,7 @@ def to_vector(features: Sequence[Feature[Source, float]], source: Source) -> Flo
     return np.array([min(LIMIT, max(-LIMIT, value)) for value in values], np.float32)
 
 
-def to_columns(features: Sequence[Feature[Source, Columns]], source: Source, length: int) -> Floats:
+def to_columns(features: Sequence[Feature[Source, Floats]], source: Source, length: int) -> Floats32:
     """Compute one column per feature.
 
     Returns:

@@ -14,8 +14,9 @@ from typing import Final
 
 import numpy as np
 
+from ..arrays import Bools, Floats, Floats32
 from ..observation import Agenda, Observation, Offer, Partner, ThreadObservation
-from .table import Columns, Feature, Floats, Mask, part, to_columns, to_vector
+from .table import Feature, part, to_columns, to_vector
 
 __all__ = ["HISTORY", "PARTNER", "RANGES", "THREAD", "ThreadFeatures", "thread_features"]
 
@@ -33,11 +34,11 @@ class ThreadFeatures:
         x_partner: The partner as its reports show it, [n_partner].
     """
 
-    history: Floats
-    mask: Mask
-    ranges: Floats
-    x_thread: Floats
-    x_partner: Floats
+    history: Floats32
+    mask: Bools
+    ranges: Floats32
+    x_thread: Floats32
+    x_partner: Floats32
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +62,11 @@ class Offers:
     """Offers of a thread as columns, with their places counted from the thread's first."""
 
     now: Moment
-    place: Columns
-    mine: Columns
-    quantity: Columns
-    time: Columns
-    price: Columns
+    place: Floats
+    mine: Floats
+    quantity: Floats
+    time: Floats
+    price: Floats
 
 
 def thread_features(thread: ThreadObservation, obs: Observation, length: int | None = None) -> ThreadFeatures:
@@ -120,7 +121,7 @@ def _offers(now: Moment, most: int) -> Offers:
     return Offers(now, place, table[:, 0], table[:, 1], table[:, 2], table[:, 3])
 
 
-def _advantage(now: Moment, price: Columns | float) -> Columns | float:
+def _advantage(now: Moment, price: Floats | float) -> Floats | float:
     """Return a price's place in the legal band, 0 for our worst price and 1 for our best."""
     low, high = now.agenda.price_min, now.agenda.price_max
     if high <= low:
@@ -132,15 +133,15 @@ def _usual(now: Moment) -> float:
     return now.price if now.price > 0 else 1.0
 
 
-def _columns(x: Columns | float) -> Columns:
+def _columns(x: Floats | float) -> Floats:
     return np.asarray(x, np.float64)
 
 
-_OFFER: Final = Feature[Offers, Columns]
+_OFFER: Final = Feature[Offers, Floats]
 _NOW: Final = Feature[Moment, float]
 
 # Tables keep their own layout, a feature to an entry: the formatter would give each argument a line.
-HISTORY: Final[tuple[Feature[Offers, Columns], ...]] = (
+HISTORY: Final[tuple[Feature[Offers, Floats], ...]] = (
     _OFFER("mine", "turns.mine", "1 for our offers", 1, lambda h: h.mine),
     _OFFER("relative_time", "place of the offer, n_rounds", "(place // 2 + 1) / (n_rounds + 1)", 1,
            lambda h: (h.place // 2 + 1) / (h.now.thread.n_rounds + 1)),

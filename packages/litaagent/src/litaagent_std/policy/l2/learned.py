@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..arrays import Floats32
 from ..features import day_features
 from ..l1.safety import Bounds
 from ..memory import Memory
-from ..networks.inputs import F32
 from ..observation import Calendar, Observation
 from ..parameters import Parameters, level_name
 from .heuristic import Goals, HeuristicGoals, buckets, expand
@@ -52,7 +52,7 @@ class LearnedGoals:
         self._parameters = parameters or Parameters()
         self._morning: Observation | None = None
 
-    def morning(self, obs: Observation) -> tuple[F32, F32, DayInputs]:
+    def morning(self, obs: Observation) -> tuple[Floats32, Floats32, DayInputs]:
         """Return the day's quantities and prices, each ``[2, B]``, and the inputs they came from."""
         if self._morning is not obs:
             self._inputs = day_inputs(obs)

@@ -12,13 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Bools, Floats, Ints
 from ..observation import Agenda, Offer
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 ARCHETYPES: Final = ("random", "greedy", "sharing", "able")
 """Accepts one offer in ten; bargains over the price and takes up to 3/4 of its lines; shares its need out and
@@ -45,13 +41,13 @@ class OfferGrid:
         ahead: For a sale, whether a bargaining buyer takes the price for a later day, shape (n,).
     """
 
-    lead: IntArray
-    quantity: IntArray
-    price: IntArray
-    concession: FloatArray
-    share: FloatArray
-    today: BoolArray
-    ahead: BoolArray
+    lead: Ints
+    quantity: Ints
+    price: Ints
+    concession: Floats
+    share: Floats
+    today: Bools
+    ahead: Bools
 
     @classmethod
     def of(cls, agenda: Agenda, day: int, leads: int, n_lines: int, *, selling: bool) -> OfferGrid:
@@ -83,14 +79,14 @@ class OfferGrid:
         )
         return int(found[0]) if len(found) else None
 
-    def no_better(self, offer: Offer, day: int, *, selling: bool) -> BoolArray:
+    def no_better(self, offer: Offer, day: int, *, selling: bool) -> Bools:
         """Return the offers for the same later day that are no better for the receiver, shape (n,)."""
         worse = self.price >= offer.price if selling else self.price <= offer.price
         same = (self.lead == offer.time - day) & ~self.today
         return np.asarray(same & worse & (self.quantity >= offer.quantity))
 
 
-def archetypes(grid: OfferGrid, time: float, *, selling: bool, edge: bool) -> FloatArray:
+def archetypes(grid: OfferGrid, time: float, *, selling: bool, edge: bool) -> Floats:
     """Return the probability that each archetype accepts each offer, shape (4, n).
 
     Args:
@@ -125,7 +121,7 @@ def archetypes(grid: OfferGrid, time: float, *, selling: bool, edge: bool) -> Fl
     return np.asarray(np.clip(np.stack(rows), _LEAST, _MOST), dtype=np.float64)
 
 
-def _soft(margin: FloatArray, width: float) -> FloatArray:
+def _soft(margin: Floats, width: float) -> Floats:
     """Return a step from 0 to 1 at margin 0, softened over `width`."""
     return np.asarray(1.0 / (1.0 + np.exp(-np.clip((margin + 0.5 * width) / (0.25 * width), -30.0, 30.0))))
 
@@ -142,12 +138,12 @@ class PartnerModel:
         self._rate = rate
 
     @property
-    def weights(self) -> FloatArray:
+    def weights(self) -> Floats:
         """The weights, summing to 1, shape (4,)."""
         shifted = np.exp(self._log_weights - self._log_weights.max())
         return np.asarray(shifted / shifted.sum())
 
-    def answer(self, likelihood: FloatArray, *, accepted: bool) -> None:
+    def answer(self, likelihood: Floats, *, accepted: bool) -> None:
         """Take an answer in; `likelihood` is each archetype's probability of accepting, shape (4,)."""
         evidence = np.log(likelihood if accepted else 1.0 - likelihood)
         self._learn(evidence * (1.0 if accepted else self._rate))
@@ -157,7 +153,7 @@ class PartnerModel:
         chance = np.array(LARGE_OFFER)
         self._learn(self._rate * np.log(chance if large else 1.0 - chance))
 
-    def _learn(self, evidence: FloatArray) -> None:
+    def _learn(self, evidence: Floats) -> None:
         # Weights never vanish, so that a partner who changes is recognised again.
         weights = self._log_weights + evidence
         self._log_weights = np.maximum(weights - weights.max(), -6.0)

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..l3.heuristic import BoolArray, FloatArray, IntArray, OfferGrid
+from ..arrays import Bools, Floats, Ints
+from ..l3.heuristic import OfferGrid
 
 
 def best_subset(quantities: Sequence[int], values: Sequence[float], room: int) -> frozenset[int]:
@@ -43,9 +44,9 @@ class Book:
     """
 
     room: int
-    mass: FloatArray
+    mass: Floats
 
-    def added_excess(self, quantities: IntArray) -> FloatArray:
+    def added_excess(self, quantities: Ints) -> Floats:
         """Return the expected further units beyond `room` if an offer of each size were accepted."""
         totals = np.arange(len(self.mass))
         over = np.maximum(0, totals[None, :] + quantities[:, None] - max(0, self.room))
@@ -76,8 +77,8 @@ class Spreader:
         grid: OfferGrid,
         room: Sequence[int],
         lines: Sequence[int],
-        gain: FloatArray,
-        excess_cost: FloatArray,
+        gain: Floats,
+        excess_cost: Floats,
         budgets: list[float],
     ) -> None:
         self._grid, self._gain, self._excess_cost, self._budgets = grid, gain, excess_cost, budgets
@@ -92,7 +93,7 @@ class Spreader:
             self._books[lead].add(quantity, probability)
             self._stale.add(lead)
 
-    def choose(self, acceptance: FloatArray, weight: float, allowed: BoolArray, most: int | None = None) -> int | None:
+    def choose(self, acceptance: Floats, weight: float, allowed: Bools, most: int | None = None) -> int | None:
         """Return the best proposal for one thread, or None when nothing may be offered.
 
         The score is ``weight · log P + log gain``: with weight 0 the most valuable deal, with weight 1 the

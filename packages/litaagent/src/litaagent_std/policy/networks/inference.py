@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array, Bools, Floats32, Ints
 from ..l2.heuristic import buckets
 from ..layers import LayerSet
 from .inputs import (
     BASELINE_SIZE,
-    F32,
     GOAL_CAP,
     GOAL_SHARPNESS,
     L4_SIZE,
@@ -77,13 +76,13 @@ def load_layers(path: str | Path) -> LayerSet:
     return LayerSet(goal, decision, coordination)
 
 
-def softmax(logits: NDArray[Any]) -> F32:
+def softmax(logits: Array) -> Floats32:
     """Return probabilities over the last axis."""
     raised = np.exp(logits - logits.max(-1, keepdims=True))
     return np.asarray(raised / raised.sum(-1, keepdims=True), np.float32)
 
 
-def sigmoid(x: NDArray[Any]) -> F32:
+def sigmoid(x: Array) -> Floats32:
     """Return 1 / (1 + e^−x) without overflow."""
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)), np.float32)
 
@@ -92,12 +91,12 @@ def sigmoid(x: NDArray[Any]) -> F32:
 class DayInputs:
     """N mornings: the arrays of `DayFeatures`, the lines ``[N]`` and the trading prices ``[N, 2]``."""
 
-    x_static: F32
-    x_temporal: F32
-    x_role: F32
-    mask: NDArray[np.bool_]
-    lines: F32
-    price: F32
+    x_static: Floats32
+    x_temporal: Floats32
+    x_role: Floats32
+    mask: Bools
+    lines: Floats32
+    price: Floats32
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +104,13 @@ class ThreadInputs:
     """M threads: the arrays of `ThreadFeatures`, their mornings, goals ``[M, 4·B]`` and baselines ``[M, 7]``."""
 
     day: DayInputs
-    history: F32
-    history_mask: NDArray[np.bool_]
-    ranges: F32
-    x_thread: F32
-    x_partner: F32
-    goal: F32
-    baseline: F32
+    history: Floats32
+    history_mask: Bools
+    ranges: Floats32
+    x_thread: Floats32
+    x_partner: Floats32
+    goal: Floats32
+    baseline: Floats32
 
 
 _HEADS = ("op", "lead", "amount")
@@ -134,28 +133,28 @@ class _Network:
             name: np.ascontiguousarray(array.T) if array.ndim == 2 else array for name, array in weights.arrays.items()
         }
 
-    def _linear(self, name: str, x: NDArray[Any]) -> NDArray[Any]:
-        out: NDArray[Any] = x @ self._a[f"{name}.weight"] + self._a[f"{name}.bias"]
+    def _linear(self, name: str, x: Array) -> Array:
+        out: Array = x @ self._a[f"{name}.weight"] + self._a[f"{name}.bias"]
         return out
 
-    def _direct(self, name: str, x: NDArray[Any]) -> NDArray[Any]:
-        out: NDArray[Any] = x @ self._a[f"{name}.weight"]
+    def _direct(self, name: str, x: Array) -> Array:
+        out: Array = x @ self._a[f"{name}.weight"]
         return out
 
-    def _norm(self, name: str, x: NDArray[Any]) -> NDArray[Any]:
+    def _norm(self, name: str, x: Array) -> Array:
         centered = x - x.mean(-1, keepdims=True)
         deviation = np.sqrt(np.square(centered).mean(-1, keepdims=True) + np.float32(1e-5))
-        out: NDArray[Any] = centered / deviation * self._a[f"{name}.weight"] + self._a[f"{name}.bias"]
+        out: Array = centered / deviation * self._a[f"{name}.weight"] + self._a[f"{name}.bias"]
         return out
 
-    def _feed_forward(self, name: str, x: NDArray[Any]) -> NDArray[Any]:
+    def _feed_forward(self, name: str, x: Array) -> Array:
         up = _relu(self._linear(f"{name}.up", self._norm(f"{name}.norm_up", x)))
-        out: NDArray[Any] = x + self._linear(f"{name}.down", up)
+        out: Array = x + self._linear(f"{name}.down", up)
         return out
 
 
-def _relu(x: NDArray[Any]) -> NDArray[Any]:
-    out: NDArray[Any] = np.maximum(x, np.float32(0.0))
+def _relu(x: Array) -> Array:
+    out: Array = np.maximum(x, np.float32(0.0))
     return out
 
 
@@ -170,10 +169,10 @@ class _DayNetwork(_Network):
         for bucket, leads in enumerate(parts):
             self._pool[leads.start : leads.stop, bucket] = 1.0
 
-    def _days(self, mask: NDArray[np.bool_]) -> F32:
+    def _days(self, mask: Bools) -> Floats32:
         return np.asarray(mask.astype(np.float32) @ self._pool[: mask.shape[1]], np.float32)
 
-    def _day_code(self, name: str, day: DayInputs) -> tuple[NDArray[Any], F32]:
+    def _day_code(self, name: str, day: DayInputs) -> tuple[Array, Floats32]:
         """Return the code, and the inputs that it is made from."""
         counts = self._days(day.mask)
         rows = _relu(self._linear(f"{name}.rows", day.x_temporal)) * day.mask[:, :, None]
@@ -182,7 +181,7 @@ class _DayNetwork(_Network):
         parts = [day.x_static, day.x_role, pooled.reshape(len(rows), -1), share]
         joined = np.asarray(np.concatenate(parts, axis=1), np.float32)
         hidden = _relu(self._linear(f"{name}.hidden", joined))
-        out: NDArray[Any] = hidden + _relu(self._linear(f"{name}.out", hidden))
+        out: Array = hidden + _relu(self._linear(f"{name}.out", hidden))
         return out, joined
 
 
@@ -192,7 +191,7 @@ class GoalNetwork(_DayNetwork):
     def __init__(self, weights: Weights) -> None:
         super().__init__(weights, "l2")
 
-    def latents(self, day: DayInputs) -> F32:
+    def latents(self, day: DayInputs) -> Floats32:
         """Return the means of the latents, ``[N, 2, 2, B]``."""
         code, inputs = self._day_code("encoder", day)
         rows = np.zeros((len(code), self.horizon + 1, day.x_temporal.shape[2] + 1), np.float32)
@@ -202,7 +201,7 @@ class GoalNetwork(_DayNetwork):
         out = out + self._direct("days_skip", rows.reshape(len(rows), -1))
         return np.asarray(out, np.float32).reshape(-1, 2, 2, self.n_buckets)
 
-    def __call__(self, day: DayInputs) -> tuple[F32, F32]:
+    def __call__(self, day: DayInputs) -> tuple[Floats32, Floats32]:
         """Return quantities and unit prices, each ``[N, 2, B]``, in raw units."""
         latents = self.latents(day)
         role = day.x_role[:, :, None]
@@ -216,7 +215,9 @@ class GoalNetwork(_DayNetwork):
 
 
 class _ThreadNetwork(_DayNetwork):
-    def _thread_code(self, batch: ThreadInputs, extra: F32, *more: tuple[F32, F32]) -> tuple[NDArray[Any], F32]:
+    def _thread_code(
+        self, batch: ThreadInputs, extra: Floats32, *more: tuple[Floats32, Floats32]
+    ) -> tuple[Array, Floats32]:
         """Return the code, and the context's inputs."""
         own, has_own = last_own(batch.history, batch.history_mask)
         columns = thread_columns()
@@ -241,13 +242,11 @@ class _ThreadNetwork(_DayNetwork):
             context = self._look_back(f"encoder.blocks.{layer}", context, offers, batch.history_mask)
         return self._norm("encoder.norm", context), inputs
 
-    def _one_hot(self, lead: F32, there: F32) -> F32:
+    def _one_hot(self, lead: Floats32, there: Floats32) -> Floats32:
         index = np.clip(np.rint(lead * self.league_horizon).astype(np.int64), 0, self.horizon)
         return np.asarray(np.eye(self.horizon + 1, dtype=np.float32)[index] * there[:, None], np.float32)
 
-    def _look_back(
-        self, name: str, context: NDArray[Any], offers: NDArray[Any], mask: NDArray[np.bool_], heads: int = 2
-    ) -> NDArray[Any]:
+    def _look_back(self, name: str, context: Array, offers: Array, mask: Bools, heads: int = 2) -> Array:
         count, width = context.shape
         normed = self._norm(f"{name}.norm", context)
         tokens = np.concatenate([normed[:, None, :], offers], axis=1)
@@ -260,7 +259,7 @@ class _ThreadNetwork(_DayNetwork):
         return self._feed_forward(name, context + self._linear(f"{name}.project", looked))
 
 
-def last_own(history: F32, mask: NDArray[np.bool_]) -> tuple[F32, F32]:
+def last_own(history: Floats32, mask: Bools) -> tuple[Floats32, Floats32]:
     """Return our latest offer of each thread ``[M, 6]``, zeros without one, and whether there is one ``[M]``."""
     own = mask & (history[:, :, thread_columns().mine] > 0.5)
     index = np.where(own, np.arange(history.shape[1]), -1).max(1, initial=-1)
@@ -277,7 +276,7 @@ class DecisionNetwork(_ThreadNetwork):
         super().__init__(weights, "l3")
         self.residual = self.sizes["mode"] == "residual"
 
-    def outputs(self, batch: ThreadInputs) -> tuple[F32, F32, F32, F32]:
+    def outputs(self, batch: ThreadInputs) -> tuple[Floats32, Floats32, Floats32, Floats32]:
         """Return masked logits of the operation and the lead, and quantity and position of each member."""
         base = batch.baseline
         extra = np.concatenate([batch.goal, base], axis=1) if self.residual else batch.goal
@@ -295,14 +294,12 @@ class DecisionNetwork(_ThreadNetwork):
         lead = np.where(self._legal_leads(batch.ranges), said["lead"], np.float32(MASKED))
         return tuple(np.asarray(x, np.float32) for x in (op, lead, amount[..., 0], amount[..., 1]))  # type: ignore[return-value]  # four by construction
 
-    def _legal_leads(self, ranges: F32) -> NDArray[np.bool_]:
+    def _legal_leads(self, ranges: Floats32) -> Bools:
         columns, lead = thread_columns(), np.arange(self.horizon + 1)
         low, high = (np.rint(ranges[:, [c]] * self.league_horizon) for c in (columns.lead_min, columns.lead_max))
         return np.asarray((lead >= low) & (lead <= high))
 
-    def decide(
-        self, batch: ThreadInputs, low: NDArray[Any], high: NDArray[Any]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def decide(self, batch: ThreadInputs, low: Array, high: Array) -> tuple[Ints, Ints]:
         """Return operations ``[M]`` and legal counter-offers (quantity, lead, unit price) ``[M, 3]``.
 
         Args:
@@ -323,7 +320,7 @@ class AcceptanceNetwork(_ThreadNetwork):
     def __init__(self, weights: Weights) -> None:
         super().__init__(weights, "acceptance")
 
-    def __call__(self, batch: ThreadInputs, offers: F32) -> F32:
+    def __call__(self, batch: ThreadInputs, offers: Floats32) -> Floats32:
         """Return probabilities ``[M, O]`` of offers ``[M, O, 4]`` as `network_inputs.offer_inputs` makes them."""
         code, context = self._thread_code(batch, batch.x_thread[:, :0])
         own, _ = last_own(batch.history, batch.history_mask)
@@ -344,14 +341,14 @@ class CoordinatorNetwork(_Network):
     def __init__(self, weights: Weights) -> None:
         super().__init__(weights, "l4")
 
-    def __call__(self, threads: F32, mask: NDArray[np.bool_]) -> F32:
+    def __call__(self, threads: Floats32, mask: Bools) -> Floats32:
         """Return α ``[N, K]`` of threads ``[N, K, L4_SIZE]``."""
         tokens = _relu(self._linear("embed", threads))
         for layer in range(int(self.sizes["layers"])):
             tokens = self._block(f"blocks.{layer}", tokens, mask)
         return sigmoid(self._linear("out", self._norm("norm", tokens))[:, :, 0])
 
-    def _block(self, name: str, tokens: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[Any]:
+    def _block(self, name: str, tokens: Array, mask: Bools) -> Array:
         count, length, width = tokens.shape
         heads = int(self.sizes["heads"])
         mixed = self._linear(f"{name}.mix", self._norm(f"{name}.norm", tokens))

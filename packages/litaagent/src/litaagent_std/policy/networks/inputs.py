@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array, Floats, Floats32
 from ..features import DAY_FEATURES, THREAD_FEATURES
 from ..l2.heuristic import buckets
 
@@ -35,7 +35,6 @@ __all__ = [
     "thread_columns",
 ]
 
-F32 = NDArray[np.float32]
 
 OPERATIONS: Final = ("accept", "reject", "end")
 """Operations of a thread in the order of their numbers."""
@@ -88,7 +87,7 @@ def band_columns() -> tuple[tuple[int, int], tuple[int, int]]:
     return (column("buy_price_min"), column("sell_price_min")), (column("buy_price_max"), column("sell_price_max"))
 
 
-def goal_inputs(quantity: NDArray[Any], price: NDArray[Any], lines: NDArray[Any], usual: NDArray[Any]) -> F32:
+def goal_inputs(quantity: Array, price: Array, lines: Array, usual: Array) -> Floats32:
     """Return goals without units, ``[N, 4·B]``.
 
     Args:
@@ -104,20 +103,20 @@ def goal_inputs(quantity: NDArray[Any], price: NDArray[Any], lines: NDArray[Any]
     return np.asarray(both.reshape(len(quantity), -1), np.float32)
 
 
-def _position(price: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> NDArray[Any]:
+def _position(price: Array, low: Array, high: Array) -> Array:
     """Return the place of prices in their bands, 0 lowest and 1 highest, ½ in a band of one price."""
     width = (high - low).astype(np.float64)
     return np.where(width > 0, (price - low) / np.maximum(width, 1.0), 0.5)
 
 
 def baseline_inputs(
-    op: NDArray[Any],
-    offer: NDArray[Any],
-    low: NDArray[Any],
-    high: NDArray[Any],
-    lines: NDArray[Any],
+    op: Array,
+    offer: Array,
+    low: Array,
+    high: Array,
+    lines: Array,
     horizon: int,
-) -> F32:
+) -> Floats32:
     """Return L1's baseline decisions, ``[M, 7]``.
 
     Args:
@@ -143,14 +142,14 @@ def baseline_inputs(
 
 
 def offer_inputs(
-    offer: NDArray[Any],
-    low: NDArray[Any],
-    high: NDArray[Any],
-    lines: NDArray[Any],
-    usual: NDArray[Any],
-    side: NDArray[Any],
+    offer: Array,
+    low: Array,
+    high: Array,
+    lines: Array,
+    usual: Array,
+    side: Array,
     horizon: int,
-) -> F32:
+) -> Floats32:
     """Return offers without units, in those of a thread's history, ``[M, 4]``.
 
     Args:
@@ -173,14 +172,14 @@ def offer_inputs(
 
 
 def coordinator_inputs(
-    offers: NDArray[Any],
-    surplus: NDArray[Any],
-    room: NDArray[Any],
-    time: NDArray[Any],
+    offers: Array,
+    surplus: Array,
+    room: Array,
+    time: Array,
     lines: float,
     usual: float,
     horizon: int,
-) -> F32:
+) -> Floats32:
     """Return the threads of one side's round for L4, ``[K, L4_SIZE]``.
 
     Args:
@@ -209,7 +208,7 @@ def coordinator_inputs(
     return np.asarray(np.clip(np.stack(columns, axis=1).astype(np.float64), -10.0, 10.0), np.float32)
 
 
-def spread(by_bucket: Sequence[float] | NDArray[Any], horizon: int) -> NDArray[np.float64]:
+def spread(by_bucket: Sequence[float] | Array, horizon: int) -> Floats:
     """Return the quantities of buckets ``[B]`` spread over their delivery days in equal whole parts ``[H + 1]``."""
     out = np.zeros(horizon + 1)
     for units, leads in zip(by_bucket, buckets(horizon), strict=True):

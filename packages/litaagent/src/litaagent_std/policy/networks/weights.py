@@ -14,8 +14,8 @@ from typing import Any, Final
 from zipfile import BadZipFile
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..features import features_digest
 from ..l1.digest import l1_digest
 
@@ -40,7 +40,7 @@ class Weights:
         source: Where they come from, for messages.
     """
 
-    arrays: Mapping[str, NDArray[Any]]
+    arrays: Mapping[str, Array]
     meta: Mapping[str, Any]
     source: str
 

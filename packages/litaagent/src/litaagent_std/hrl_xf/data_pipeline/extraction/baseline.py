@@ -12,16 +12,8 @@ from functools import cache
 
 import numpy as np
 
-from litaagent_std.hrl_xf.data_pipeline.extraction.columns import (
-    ACCEPT,
-    END,
-    REJECT,
-    Bools,
-    Floats64,
-    Ints,
-    WorldColumns,
-    ints,
-)
+from litaagent_std.hrl_xf.data_pipeline.extraction.columns import ACCEPT, END, REJECT, WorldColumns, ints
+from litaagent_std.policy.arrays import Bools, Floats, Ints
 from litaagent_std.policy.l1.baseline import progress
 from litaagent_std.policy.l1.thread import SidePlan, day_start_plans
 from litaagent_std.policy.l2.heuristic import band_price
@@ -132,8 +124,8 @@ class _Days:
 
     low: Ints
     high: Ints
-    start: Floats64
-    end: Floats64
+    start: Floats
+    end: Floats
     room: Ints
     lead: Ints
     quantity: Ints
@@ -167,7 +159,7 @@ def _powers(plans: Sequence[Plans]) -> tuple[float, float, float]:
 
 
 @cache
-def _conceded(urgency: float, buy_curve: float, sell_curve: float, n_rounds: int, *, proposing: bool) -> Floats64:
+def _conceded(urgency: float, buy_curve: float, sell_curve: float, n_rounds: int, *, proposing: bool) -> Floats:
     """Return how far prices have moved from start to end, [side, opens, round]."""
     found = np.zeros((2, 2, n_rounds + 1))
     for opens in (False, True):
@@ -179,7 +171,7 @@ def _conceded(urgency: float, buy_curve: float, sell_curve: float, n_rounds: int
     return found
 
 
-def _limit(start: Floats64, end: Floats64, conceded: Floats64, buying: Bools) -> Floats64:
+def _limit(start: Floats, end: Floats, conceded: Floats, buying: Bools) -> Floats:
     """Return the limit prices that `l1_baseline`'s reservations give, in whole units."""
     bid = np.minimum(end, start + (end - start) * conceded)
     ask = end + np.maximum(0.0, start - end) * (1.0 - conceded)

@@ -7,16 +7,13 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
+from litaagent_std.policy.arrays import Bools, Ints
 from litaagent_std.records.world import WorldRecord
 
-__all__ = ["ACCEPT", "END", "REJECT", "Bools", "Floats64", "Ints", "WorldColumns"]
+__all__ = ["ACCEPT", "END", "REJECT", "WorldColumns"]
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-Floats64 = NDArray[np.float64]
 
 ACCEPT: Final = 0
 REJECT: Final = 1

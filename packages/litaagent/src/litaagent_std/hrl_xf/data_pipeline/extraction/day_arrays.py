@@ -13,13 +13,12 @@ from math import fsum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from litaagent_std.hrl_xf.data_pipeline.errors import BadSampleError
-from litaagent_std.hrl_xf.data_pipeline.extraction.columns import Bools, Floats64, Ints
 from litaagent_std.hrl_xf.data_pipeline.extraction.days import WorldDays
+from litaagent_std.policy.arrays import Array, Bools, Floats, Floats32, Ints
 from litaagent_std.policy.features.day import ROLE, STATIC, TEMPORAL
-from litaagent_std.policy.features.table import LIMIT, Feature, Floats
+from litaagent_std.policy.features.table import LIMIT, Feature
 
 __all__ = ["DayArrays", "day_arrays", "part", "scaled"]
 
@@ -28,13 +27,13 @@ __all__ = ["DayArrays", "day_arrays", "part", "scaled"]
 class DayArrays:
     """Features of mornings, [day, chosen factory, …]; see `policy.features_day.DayFeatures`."""
 
-    x_static: Floats
-    x_temporal: Floats
-    x_role: Floats
+    x_static: Floats32
+    x_temporal: Floats32
+    x_role: Floats32
     mask: Bools
 
 
-def scaled(features: Sequence[Feature[Any, Any]], columns: Mapping[str, NDArray[Any]]) -> Floats:
+def scaled(features: Sequence[Feature[Any, Any]], columns: Mapping[str, Array]) -> Floats32:
     """Put columns in the table's order and apply its scales and limit.
 
     Raises:
@@ -75,26 +74,26 @@ def day_arrays(days: WorldDays, seats: Sequence[int], horizon: int | None = None
     )
 
 
-def part(amount: Any, whole: Any) -> Floats64:  # noqa: ANN401 - numbers or arrays
+def part(amount: Any, whole: Any) -> Floats:  # noqa: ANN401 - numbers or arrays
     """Return shares of wholes, 0 where the whole is not positive."""
     amount, whole = np.broadcast_arrays(np.asarray(amount, np.float64), np.asarray(whole, np.float64))
     return np.asarray(np.divide(amount, whole, out=np.zeros(amount.shape), where=whole > 0), np.float64)
 
 
-def _squash(x: Floats64) -> Floats64:
+def _squash(x: Floats) -> Floats:
     return x / (1.0 + np.abs(x))
 
 
-def _relative(price: Floats64, usual: Floats64) -> Floats64:
+def _relative(price: Floats, usual: Floats) -> Floats:
     """Return how far prices lie above their usual value; 0 where there is none of either."""
     return np.where((price > 0) & (usual > 0), part(price, usual) - 1.0, 0.0)
 
 
-def _constant(days: WorldDays, chosen: Ints, name: str) -> Floats64:
+def _constant(days: WorldDays, chosen: Ints, name: str) -> Floats:
     return np.array([days.factories[seat][name] for seat in chosen.tolist()], np.float64)
 
 
-def _own(days: WorldDays, chosen: Ints) -> dict[str, Floats64]:
+def _own(days: WorldDays, chosen: Ints) -> dict[str, Floats]:
     """Return the features of the factory itself, [day, seat]."""
     shape = (days.n_days, len(chosen))
     day = np.arange(days.n_days)[:, None]
@@ -130,7 +129,7 @@ def _own(days: WorldDays, chosen: Ints) -> dict[str, Floats64]:
     return {name: np.broadcast_to(np.asarray(values, np.float64), shape) for name, values in found.items()}
 
 
-def _market(days: WorldDays, chosen: Ints) -> dict[str, Floats64]:
+def _market(days: WorldDays, chosen: Ints) -> dict[str, Floats]:
     """Return the features of prices and exogenous contracts, [day, seat]."""
     level = days.level[chosen]
     same = (days.level[None] == level[:, None]).sum(axis=1)
@@ -155,7 +154,7 @@ def _market(days: WorldDays, chosen: Ints) -> dict[str, Floats64]:
     return found
 
 
-def _groups(days: WorldDays, chosen: Ints) -> dict[str, Floats64]:
+def _groups(days: WorldDays, chosen: Ints) -> dict[str, Floats]:
     """Return the features of all suppliers, consumers and competitors together, [day, seat]."""
     names = ("number", "bankrupt", "reported", "cash", "breach_probability", "breach_level")
     initial = days.private["balance"][0]
@@ -175,7 +174,7 @@ def _groups(days: WorldDays, chosen: Ints) -> dict[str, Floats64]:
     return found
 
 
-def _means(days: WorldDays, seats: Sequence[int]) -> Floats64:
+def _means(days: WorldDays, seats: Sequence[int]) -> Floats:
     """Return number, shares and means of some factories, [6, day]; sums do not depend on the order."""
     values = np.zeros((6, days.n_days))
     if not seats:
@@ -195,12 +194,12 @@ def _means(days: WorldDays, seats: Sequence[int]) -> Floats64:
     return values
 
 
-def _unit_prices(value: Floats64, quantity: Floats64, usual: Floats64) -> Floats64:
+def _unit_prices(value: Floats, quantity: Floats, usual: Floats) -> Floats:
     unit = np.divide(value, quantity, out=np.zeros_like(value), where=quantity > 0)
     return np.where((unit > 0) & (usual > 0), part(unit, usual) - 1.0, 0.0)
 
 
-def _temporal(days: WorldDays, chosen: Ints) -> dict[str, Floats64]:
+def _temporal(days: WorldDays, chosen: Ints) -> dict[str, Floats]:
     """Return the features of delivery days, [day, seat, lead]."""
     bought, bought_value, sold, sold_value = days.calendar[:, :, chosen]
     lines, level = days.lines[chosen][:, None].astype(np.float64), days.level[chosen]
@@ -227,7 +226,7 @@ def _temporal(days: WorldDays, chosen: Ints) -> dict[str, Floats64]:
     }
 
 
-def _roles(days: WorldDays, chosen: Ints) -> dict[str, Floats64]:
+def _roles(days: WorldDays, chosen: Ints) -> dict[str, Floats]:
     """Return which sides are negotiable, [day, seat]."""
     alive = {level: ~days.bankrupt[:, days.seats_at(level)] for level in range(-1, days.n_levels + 1)}
     level = days.level[chosen].tolist()

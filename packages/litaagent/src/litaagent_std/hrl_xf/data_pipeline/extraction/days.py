@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from litaagent_std.hrl_xf.data_pipeline.extraction.columns import Bools, Floats64, Ints, ints
+from litaagent_std.hrl_xf.data_pipeline.extraction.columns import ints
+from litaagent_std.policy.arrays import Array, Bools, Floats, Ints
 from litaagent_std.policy.observation import REPORTS_KEPT, Agenda, Calendar, Observation, Partner
 from litaagent_std.records.world import WorldRecord
 
@@ -51,12 +51,12 @@ class Reports:
     stop: Ints
     kept: Ints
     first_day: Ints
-    first_cash: Floats64
+    first_cash: Floats
     last_day: Ints
-    last_cash: Floats64
-    assets: Floats64
-    breach_probability: Floats64
-    breach_level: Floats64
+    last_cash: Floats
+    assets: Floats
+    breach_probability: Floats
+    breach_level: Floats
 
     @classmethod
     def of(cls, record: WorldRecord, n_days: int, n_seats: int) -> Reports:
@@ -116,14 +116,14 @@ class WorldDays:
     level: Ints
     lines: Ints
     factories: list[dict[str, Any]]
-    catalog: Floats64
-    trading: Floats64
-    supply: Floats64
-    supply_value: Floats64
+    catalog: Floats
+    trading: Floats
+    supply: Floats
+    supply_value: Floats
     ends: Ints
-    private: dict[str, NDArray[Any]]
+    private: dict[str, Array]
     bankrupt: Bools
-    calendar: Floats64
+    calendar: Floats
     reports: Reports
 
     @classmethod
@@ -133,7 +133,7 @@ class WorldDays:
         n_days, n_seats, n_products = facts["n_days"], len(factories), facts["n_levels"] + 1
         days, markets = record.tables["days"], record.tables["markets"]
         at = (ints(days["day"]), ints(days["factory"]))
-        private: dict[str, NDArray[Any]] = {}
+        private: dict[str, Array] = {}
         for name in (*_WHOLE, *_REAL):
             kind = np.int64 if name in _WHOLE else np.float64
             private[name] = np.zeros((n_days, n_seats), kind)
@@ -265,12 +265,12 @@ class WorldDays:
         return Calendar(units[0], tuple(bought_value), units[1], tuple(sold_value))
 
 
-def floats(column: Any) -> Floats64:  # noqa: ANN401 - an Arrow column
+def floats(column: Any) -> Floats:  # noqa: ANN401 - an Arrow column
     """Return an Arrow column as real numbers."""
     return np.asarray(column.to_numpy(), np.float64)
 
 
-def _calendar(record: WorldRecord, bankrupt: Bools, horizon: int) -> Floats64:
+def _calendar(record: WorldRecord, bankrupt: Bools, horizon: int) -> Floats:
     """Return what stands each morning by delivery day: contracts of earlier days whose partner is not bankrupt."""
     table = record.tables["contracts"]
     columns: Sequence[Ints] = [ints(table[n]) for n in ("day", "time", "buyer", "seller", "quantity", "unit_price")]

@@ -13,10 +13,11 @@ from typing import Final
 
 import numpy as np
 
-from litaagent_std.hrl_xf.data_pipeline.extraction.columns import Floats64, Ints, WorldColumns
+from litaagent_std.hrl_xf.data_pipeline.extraction.columns import WorldColumns
 from litaagent_std.hrl_xf.data_pipeline.extraction.day_arrays import part, scaled
 from litaagent_std.hrl_xf.data_pipeline.extraction.days import WorldDays
-from litaagent_std.policy.features.table import LIMIT, Floats, Mask, to_vector
+from litaagent_std.policy.arrays import Bools, Floats, Floats32, Ints
+from litaagent_std.policy.features.table import LIMIT, to_vector
 from litaagent_std.policy.features.thread import HISTORY, PARTNER, RANGES, THREAD, Moment
 from litaagent_std.policy.observation import Agenda, Calendar, Observation, Offer, Partner, ThreadObservation
 
@@ -64,12 +65,12 @@ class ThreadArrays:
         x_partner: By turn.
     """
 
-    rows: Floats
+    rows: Floats32
     start: Ints
     count: Ints
-    ranges: Floats
-    x_thread: Floats
-    x_partner: Floats
+    ranges: Floats32
+    x_thread: Floats32
+    x_partner: Floats32
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +86,9 @@ class _Threads:
     """
 
     start: Ints
-    offers: Floats
-    ranges: Floats
-    partner: Floats
+    offers: Floats32
+    ranges: Floats32
+    partner: Floats32
     n_partners: Ints
 
 
@@ -133,13 +134,13 @@ def _threads(world: WorldColumns, days: WorldDays, seat: int) -> _Threads:
     return _Threads(start, offers, ranges, partner, n_partners)
 
 
-def _usual(world: WorldColumns, days: WorldDays, threads: Ints) -> Floats64:
+def _usual(world: WorldColumns, days: WorldDays, threads: Ints) -> Floats:
     """Return the trading price of what is negotiated, 1 where there is none."""
     price = days.trading[world.day[threads], world.product[threads]]
     return np.where(price > 0, price, 1.0)
 
 
-def _ranges(world: WorldColumns, days: WorldDays, seat: int, threads: Ints) -> dict[str, Floats64]:
+def _ranges(world: WorldColumns, days: WorldDays, seat: int, threads: Ints) -> dict[str, Floats]:
     day = world.day[threads]
     q_min, q_max, t_min, t_max, p_min, p_max = days.ends[day, world.product[threads]].T
     lines, horizon, usual = days.lines[seat], max(1, days.horizon), _usual(world, days, threads)
@@ -153,7 +154,7 @@ def _ranges(world: WorldColumns, days: WorldDays, seat: int, threads: Ints) -> d
     }
 
 
-def _partner(days: WorldDays, seat: int, day: Ints, other: Ints) -> dict[str, Floats64]:
+def _partner(days: WorldDays, seat: int, day: Ints, other: Ints) -> dict[str, Floats]:
     r, at, initial = days.reports, (day, other), days.private["balance"][0, seat]
     trend = part(r.last_cash[at] - r.first_cash[at], r.last_day[at] - r.first_day[at])
     reported = r.stop[at] > 0
@@ -169,7 +170,7 @@ def _partner(days: WorldDays, seat: int, day: Ints, other: Ints) -> dict[str, Fl
     }
 
 
-def _history(world: WorldColumns, days: WorldDays, seat: int, threads: Ints, place: Ints) -> dict[str, Floats64]:
+def _history(world: WorldColumns, days: WorldDays, seat: int, threads: Ints, place: Ints) -> dict[str, Floats]:
     """Return the columns of offers; ``threads`` and ``place`` say where each stands."""
     quantity, time, price = world.offers[place].T.astype(np.float64)
     inside = (place - world.first_offer[threads]).astype(np.float64)
@@ -187,7 +188,7 @@ def _history(world: WorldColumns, days: WorldDays, seat: int, threads: Ints, pla
     }
 
 
-def _by_role(world: WorldColumns, seat: int, own: _Threads, turns: Ints) -> Floats:
+def _by_role(world: WorldColumns, seat: int, own: _Threads, turns: Ints) -> Floats32:
     """Return the columns of ``x_thread`` that follow from round, side, role and number of partners."""
     thread = world.thread[turns]
     buying, opens = world.buyer[thread] == seat, world.caller[thread] == seat
@@ -203,14 +204,14 @@ def _by_role(world: WorldColumns, seat: int, own: _Threads, turns: Ints) -> Floa
 
 
 @cache
-def _role_row(n_rounds: int, round_: int, buys: int, opens: int, answers: int, n_partners: int) -> Floats:
+def _role_row(n_rounds: int, round_: int, buys: int, opens: int, answers: int, n_partners: int) -> Floats32:
     """Return ``x_thread`` of a thread in which only time and role are real."""
     offer = Offer(1, 0, 1) if answers else None
     now = ThreadObservation(0, "", bool(buys), round_, n_rounds, 0.0, bool(opens), offer, (), _EMPTY)
     return to_vector(THREAD, Moment(now, _SOME_MORNING, Agenda(1, 1, 0, 0, 1, 1), _SOMEBODY, n_partners))
 
 
-def _committed(world: WorldColumns, days: WorldDays, seat: int, turns: Ints) -> Floats:
+def _committed(world: WorldColumns, days: WorldDays, seat: int, turns: Ints) -> Floats32:
     """Return what the morning's calendar holds on the delivery day of the offer on the table, over the lines."""
     if not len(world.offers):
         return np.zeros(len(turns), np.float32)
@@ -224,7 +225,7 @@ def _committed(world: WorldColumns, days: WorldDays, seat: int, turns: Ints) -> 
     return np.where(inside, np.minimum(values, LIMIT), 0.0).astype(np.float32)
 
 
-def expand_history(rows: Floats, start: Ints, count: Ints, length: int) -> tuple[Floats, Mask]:
+def expand_history(rows: Floats32, start: Ints, count: Ints, length: int) -> tuple[Floats32, Bools]:
     """Return each action's history with its mask, [n, length, n_history] and [n, length].
 
     Args:

@@ -6,25 +6,25 @@ import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from litaagent_std.hrl_xf.data_pipeline.errors import BadSampleError
 from litaagent_std.hrl_xf.data_pipeline.extraction.baseline import baselines, plans_of
-from litaagent_std.hrl_xf.data_pipeline.extraction.columns import REJECT, Ints, WorldColumns
+from litaagent_std.hrl_xf.data_pipeline.extraction.columns import REJECT, WorldColumns
 from litaagent_std.hrl_xf.data_pipeline.extraction.day_arrays import DayArrays, day_arrays
 from litaagent_std.hrl_xf.data_pipeline.extraction.days import WorldDays
+from litaagent_std.hrl_xf.data_pipeline.extraction.labels import day_goals
 from litaagent_std.hrl_xf.data_pipeline.extraction.thread_arrays import expand_history, thread_arrays
-from litaagent_std.hrl_xf.data_pipeline.labels import day_goals
 from litaagent_std.hrl_xf.data_pipeline.options import Labels
+from litaagent_std.policy.arrays import Array, Bools, Floats32, Ints
 from litaagent_std.policy.observation import Observation
 from litaagent_std.records.world import WorldRecord
 
 __all__ = ["MACRO", "MICRO", "Arrays", "WorldSamples", "whole_histories", "world_samples"]
 
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, Array]
 
 _FEATURES: Final = ("x_static", "x_temporal", "x_role", "mask")
 _CHECKED: Final = {"goal_q", "goal_p", "lines", "price", "return_to_go"}
@@ -84,11 +84,11 @@ class WorldSamples:
 
     macro: Arrays
     micro: Arrays
-    offers: NDArray[np.float32]
+    offers: Floats32
     skipped: int
 
 
-def whole_histories(micro: Arrays, offers: NDArray[np.float32], n_rounds: int) -> Arrays:
+def whole_histories(micro: Arrays, offers: Floats32, n_rounds: int) -> Arrays:
     """Return a world's turns with the history of each in place of where it begins and how long it is."""
     rest = {name: values for name, values in micro.items() if not name.startswith("history_")}
     history, mask = expand_history(offers, micro["history_start"], micro["history_count"], 2 * n_rounds)
@@ -189,7 +189,7 @@ def _turns(
     mornings: Sequence[Observation],
     rows: Ints,
     issues: tuple[Ints, Ints],
-) -> tuple[Arrays, NDArray[np.float32]]:
+) -> tuple[Arrays, Floats32]:
     """Return the arrays of a factory's turns, in the order of negotiations, and the rows of its histories."""
     turns = np.flatnonzero(world.factory == seat)
     turns = turns[rows[world.day[world.thread[turns]]] >= 0]
@@ -221,7 +221,7 @@ def _turns(
     }, features.rows
 
 
-def _offers(world: WorldColumns, place: Ints, known: NDArray[np.bool_], day: Ints) -> Ints:
+def _offers(world: WorldColumns, place: Ints, known: Bools, day: Ints) -> Ints:
     """Return offers as quantity, lead and unit price, -1 where there is none."""
     found = np.full((len(place), 3), -1)
     found[known] = world.offers[place[known]]

@@ -15,7 +15,6 @@ from typing import Any, Final
 import numpy as np
 import torch
 from gymnasium.spaces import Box
-from numpy.typing import NDArray
 from torch import nn
 
 from apexrl.algorithms.bc import BC, BCConfig
@@ -24,11 +23,10 @@ from apexrl.storage.offline import OfflineDataset
 from litaagent_std.agents.online.acting import ActingNet
 from litaagent_std.agents.online.steering import LIMIT
 from litaagent_std.hrl_xf.online.distillation.config import DistillConfig
+from litaagent_std.policy.arrays import Floats, Floats32
 
 __all__ = ["Pairs", "constant_net", "errors_of", "fit", "multiplications", "pairs_of"]
 
-Floats = NDArray[np.float32]
-Doubles = NDArray[np.float64]
 
 _RIDGES: Final = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 _SAME: Final = 1e-6
@@ -39,14 +37,14 @@ _SAME: Final = 1e-6
 class Pairs:
     """What the teacher saw and said: [n, in] and [n, out], the numbers as they count, within ±`LIMIT`."""
 
-    inputs: Floats
-    numbers: Floats
+    inputs: Floats32
+    numbers: Floats32
 
     def __len__(self) -> int:
         return len(self.inputs)
 
 
-def pairs_of(teacher: ActingNet, inputs: Floats) -> Pairs:
+def pairs_of(teacher: ActingNet, inputs: Floats32) -> Pairs:
     """Asks the teacher."""
     return Pairs(inputs, np.clip(teacher.mean(inputs), -LIMIT, LIMIT))
 
@@ -56,7 +54,7 @@ def multiplications(net: ActingNet) -> int:
     return sum(weight.size for weight in net.weights)
 
 
-def constant_net(like: ActingNet, numbers: Floats) -> ActingNet:
+def constant_net(like: ActingNet, numbers: Floats32) -> ActingNet:
     """Return the net that always puts out the same numbers."""
     shape = (like.weights[0].shape[0], like.weights[-1].shape[1])
     return ActingNet((np.zeros(shape, np.float32),), (np.asarray(numbers, np.float32),), like.log_std)
@@ -91,14 +89,14 @@ def _linear(teacher: ActingNet, train: Pairs, validation: Pairs) -> tuple[Acting
     return _net(teacher, *_solver(every)(best)), {"ridge": best, "validation_rmse": found[best] ** 0.5}
 
 
-def _solver(pairs: Pairs) -> Callable[[float], tuple[Doubles, Doubles]]:
+def _solver(pairs: Pairs) -> Callable[[float], tuple[Floats, Floats]]:
     """Return a function from λ to weights and bias for raw inputs; what all λ share is computed once."""
     centre, scale = _scales(pairs.inputs)
     z = (pairs.inputs - centre) / scale
     middle = pairs.numbers.mean(0, dtype=np.float64)
     square, cross = z.T @ z, z.T @ (pairs.numbers - middle)
 
-    def solve(ridge: float) -> tuple[Doubles, Doubles]:
+    def solve(ridge: float) -> tuple[Floats, Floats]:
         inner = np.linalg.solve(square + ridge * len(pairs) * np.eye(len(square)), cross)
         weight = inner / scale[:, None]
         return weight, middle - centre @ weight
@@ -106,13 +104,13 @@ def _solver(pairs: Pairs) -> Callable[[float], tuple[Doubles, Doubles]]:
     return solve
 
 
-def _scales(values: Floats) -> tuple[Doubles, Doubles]:
+def _scales(values: Floats32) -> tuple[Floats, Floats]:
     """Mean and deviation of each column; a constant column gets an infinite scale, so that it counts nothing."""
     centre, deviation = values.mean(0, dtype=np.float64), values.std(0, dtype=np.float64)
     return centre, np.where(deviation > _SAME, deviation, np.inf)
 
 
-def _net(teacher: ActingNet, weight: Doubles, bias: Doubles) -> ActingNet:
+def _net(teacher: ActingNet, weight: Floats, bias: Floats) -> ActingNet:
     return ActingNet((weight.astype(np.float32),), (bias.astype(np.float32),), teacher.log_std)
 
 
@@ -142,7 +140,7 @@ def _network(
     return best, {"epochs": epoch, "best_epoch": best_epoch, "validation_rmse": best_error**0.5}
 
 
-def _standard(pairs: Pairs, centre: Doubles, scale: Doubles, middle: Doubles, size: Doubles) -> OfflineDataset:
+def _standard(pairs: Pairs, centre: Floats, scale: Floats, middle: Floats, size: Floats) -> OfflineDataset:
     return OfflineDataset(
         observations=torch.from_numpy(((pairs.inputs - centre) / scale).astype(np.float32)),
         actions=torch.from_numpy(((pairs.numbers - middle) / size).astype(np.float32)),
@@ -150,9 +148,7 @@ def _standard(pairs: Pairs, centre: Doubles, scale: Doubles, middle: Doubles, si
 
 
 @torch.no_grad()
-def _folded(
-    agent: BC, teacher: ActingNet, centre: Doubles, scale: Doubles, middle: Doubles, size: Doubles
-) -> ActingNet:
+def _folded(agent: BC, teacher: ActingNet, centre: Floats, scale: Floats, middle: Floats, size: Floats) -> ActingNet:
     """Return the net for raw inputs and outputs: x' = (x − c) / s goes into the first layer, y = m + y'·d into the last."""
     linears = [module for module in agent.policy.actor.modules() if isinstance(module, nn.Linear)]
     weights = [linear.weight.numpy().T.astype(np.float64) for linear in linears]
@@ -171,11 +167,11 @@ def _folded(
 # -- measuring
 
 
-def _error(net: ActingNet, pairs: Pairs) -> Floats:
+def _error(net: ActingNet, pairs: Pairs) -> Floats32:
     return np.clip(net.mean(pairs.inputs), -LIMIT, LIMIT) - pairs.numbers
 
 
-def errors_of(net: ActingNet, pairs: Pairs, mean: Floats, names: tuple[str, ...]) -> dict[str, Any]:
+def errors_of(net: ActingNet, pairs: Pairs, mean: Floats32, names: tuple[str, ...]) -> dict[str, Any]:
     """Root mean squared errors beside those of two trivial answers.
 
     Args:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from apexrl.runs.atomic import atomic_file
 from litaagent_std.agents.online.acting import INPUTS, PolicySet
@@ -18,11 +17,11 @@ from litaagent_std.hrl_xf.online.opponents import OpponentPool
 from litaagent_std.hrl_xf.online.rollout import SeatRollout, play_world
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
 from litaagent_std.hrl_xf.rewards import DayWeights
+from litaagent_std.policy.arrays import Floats32
 
 __all__ = ["Inputs", "Part", "collect", "jobs_of", "part_of", "read_inputs", "write_inputs"]
 
-Floats = NDArray[np.float32]
-Inputs = dict[Layer, Floats]
+Inputs = dict[Layer, Floats32]
 """What each layer saw, [n, in]; the rows of a world in the order of its decisions."""
 Part = Literal["train", "validation", "held_out"]
 
@@ -59,7 +58,7 @@ def collect(job: Job) -> Inputs:
     return {layer: _joined(layer, [_seen(layer, seat) for seat in rollout.seats]) for layer in job.policies.nets}
 
 
-def _seen(layer: Layer, seat: SeatRollout) -> Floats | None:
+def _seen(layer: Layer, seat: SeatRollout) -> Floats32 | None:
     if layer == "l2":
         return seat.days.views if len(seat.days.day) else None
     rows = seat.rounds
@@ -68,7 +67,7 @@ def _seen(layer: Layer, seat: SeatRollout) -> Floats | None:
     return rows.views if layer == "l3" else np.concatenate((rows.views, rows.states[rows.state_of]), axis=1)
 
 
-def _joined(layer: Layer, parts: Sequence[Floats | None]) -> Floats:
+def _joined(layer: Layer, parts: Sequence[Floats32 | None]) -> Floats32:
     """Rows of several origins; an empty training_world of the right width if there are none."""
     return np.concatenate([np.zeros((0, INPUTS[layer]), np.float32), *(part for part in parts if part is not None)])
 
@@ -80,9 +79,9 @@ def write_inputs(path: Path, inputs: Inputs) -> None:
         np.savez_compressed(file, **named)
 
 
-def read_inputs(paths: Mapping[int, Path], layer: Layer) -> Floats:
+def read_inputs(paths: Mapping[int, Path], layer: Layer) -> Floats32:
     """Return a layer's inputs of several worlds, one after the other."""
-    parts: list[Floats | None] = []
+    parts: list[Floats32 | None] = []
     for _, path in sorted(paths.items()):
         with np.load(path, allow_pickle=False) as file:
             parts.append(np.asarray(file[layer], np.float32))

@@ -6,21 +6,17 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
 from litaagent_std.agents.online.seat import DecisionRequest, EpisodeLog
 from litaagent_std.agents.online.steering import DAY_ACTIONS, THREAD_ACTIONS, WEIGHT_ACTIONS
 from litaagent_std.hrl_xf.online.envs.driven import SteeredAgent
 from litaagent_std.hrl_xf.online.worlds import OURS, TrainingWorld
+from litaagent_std.policy.arrays import Floats32
 from litaagent_std.policy.observation import Observation
 from litaagent_std.world.events import AgentError, Settlement, WorldObserver, WorldStart
 from litaagent_std.world.fast.engine import FastWorld
 from litaagent_std.world.setup import AgentSpec
 
 __all__ = ["Game", "Health", "Pending"]
-
-Floats = NDArray[np.float32]
 
 
 @dataclass(slots=True)
@@ -133,7 +129,7 @@ class Game:
             assert question is not None  # the seat has just asked
             self.pending = Pending(decision.seat, question)
 
-    def answer(self, numbers: Floats) -> None:
+    def answer(self, numbers: Floats32) -> None:
         """Answers the pending question; the world goes on to the next one.
 
         Raises:

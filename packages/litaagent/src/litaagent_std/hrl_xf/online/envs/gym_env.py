@@ -19,8 +19,8 @@ from litaagent_std.agents.online.views import DAY_VIEW, STATE_VIEW, THREAD_VIEW
 from litaagent_std.hrl_xf.online.envs.stages import DAY_NUMBERS, PLACES, ROUND_NUMBERS, DayStage, RoundStage
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
 from litaagent_std.hrl_xf.rewards import DayWeights, ThreadWeights
+from litaagent_std.policy.arrays import Floats32
 from litaagent_std.policy.features import LIMIT
-from litaagent_std.policy.features.table import Floats
 from litaagent_std.world.setup import AgentSpec
 
 __all__ = ["DAY_ID", "ROUND_ID", "LeagueDayEnv", "LeagueRoundEnv"]
@@ -43,7 +43,7 @@ class _WorldSource:
         return WorldPlan(seed=seed, days=self._days, levels=self._levels, opponents=self._opponents)
 
 
-class LeagueDayEnv(gym.Env[Floats, Floats]):
+class LeagueDayEnv(gym.Env[Floats32, Floats32]):
     """A world by days. An action shifts the day's goals; zeros are the heuristic agent.
 
     Args:
@@ -67,7 +67,7 @@ class LeagueDayEnv(gym.Env[Floats, Floats]):
         self._source, self._weights = _WorldSource(tuple(days), levels, tuple(opponents)), weights
         self._stage: DayStage | None = None
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Floats, Info]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Floats32, Info]:
         """Start a new world."""
         super().reset(seed=seed)
         self.close()
@@ -75,7 +75,7 @@ class LeagueDayEnv(gym.Env[Floats, Floats]):
             self._stage = DayStage(self._source.plan(self.np_random), self._weights)
         return self._stage.views[0].copy(), {}
 
-    def step(self, action: Floats) -> tuple[Floats, float, bool, bool, Info]:
+    def step(self, action: Floats32) -> tuple[Floats32, float, bool, bool, Info]:
         """Plays until the next day on which there is something to decide; ``info["score"]`` when the world is over."""
         if self._stage is None:
             raise RuntimeError("step() before reset(): there is no world yet; call reset() first")
@@ -92,7 +92,7 @@ class LeagueDayEnv(gym.Env[Floats, Floats]):
             self._stage = None
 
 
-class LeagueRoundEnv(gym.Env[dict[str, Any], Floats]):
+class LeagueRoundEnv(gym.Env[dict[str, Any], Floats32]):
     """A world by rounds. Observations hold all places for threads, a mask of who is there, and the factory's state.
 
     Args:
@@ -137,7 +137,7 @@ class LeagueRoundEnv(gym.Env[dict[str, Any], Floats]):
     def _seen(stage: RoundStage) -> dict[str, Any]:
         return {"threads": stage.views.copy(), "mask": stage.mask.astype(np.int8), "state": stage.state.copy()}
 
-    def step(self, action: Floats) -> tuple[dict[str, Any], float, bool, bool, Info]:
+    def step(self, action: Floats32) -> tuple[dict[str, Any], float, bool, bool, Info]:
         """Plays until the next round; the reward is the sum over threads, ``info["rewards"]`` has them apart."""
         if self._stage is None:
             raise RuntimeError("step() before reset(): there is no world yet; call reset() first")

@@ -14,8 +14,8 @@ from litaagent_std.agents.online.views import DAY_VIEW
 from litaagent_std.hrl_xf.online.envs.stages import DAY_NUMBERS, DayStage
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
 from litaagent_std.hrl_xf.rewards import DayWeights
+from litaagent_std.policy.arrays import Floats32
 from litaagent_std.policy.features import LIMIT
-from litaagent_std.policy.features.table import Floats
 from litaagent_std.world.setup import AgentSpec
 
 __all__ = ["LeagueParallelEnv", "parallel_env"]
@@ -71,7 +71,7 @@ class LeagueParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Floats], dict[str, dict[str, Any]]]:
+    ) -> tuple[dict[str, Floats32], dict[str, dict[str, Any]]]:
         """Start a new world."""
         if seed is not None:
             self._luck = np.random.default_rng(seed)
@@ -88,12 +88,12 @@ class LeagueParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no
         self.agents = list(self.possible_agents)
         return self._views(self._stage), {name: {} for name in self.agents}
 
-    def _views(self, stage: DayStage) -> dict[str, Floats]:
+    def _views(self, stage: DayStage) -> dict[str, Floats32]:
         return {name: view.copy() for name, view in zip(self.possible_agents, stage.views, strict=True)}
 
     def step(
-        self, actions: dict[str, Floats]
-    ) -> tuple[dict[str, Floats], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        self, actions: dict[str, Floats32]
+    ) -> tuple[dict[str, Floats32], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
         """Plays until the next day on which a seat has something to decide."""
         if self._stage is None or not self.agents:
             raise RuntimeError("step() without a world under way; call reset() first")

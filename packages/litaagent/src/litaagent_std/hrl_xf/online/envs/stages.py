@@ -28,7 +28,7 @@ from litaagent_std.hrl_xf.rewards import (
     thread_reward,
     thread_terms,
 )
-from litaagent_std.policy.features.table import Floats, Mask
+from litaagent_std.policy.arrays import Bools, Floats32
 from litaagent_std.policy.observation import Observation, Partner
 
 __all__ = ["PLACES", "ROUND_NUMBERS", "DayStage", "RoundStage", "RoundStep"]
@@ -71,7 +71,7 @@ class DayStage:
             self._mornings = {seat: self._game.today(seat) for seat in self.training_world.seats}
             self.views = np.stack([day_view(obs) for obs in self._mornings.values()])
 
-    def step(self, actions: Floats) -> dict[str, list[float]]:
+    def step(self, actions: Floats32) -> dict[str, list[float]]:
         """Plays until the next day on which somebody has to decide.
 
         Args:
@@ -118,9 +118,9 @@ class RoundStep:
         terms: Own terms of the threads that ended, by name [PLACES].
     """
 
-    rewards: Floats
-    ended: Mask
-    terms: dict[str, Floats]
+    rewards: Floats32
+    ended: Bools
+    terms: dict[str, Floats32]
 
 
 class RoundStage:
@@ -186,7 +186,7 @@ class RoundStage:
         self.mask[self._places] = True
         self.state = question.state
 
-    def step(self, actions: Floats) -> RoundStep:
+    def step(self, actions: Floats32) -> RoundStep:
         """Plays until the next round.
 
         Args:

@@ -31,8 +31,8 @@ from litaagent_std.hrl_xf.online.envs.stages import (
 )
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
 from litaagent_std.hrl_xf.rewards import DAY_TERMS, THREAD_TERMS, DayWeights, ThreadWeights
+from litaagent_std.policy.arrays import Floats32
 from litaagent_std.policy.features import LIMIT
-from litaagent_std.policy.features.table import Floats
 
 __all__ = ["LeagueDayVecEnv", "LeagueRoundVecEnv"]
 
@@ -80,14 +80,14 @@ class _ReplayedWorlds(EnvBatch, Generic[Stage, Told]):
         self.num_envs, self.device = worlds, _CPU
         self._worlds = _Worlds(plan, worlds)
         self._stages: list[Stage] = []
-        self._answers: list[list[Floats]] = []
+        self._answers: list[list[Floats32]] = []
 
     @abstractmethod
     def _make(self, plan: WorldPlan) -> Stage:
         """Return a world at its first decision."""
 
     @abstractmethod
-    def _play(self, stage: Stage, row: Floats) -> Told:
+    def _play(self, stage: Stage, row: Floats32) -> Told:
         """One decision in a world, and what it brought."""
 
     @property
@@ -109,7 +109,7 @@ class _ReplayedWorlds(EnvBatch, Generic[Stage, Told]):
             if not stage.over:
                 return stage
 
-    def _advance(self, rows: Floats) -> tuple[list[Told], Tensor]:
+    def _advance(self, rows: Floats32) -> tuple[list[Told], Tensor]:
         """One decision in every world; worlds that are over make room for the next ones.
 
         Returns:
@@ -180,7 +180,7 @@ class LeagueDayVecEnv(_ReplayedWorlds[DayStage, dict[str, list[float]]], VecEnv)
     def _make(self, plan: WorldPlan) -> DayStage:
         return DayStage(plan, self._weights)
 
-    def _play(self, stage: DayStage, row: Floats) -> dict[str, list[float]]:
+    def _play(self, stage: DayStage, row: Floats32) -> dict[str, list[float]]:
         return stage.step(row[None])  # one seat
 
     def reset(self, seed: int | None = None) -> tuple[Tensor, Extras]:
@@ -239,7 +239,7 @@ class LeagueRoundVecEnv(_ReplayedWorlds[RoundStage, RoundStep], MultiAgentVecEnv
     def _make(self, plan: WorldPlan) -> RoundStage:
         return RoundStage(plan, *self._weights)
 
-    def _play(self, stage: RoundStage, row: Floats) -> RoundStep:
+    def _play(self, stage: RoundStage, row: Floats32) -> RoundStep:
         return stage.step(row)
 
     def reset(self, seed: int | None = None) -> tuple[Tensor, MultiAgentExtras]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from apexrl.storage.advantages import gae
@@ -28,7 +27,7 @@ from litaagent_std.hrl_xf.rewards import (
     day_reward,
     thread_reward,
 )
-from litaagent_std.policy.features.table import Floats
+from litaagent_std.policy.arrays import Floats, Floats32, Ints
 
 __all__ = ["LayerBatch", "References", "day_batch", "round_batch", "trajectory_gae"]
 
@@ -51,12 +50,12 @@ class LayerBatch:
     """
 
     version: int
-    observations: Floats
-    critic_observations: Floats
-    actions: Floats
-    log_probs: Floats
-    rewards: NDArray[np.float64]
-    trajectory: NDArray[np.int64]
+    observations: Floats32
+    critic_observations: Floats32
+    actions: Floats32
+    log_probs: Floats32
+    rewards: Floats
+    trajectory: Ints
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -125,7 +124,7 @@ class RoundRewards:
     threads: ThreadWeights
     scales: ReturnScales
 
-    def of(self, seed: int, seat: SeatRollout, rows: RoundRows) -> NDArray[np.float64]:
+    def of(self, seed: int, seat: SeatRollout, rows: RoundRows) -> Floats:
         """Rewards of a seat's rows [m]: at each thread's last round its own terms and its share of the day."""
         by_decision = seat_rewards(seat, self.references.get(seed, {}).get(seat.seat, ()), self.days)
         shared = {int(day): reward for day, reward in zip(seat.days.day, by_decision, strict=True)}
@@ -152,7 +151,7 @@ def round_batch(
         central: Whether L3's critic sees the factory's state beside the thread (else what L3 itself sees).
     """
     check_version(rollouts, version)
-    parts: list[tuple[Floats, Floats, Floats, Floats, NDArray[np.float64], NDArray[np.int64]]] = []
+    parts: list[tuple[Floats32, Floats32, Floats32, Floats32, Floats, Ints]] = []
     started = 0
     for rollout in rollouts:
         for seat in rollout.seats:

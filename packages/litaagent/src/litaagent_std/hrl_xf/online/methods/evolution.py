@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from apexrl.runs.errors import ConfigurationError
 from litaagent_std.agents.online.acting import ActingNet, PolicySet
@@ -25,11 +24,10 @@ from litaagent_std.hrl_xf.online.jobs import Job
 from litaagent_std.hrl_xf.online.names import check_names, columns_of
 from litaagent_std.hrl_xf.online.rollout import WorldRollout
 from litaagent_std.hrl_xf.online.worlds import WorldPlan
+from litaagent_std.policy.arrays import Floats
 from litaagent_std.policy.parameters import LEVELS, Level
 
 __all__ = ["EvolutionMethod"]
-
-Vector = NDArray[np.float64]
 
 
 class EvolutionMethod:
@@ -62,10 +60,10 @@ class EvolutionMethod:
         self._others = nets
         self._columns = columns_of("l2", cfg.outputs)
         size = (1 + len(self._rows)) * len(self._columns)
-        self.theta: Vector = np.zeros(size)
+        self.theta: Floats = np.zeros(size)
         self._first, self._second = np.zeros(size), np.zeros(size)
 
-    def _net(self, theta: Vector) -> ActingNet:
+    def _net(self, theta: Floats) -> ActingNet:
         """Return the policy with the moved numbers added to the warm start's."""
         training_world = theta.reshape(1 + len(self._rows), len(self._columns)).astype(np.float32)
         weight, bias = self._base.weights[0].copy(), self._base.biases[0].copy()
@@ -73,14 +71,14 @@ class EvolutionMethod:
         bias[self._columns] += training_world[0]
         return ActingNet((weight,), (bias,), self._base.log_std)
 
-    def _set(self, theta: Vector) -> PolicySet:
+    def _set(self, theta: Floats) -> PolicySet:
         return PolicySet({**self._others, "l2": self._net(theta)}, self.version, self._places)
 
     def policies(self) -> PolicySet:
         """Return the centre of the search."""
         return self._set(self.theta)
 
-    def _perturbations(self) -> Vector:
+    def _perturbations(self) -> Floats:
         luck = np.random.default_rng(np.random.SeedSequence([self._seed, 7, self.version]))
         return luck.standard_normal((self.cfg.pairs, len(self.theta)))
 
@@ -114,13 +112,13 @@ class EvolutionMethod:
             "es/theta_norm": float(np.linalg.norm(self.theta)),
         }
 
-    def _adam(self, gradient: Vector) -> Vector:
+    def _adam(self, gradient: Floats) -> Floats:
         """Adam's step (Kingma and Ba, 2015): β₁ = 0.9, β₂ = 0.99."""
         self._first = 0.9 * self._first + 0.1 * gradient
         self._second = 0.99 * self._second + 0.01 * gradient**2
         first = self._first / (1.0 - 0.9**self.version)
         second = self._second / (1.0 - 0.99**self.version)
-        step: Vector = self.cfg.learning_rate * first / (np.sqrt(second) + 1e-8)
+        step: Floats = self.cfg.learning_rate * first / (np.sqrt(second) + 1e-8)
         return step
 
     def rename(self, version: int) -> None:

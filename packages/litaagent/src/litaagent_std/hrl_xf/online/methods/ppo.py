@@ -14,7 +14,6 @@ from typing import Any, Final
 import numpy as np
 import torch
 from gymnasium.spaces import Box
-from numpy.typing import NDArray
 from torch import nn
 
 from apexrl.algorithms.actor_critic import ActorCritic
@@ -32,10 +31,10 @@ from litaagent_std.agents.online.views import STATE_VIEW, THREAD_VIEW
 from litaagent_std.hrl_xf.online.config import LayerConfig
 from litaagent_std.hrl_xf.online.methods.batches import LayerBatch, trajectory_gae
 from litaagent_std.hrl_xf.online.names import columns_of
+from litaagent_std.policy.arrays import Floats32
 
 __all__ = ["LayerLearner"]
 
-Floats = NDArray[np.float32]
 
 _COEFFICIENTS: Final = (1e-3, 10.0)
 """Between these the weight of the distance to the warm start moves."""
@@ -199,7 +198,7 @@ class LayerLearner(PPO):
         log_std[self._columns] = explored.numpy()
         return ActingNet((*weights, self._spread(last)), (*biases, self._spread(shift)), log_std)
 
-    def _spread(self, own: Floats) -> Floats:
+    def _spread(self, own: Floats32) -> Floats32:
         """Columns of the learned numbers among zeros for the others."""
         whole = np.zeros((*own.shape[:-1], len(NAMES[self.layer])), np.float32)
         whole[..., self._columns] = own

@@ -22,7 +22,6 @@ from typing import Any, Final, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from apexrl.runs.errors import ConfigurationError
 from litaagent_std.agents.online.acting import ActingNet, PolicySet
@@ -32,11 +31,11 @@ from litaagent_std.hrl_xf.online.jobs import Job
 from litaagent_std.hrl_xf.online.names import check_names, columns_of
 from litaagent_std.hrl_xf.online.rollout import WorldRollout
 from litaagent_std.hrl_xf.online.worlds import WorldPlan
+from litaagent_std.policy.arrays import Floats
 from litaagent_std.policy.parameters import LEVELS, Level
 
 __all__ = ["Optimum", "SufficientStatistics", "SurfaceMethod"]
 
-Numbers = NDArray[np.float64]
 
 _ROWS: Final = {str(place): row for row, place in enumerate(LEVELS)}
 _DEVIATIONS: Final = tuple(0.001 * 2.0**power for power in range(8))
@@ -62,7 +61,7 @@ class Optimum:
         gain: What the surface says it is above 0.
     """
 
-    x: Numbers
+    x: Floats
     gain: float
 
 
@@ -75,7 +74,7 @@ class SufficientStatistics:
         degrees: Scores less worlds: how many independent differences there are.
     """
 
-    products: Numbers
+    products: Floats
     degrees: int = 0
 
     @classmethod
@@ -83,7 +82,7 @@ class SufficientStatistics:
         """No worlds yet, for ``size`` numbers."""
         return cls(np.zeros((2 * size + 2, 2 * size + 2)))
 
-    def with_seat(self, x: Numbers, scores: Numbers) -> SufficientStatistics:
+    def with_seat(self, x: Floats, scores: Floats) -> SufficientStatistics:
         """Add a seat of a world that was played by several policies.
 
         Args:
@@ -113,7 +112,7 @@ class SufficientStatistics:
         x = np.clip(slopes / curvature, -reach, reach)
         return Optimum(x, float(slopes @ x - 0.5 * curvature @ np.square(x)))
 
-    def _fit(self, size: int, slope: float, own: float) -> tuple[float, Numbers]:
+    def _fit(self, size: int, slope: float, own: float) -> tuple[float, Floats]:
         """Logarithm of the data's probability under a prior, but for a constant, and the posterior's mean."""
         prior = np.concatenate((np.full(size, slope), [_FLAT], np.full(size, own))) ** -2.0
         variance = self.noise**2
@@ -165,11 +164,11 @@ class SurfaceMethod:
         return {place: found.top(self.cfg.reach) for place, found in self._evidence.items()}
 
     @property
-    def centre(self) -> Numbers:
+    def centre(self) -> Floats:
         """The present numbers, [place, output], and behind them their slopes, input by input."""
         return np.stack([self._tops[place].x for place in LEVELS])
 
-    def _set(self, training_world: Numbers) -> PolicySet:
+    def _set(self, training_world: Floats) -> PolicySet:
         net, constants = ActingNet.zeros("l2"), len(self._columns)
         rows = [DAY_VIEW.index(f"level_{place}") for place in LEVELS]
         net.weights[0][np.ix_(rows, self._columns)] = training_world[:, :constants]
@@ -183,7 +182,7 @@ class SurfaceMethod:
         """Return the tops of the surfaces."""
         return self._set(self.centre)
 
-    def _members(self, worlds: int) -> Numbers:
+    def _members(self, worlds: int) -> Floats:
         """Numbers and slopes to play, [world, member, place, …]: every world has directions of its own."""
         luck = np.random.default_rng(np.random.SeedSequence([self._seed, 8, self.version]))
         noise = self.cfg.sigma * luck.standard_normal((worlds, self.cfg.pairs, *self.centre.shape))

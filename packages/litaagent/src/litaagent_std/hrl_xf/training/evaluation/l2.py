@@ -11,22 +11,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from litaagent_std.hrl_xf.data_pipeline.options import Split
 from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
 from litaagent_std.hrl_xf.training.backfill import predict_days
-from litaagent_std.hrl_xf.training.data import Rows, Table, TrainingData, rows_of
+from litaagent_std.hrl_xf.training.data import Table, TrainingData, rows_of
 from litaagent_std.hrl_xf.training.evaluation.linear import fit_ridge, predict_linear
 from litaagent_std.hrl_xf.training.evaluation.metrics import errors
+from litaagent_std.policy.arrays import Array, Ints
 
 __all__ = ["evaluate_l2", "goal_error", "persistence_rows"]
 
-Array = NDArray[Any]
 _CHUNK = 4096
 
 
-def _counts(macro: Table, rows: Rows) -> tuple[Array, Array]:
+def _counts(macro: Table, rows: Ints) -> tuple[Array, Array]:
     """Return which quantities and prices count, each bool ``[n, 2, B]``: sides that `x_role` says are traded."""
     role = np.asarray(macro["x_role"][rows])[:, :, None] > 0
     shape = macro["goal_q"].shape[1:]
@@ -46,7 +45,7 @@ def goal_error(
     }
 
 
-def persistence_rows(macro: Table) -> NDArray[np.int64]:
+def persistence_rows(macro: Table) -> Ints:
     """Return the row of the same factory's morning before, −1 without one."""
     keys = [np.asarray(macro[name], np.int64) for name in ("day", "factory", "world")]
     order = np.lexsort(keys)
@@ -58,13 +57,13 @@ def persistence_rows(macro: Table) -> NDArray[np.int64]:
     return before
 
 
-def _inputs(macro: Table, rows: Rows) -> Array:
+def _inputs(macro: Table, rows: Ints) -> Array:
     parts = [np.asarray(macro[name][rows]).reshape(len(rows), -1) for name in ("x_static", "x_role", "x_temporal")]
     mask = np.asarray(macro["mask"][rows], np.float32)
     return np.concatenate([*parts, mask], axis=1)
 
 
-def _scaled(macro: Table, rows: Rows) -> tuple[Array, Array]:
+def _scaled(macro: Table, rows: Ints) -> tuple[Array, Array]:
     """Return goals without units, ``[n, 2·B]``: quantities over lines, prices over trading prices."""
     lines = np.maximum(np.asarray(macro["lines"][rows]), 1.0)[:, None, None]
     usual = np.maximum(np.asarray(macro["price"][rows]), 1e-6)[:, :, None]
@@ -72,7 +71,7 @@ def _scaled(macro: Table, rows: Rows) -> tuple[Array, Array]:
     return quantity.reshape(len(rows), -1), price.reshape(len(rows), -1)
 
 
-def _linear(data: TrainingData, rows: Rows) -> tuple[Array, Array]:
+def _linear(data: TrainingData, rows: Ints) -> tuple[Array, Array]:
     """Return quantities and prices of a ridge regression that was fitted to the training rows."""
     macro, train = data.macro, rows_of(data.macro, "train")
 
@@ -90,7 +89,7 @@ def _linear(data: TrainingData, rows: Rows) -> tuple[Array, Array]:
     return np.maximum(0.0, quantity * lines), (1.0 + price) * usual
 
 
-def _mean(data: TrainingData, rows: Rows) -> tuple[Array, Array]:
+def _mean(data: TrainingData, rows: Ints) -> tuple[Array, Array]:
     """Return the mean goals of training by side and bucket, in units of lines and trading prices."""
     macro, train = data.macro, rows_of(data.macro, "train")
     means = []
@@ -102,7 +101,7 @@ def _mean(data: TrainingData, rows: Rows) -> tuple[Array, Array]:
     return means[0] * lines, (1.0 + means[1]) * usual
 
 
-def _persistence(data: TrainingData, rows: Rows, mean: tuple[Array, Array]) -> tuple[Array, Array]:
+def _persistence(data: TrainingData, rows: Ints, mean: tuple[Array, Array]) -> tuple[Array, Array]:
     macro = data.macro
     before = persistence_rows(macro)[rows]
     known = (before >= 0)[:, None, None]

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from litaagent_std.hrl_xf.acceptance import AcceptanceModel
@@ -24,7 +23,6 @@ from litaagent_std.hrl_xf.training.data import (
     GoalHat,
     MicroBatch,
     MicroRows,
-    Rows,
     TrainingData,
     batch_order,
     rows_of,
@@ -36,18 +34,18 @@ from litaagent_std.hrl_xf.training.evaluation.linear import (
     predict_logistic,
 )
 from litaagent_std.hrl_xf.training.evaluation.metrics import auc, brier, calibration, errors, macro_f1
-from litaagent_std.hrl_xf.training.specs import answered
+from litaagent_std.hrl_xf.training.phases import answered
+from litaagent_std.policy.arrays import Array, Ints
 from litaagent_std.policy.features import THREAD_FEATURES
 from litaagent_std.policy.networks.inputs import PRICE_UNIT, thread_columns
 
 __all__ = ["evaluate_acceptance", "evaluate_l3", "thinned"]
 
-Array = NDArray[Any]
 _BATCH = 2048
 _CHUNK = 4096
 
 
-def thinned(rows: Rows, most: int) -> Rows:
+def thinned(rows: Ints, most: int) -> Ints:
     """Return at most so many rows, evenly over all of them."""
     return rows[:: max(1, -(-len(rows) // most))]
 
@@ -59,7 +57,7 @@ class _Decisions:
     data: TrainingData
     goal_hat: GoalHat | None
 
-    def batches(self, rows: Rows, size: int = _CHUNK) -> Iterator[MicroBatch]:
+    def batches(self, rows: Ints, size: int = _CHUNK) -> Iterator[MicroBatch]:
         loader = Batches(MicroRows(self.data, self.goal_hat))
         for tensors in loader(batch_order(rows, size, 0, "", None), torch.device("cpu")):
             yield MicroRows.batch(tensors)
@@ -215,7 +213,7 @@ def _targets(batch: MicroBatch) -> Array:
     return np.stack([offer[:, 0] / batch.thread.day.lines.double().numpy(), offer[:, 1], place], axis=1)
 
 
-def _fit(source: _Decisions, rows: Rows) -> _Fitted:
+def _fit(source: _Decisions, rows: Ints) -> _Fitted:
     op = np.asarray(source.data.micro["op"][rows])
     made = rows[op == 1]
 
@@ -265,7 +263,7 @@ def _offer_and_inputs(source: _Decisions, batch: MicroBatch) -> Array:
     return np.concatenate([source.inputs(batch), batch.offer_inputs.double().numpy()], axis=1)
 
 
-def _answers(source: _Decisions, rows: Rows) -> Callable[[], Iterator[tuple[Array, Array, Array]]]:
+def _answers(source: _Decisions, rows: Ints) -> Callable[[], Iterator[tuple[Array, Array, Array]]]:
     def chunks() -> Iterator[tuple[Array, Array, Array]]:
         for batch in source.batches(rows):
             y = batch.taken.double().numpy()[:, None]

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from litaagent_std.policy.arrays import Array
 
 __all__ = ["fit_logistic", "fit_ridge", "predict_linear", "predict_logistic"]
 
-Array = NDArray[Any]
 Chunks = Callable[[], Iterable[tuple[Array, Array, Array]]]
 """Gives inputs ``[n, d]``, targets ``[n, k]`` and weights ``[n, k]``, again from the start at each call."""
 

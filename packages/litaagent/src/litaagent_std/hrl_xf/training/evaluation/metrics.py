@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+
+from litaagent_std.policy.arrays import Array
 
 __all__ = ["auc", "brier", "calibration", "errors", "macro_f1"]
-
-Array = NDArray[Any]
 
 
 def errors(predicted: Array, target: Array) -> dict[str, float]:

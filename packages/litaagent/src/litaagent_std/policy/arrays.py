@@ -1,0 +1,27 @@
+"""Types of numpy arrays, each name with one meaning; shapes stand in the docstrings of those who use them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Array", "Bools", "Floats", "Floats32", "Indices", "Ints", "Ints8", "Ints32"]
+
+Array = NDArray[Any]
+"""An array of any type, where a function works for several."""
+Floats = NDArray[np.float64]
+"""Double precision: money, statistics and whatever the heuristics compute."""
+Floats32 = NDArray[np.float32]
+"""Single precision: features, inputs and outputs of networks, and their weights."""
+Ints = NDArray[np.int64]
+"""Whole numbers: quantities, days, row numbers."""
+Ints32 = NDArray[np.int32]
+"""Whole numbers as the records store them."""
+Ints8 = NDArray[np.int8]
+"""Small codes, such as operations and directions."""
+Bools = NDArray[np.bool_]
+"""Masks."""
+Indices = NDArray[np.intp]
+"""Indices as numpy's ``argsort`` and ``nonzero`` return them."""
