@@ -61,7 +61,7 @@ test-search: setup ## the properties with new random examples, to find what the 
 	HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -n 2 --dist worksteal -m hypothesis $(ARGS)
 
 test-browser: setup ## the dashboard in a real Chromium (CHROMIUM=/path/to/chromium names one)
-	@browser="$$(scripts/chromium.sh)" && LITA_BROWSER="$$browser" $(BIN)/python -m pytest -n 0 tests/browser $(ARGS)
+	@browser="$$(scripts/chromium.sh)" && LITA_BROWSER="$$browser" $(BIN)/python -m pytest -n 0 packages/litaagent/tests/browser $(ARGS)
 
 docs: setup ## build the documentation; a warning is an error
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html

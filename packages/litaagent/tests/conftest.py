@@ -1,6 +1,10 @@
 """What the league's tests share: a small tournament, watching agents, small worlds and their records."""
 
+import fcntl
 import importlib.util
+import os
+import shutil
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +15,120 @@ from litaagent_std.records.recorder import Recorder, WorldFacts
 from litaagent_std.records.world import WorldRecord
 from litaagent_std.world.run import run_world
 from litaagent_std.world.setup import AgentSpec, official_setup
+
+LITA = Path(sys.executable).parent / "lita"
+EVIL = '<img src=x onerror="window.broken=1"></script><script>window.broken=1</script> $x$ %{y}'
+
+
+def _lita(folder, *words):
+    environment = os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([LITA, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def _train(folder, seed):
+    """A run's folder as the engine leaves it, with made-up curves."""
+    from apexrl.runs.run_dir import RunDir
+
+    with RunDir.start(folder, config={"learning_rate": 0.001, "net": {"sizes": [64, 64]}}, seed=seed) as run:
+        logger = run.metric_logger(None, tensorboard=False)
+        for step in range(0, 5000, 100):
+            logger.log(step, {"episode/mean_reward": step / 10 + seed, "train/value_loss": 1 / (step + 1)})
+
+
+def _hmasd(folder):
+    from apexrl.runs.metrics.jsonl import JsonlSink
+
+    sink = JsonlSink(folder / "logs" / "metrics.jsonl")
+    for step in range(0, 1000, 100):
+        sink.write(step, {"Rewards/Episode/Return_Mean": float(step), "Skills/Usage/Team_0": 0.5})
+    sink.close()
+    (folder / "logs" / "train.log").write_text("训练进度: 900/1000\n", encoding="utf-8")
+
+
+def _rename(folder):
+    """A copy of the tournament in which a competitor has a hostile name."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    for path in (folder / "records" / "factories").glob("*.parquet"):
+        table = pq.read_table(path)
+        column = table.schema.get_field_index("competitor")
+        names = table["competitor"]
+        hostile = pc.if_else(pc.equal(names, "RandomStdAgent"), pa.scalar(EVIL), names)
+        pq.write_table(table.set_column(column, table.schema.field(column), hostile), path)
+
+
+def _make(folder):
+    words = ["--configs", "2", "--runs", "1", "--steps", "8", "--levels", "2", "--shard-size", "4", "--seed", "3"]
+    common = ["--executor", "inline", "--quiet"]
+    agents = ["--competitors", "RandomStd", "SyncRandomStd", "GreedyStd"]
+    small = "tournament_history/small"
+    _lita(folder, "tournament", *agents, *words, *common, "--no-csv", "--output-dir", small)
+    arena = ["arena", "RandomStd", "--against", "GreedyStd", "--opponents", "built-in", "--worlds", "4"]
+    _lita(folder, *arena, "--days", "8", "--levels", "2", *common, "--output-dir", "arena_results")
+    shutil.copytree(folder / small, folder / "tournament_history/hostile")
+    _rename(folder / "tournament_history/hostile")
+    _train(folder / "runs/one", 1)
+    _train(folder / "runs/two", 2)
+    _hmasd(folder / "hmasd/first")
+
+
+def _make_ours(folder):
+    ours = "litaagent_std.agents.hrl.LitaAgentHRL"
+    words = ["--configs", "1", "--runs", "1", "--steps", "8", "--levels", "2", "--seed", "3"]
+    common = ["--executor", "inline", "--quiet", "--no-csv", "--output-dir", "ours"]
+    _lita(folder, "tournament", "--competitors", ours, "RandomStd", *words, *common)
+
+
+def _made_once(tmp_path_factory, name, make):
+    """A folder that is made once for all processes of the tests."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    folder.mkdir(exist_ok=True)
+    with (folder.parent / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder.parent / f"{name}.done").exists():
+            make(folder)
+            (folder.parent / f"{name}.done").touch()
+    return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cache_of_the_tests(tmp_path_factory):
+    """Replays of the tests, and of what they start, are not kept in the user's folder."""
+    before = os.environ.get("LITA_CACHE_DIR")
+    os.environ["LITA_CACHE_DIR"] = str(tmp_path_factory.getbasetemp() / "cache")
+    yield
+    if before is None:
+        del os.environ["LITA_CACHE_DIR"]
+    else:
+        os.environ["LITA_CACHE_DIR"] = before
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory):
+    """The folder; made once for all processes of the tests. Look at it, and copy what you change."""
+    return _made_once(tmp_path_factory, "recorded", _make)
+
+
+@pytest.fixture(scope="session")
+def with_ours(tmp_path_factory):
+    """A folder with the tournament ``ours``, two worlds with our agent in a seat. Copy what you change."""
+    return _made_once(tmp_path_factory, "recorded_ours", _make_ours)
+
+
+@pytest.fixture
+def small(recorded, tmp_path):
+    """A copy of the recorded tournament that a test may damage."""
+    return Path(shutil.copytree(recorded / "tournament_history/small", tmp_path / "history/small"))
+
+
+@pytest.fixture
+def hostile_name():
+    """The hostile name in the tournament ``hostile``."""
+    return EVIL
 
 
 @pytest.fixture(scope="session")
