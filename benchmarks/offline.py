@@ -17,12 +17,11 @@ from typing import Any
 
 from benchmarks.harness import Benchmark, Figure
 from litaagent_std.hrl_xf.data_pipeline import DatasetOptions, OfflineData, build_dataset
-from litaagent_std.hrl_xf.training.config import PHASES, Phase
+from litaagent_std.hrl_xf.training.config import PHASES, Phase, TrainRunConfig
 from litaagent_std.hrl_xf.training.evaluation.tables import HIGHER, losers, scores
 from litaagent_std.hrl_xf.training.launch import train
 from litaagent_std.hrl_xf.training.record import TrainingRecord
 from litaagent_std.hrl_xf.training.report import as_html, show_run
-from litaagent_std.hrl_xf.training.run_config import TrainRunConfig
 from litaagent_std.records.reader import open_records
 from litaagent_std.tournament.config import TournamentConfig
 from litaagent_std.tournament.run import run_tournament

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from litaagent_std.hrl_xf.training.run_config import TrainRunConfig as Config
+from litaagent_std.hrl_xf.training.config import TrainRunConfig as Config
 
 __all__ = ["Config", "run"]
 

@@ -186,7 +186,7 @@ class HorizonManagerPPO(nn.Module):
         return quantity, day.price.unsqueeze(-1) * (1.0 + relative) * role
 
     def value(self, day: DayBatch) -> Tensor:
-        """Expected return ``[N]``."""
+        """Return the expected return ``[N]``."""
         out: Tensor = self.value_head(self.encoder(day))
         return out.squeeze(-1)
 
@@ -241,7 +241,7 @@ class ReturnCritic(nn.Module):
         self.sizes = {"horizon": horizon, "dim": dim}
 
     def forward(self, day: DayBatch) -> Tensor:
-        """Expected normalised return ``[N]``."""
+        """Return the expected normalised return ``[N]``."""
         out: Tensor = self.head(self.encoder(day))
         return out.squeeze(-1)
 

@@ -282,7 +282,7 @@ class TemporalDecisionTransformer(nn.Module):
 
 
 def _start(baseline: Tensor) -> Tensor:
-    """Return the quantity and price that residuals refer to ``[M, 2]``; the middle where the baseline makes no offer."""
+    """Return quantity and price that residuals refer to ``[M, 2]``; the middle where the baseline has no offer."""
     there = baseline[:, 6:7]
     return there * baseline[:, [3, 5]] + (1.0 - there) * 0.5
 

@@ -12,11 +12,11 @@ import pytest
 from apexrl.configuration import from_command_line
 from apexrl.runs.errors import UserFacingError
 from lita import runs as runs_command
+from litaagent_std.hrl_xf.training.config import TrainRunConfig
 from litaagent_std.hrl_xf.training.evaluation.l2_error import L2ErrorConfig, l2_error
 from litaagent_std.hrl_xf.training.launch import new_run, train
 from litaagent_std.hrl_xf.training.record import TrainingRecord, curves
 from litaagent_std.hrl_xf.training.report import as_html, compare_runs, list_runs, show_run
-from litaagent_std.hrl_xf.training.run_config import TrainRunConfig
 from litaagent_std.policy.networks.inference import load_layers
 
 ROOT = Path(__file__).parents[5]

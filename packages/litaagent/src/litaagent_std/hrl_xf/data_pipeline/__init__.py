@@ -14,9 +14,8 @@ from litaagent_std.hrl_xf.data_pipeline.samples import (
     MicroSample,
     load_tournament_data,
 )
-from litaagent_std.hrl_xf.data_pipeline.scml_tables import load_negotiation_csv
 from litaagent_std.hrl_xf.data_pipeline.storage import load_samples, save_samples
-from litaagent_std.hrl_xf.data_pipeline.table_samples import build_macro_dataset, build_micro_dataset
+from litaagent_std.hrl_xf.data_pipeline.tables import build_macro_dataset, build_micro_dataset, load_negotiation_csv
 
 __all__ = [
     "DatasetOptions",

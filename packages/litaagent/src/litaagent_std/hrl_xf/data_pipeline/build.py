@@ -1,37 +1,43 @@
-"""From records to a dataset: choose, parse in parallel, gather in order, commit by the manifest.
+"""Build a dataset from records: select worlds, parse them in parallel, gather in order, commit with the manifest.
 
-Each world becomes a shard, a file that appears whole or not at all; shards are gathered in the order of worlds,
-one at a time. A kill at any moment leaves shards from which the same call goes on, and the dataset comes out the
-same, byte by byte, with any number of workers. A finished dataset with the same digest is not built again.
+Each world becomes a shard, a file that appears whole or not at all; shards are gathered in the order of worlds, one at
+a time. A build that was killed resumes from its shards with the same call, and the dataset comes out the same, byte
+by byte, with any number of workers. The manifest holds a digest of everything the dataset depends on (records,
+options, features, L1, code); a finished dataset with the same digest is not built again.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import cache
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import litaagent_std.policy
+import litaagent_std.records
 from apexrl.execution import RunOptions, RunReport, Task, TaskReport, make_executor
 from apexrl.execution.executor import available_cpus
 from apexrl.runs.atomic import ensure_folder, remove_leftovers, write_json
+from apexrl.runs.digest import digest_config
 from apexrl.runs.lock import exclusive
-from litaagent_std.hrl_xf.data_pipeline.dataset import FORMAT, MANIFEST_NAME, OfflineData, read_manifest
+from litaagent_std.hrl_xf.data_pipeline.dataset import FORMAT, MANIFEST_NAME, SCHEMA_VERSION, OfflineData, read_manifest
 from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
-from litaagent_std.hrl_xf.data_pipeline.gather import gather
 from litaagent_std.hrl_xf.data_pipeline.options import SPLITS, DatasetOptions
-from litaagent_std.hrl_xf.data_pipeline.provenance import Made, made_from
 from litaagent_std.hrl_xf.data_pipeline.selection import ChosenWorld, choose
-from litaagent_std.hrl_xf.data_pipeline.shards import ShardTask, make_shards, shard_path
+from litaagent_std.hrl_xf.data_pipeline.shards import ShardTask, gather, make_shards, shard_path
 from litaagent_std.hrl_xf.data_pipeline.split import SPLIT_NAME, WorldSplit, assign
-from litaagent_std.policy.features import WiderHorizonWarning
-from litaagent_std.records.reader import Records, open_records
+from litaagent_std.policy.features import WiderHorizonWarning, features_digest
+from litaagent_std.policy.l1.digest import l1_digest
+from litaagent_std.records.reader import Records, Source, open_records
 
-__all__ = ["DATASETS_FOLDER", "build_dataset"]
+__all__ = ["DATASETS_FOLDER", "Made", "build_dataset", "code_digest", "made_from", "relative_paths"]
 
 DATASETS_FOLDER: Final = "datasets"
 """Where datasets go inside the data folder, unless told otherwise."""
@@ -225,3 +231,62 @@ def _split(worlds: Sequence[ChosenWorld], made: Made, options: DatasetOptions) -
         {split: tuple(seeds[number] for number in configs[split]) for split in SPLITS},
         {split: {path: tuple(numbers) for path, numbers in found[split].items()} for split in SPLITS},
     )
+
+
+_SHA256_BYTES = 32
+
+Made = dict[str, Any]
+
+
+@cache
+def code_digest() -> str:
+    """Return the SHA-256 of all code that turns records into samples."""
+    known = hashlib.sha256()
+    folders = [Path(__file__).parent]
+    for package in (litaagent_std.policy, litaagent_std.records):
+        assert package.__file__ is not None
+        folders.append(Path(package.__file__).parent)
+    for folder in folders:
+        for path in sorted(folder.glob("*.py")):
+            known.update(f"{folder.name}/{path.name}\n".encode())
+            known.update(path.read_bytes())
+    return known.hexdigest()
+
+
+def source_digest(source: Source) -> str:
+    """Return the digest of a folder of records: of its complete files, and of worlds that still stand alone."""
+    shards = [
+        [shard.number, [entry.sha256 for entry in shard.files.values()], sorted(shard.failed)]
+        for shard in source.manifest.shards
+    ]
+    segments = [[world, _last_bytes(path)] for world, path in sorted(source.segments.items())]
+    return digest_config({"shards": shards, "segments": segments})
+
+
+def _last_bytes(path: Path) -> str:
+    """Return a segment's own checksum, which stands at its end."""
+    with path.open("rb") as file:
+        file.seek(-_SHA256_BYTES, os.SEEK_END)
+        return file.read().hex()
+
+
+def relative_paths(records: Records, roots: Sequence[Path]) -> list[str]:
+    """Return the folders of records relative to the folder that was asked for, or to what several share."""
+    resolved = [root.resolve() for root in roots]
+    base = resolved[0] if len(resolved) == 1 else Path(os.path.commonpath(resolved))
+    return [Path(os.path.relpath(source.folder, base)).as_posix() for source in records.sources]
+
+
+def made_from(records: Records, roots: Sequence[Path], options: DatasetOptions) -> Made:
+    """Return all that determines a dataset, in plain values, with the digest of it."""
+    paths = relative_paths(records, roots)
+    sources = {path: source_digest(source) for path, source in zip(paths, records.sources, strict=True)}
+    made: Made = {
+        "schema_version": SCHEMA_VERSION,
+        "sources": sources,
+        "options": options.plain(),
+        "features_digest": features_digest(),
+        "l1_digest": l1_digest(),
+        "code_digest": code_digest(),
+    }
+    return {**made, "digest": digest_config(made)}

@@ -14,8 +14,8 @@ from apexrl.runs.atomic import atomic_path, ensure_folder, write_json
 from litaagent_std.hrl_xf.data_pipeline.dataset import MANIFEST_NAME, OfflineData, Part
 from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
 from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import Arrays
-from litaagent_std.hrl_xf.data_pipeline.gather import write_arrays
 from litaagent_std.hrl_xf.data_pipeline.samples import MacroDataset, MacroSample, MicroDataset, MicroSample
+from litaagent_std.hrl_xf.data_pipeline.shards import write_arrays
 from litaagent_std.hrl_xf.data_pipeline.split import SPLIT_NAME
 from litaagent_std.policy.features import WiderHorizonWarning
 

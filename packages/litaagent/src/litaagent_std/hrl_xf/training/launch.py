@@ -27,11 +27,10 @@ from litaagent_std.hrl_xf.data_pipeline.split import SPLIT_NAME
 from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
 from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
 from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
-from litaagent_std.hrl_xf.training.config import PHASES
+from litaagent_std.hrl_xf.training.config import PHASES, RUN_FREE, TrainRunConfig
 from litaagent_std.hrl_xf.training.evaluation.run import evaluate_all
 from litaagent_std.hrl_xf.training.loop import Interrupted, load_state
 from litaagent_std.hrl_xf.training.record import RECORD_NAME, RUNS_FOLDER, TrainingRecord
-from litaagent_std.hrl_xf.training.run_config import RUN_FREE, TrainRunConfig
 from litaagent_std.hrl_xf.training.trainer import HRLXFTrainer
 from litaagent_std.policy.features import check_digest
 from litaagent_std.policy.l1.digest import check_l1_digest

@@ -1,22 +1,39 @@
-"""What the layers minimise: pure functions of tensors, the formula beside the line.
+"""Losses of the layers: pure functions of tensors, the formula beside the line.
 
-Errors of masked components count neither above nor below the line, and a sample without any gives 0, never NaN.
+Errors of masked components count neither in the numerator nor in the denominator, and a sample without any gives 0,
+never NaN.
+
+L2 can also be trained with a conservative critic of whole goals. A day's goal is one decision whose return is what
+followed, so the critic Q(s, g) is regressed on the recorded return-to-go, and goals that were not recorded on that day
+are pressed down (Kumar et al., 2020): E[(Q(s, g) − R)²] + α·E[log Σ_k exp Q(s, g_k) − Q(s, g)], where the g_k are the
+recorded goal, goals of other rows of the batch, and the network's own.
 """
 
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn import functional
 
 from apexrl.algorithms.losses import masked_mean, squared_error
-from litaagent_std.hrl_xf.l2_manager import DayBatch
+from litaagent_std.hrl_xf.l2_manager import DayBatch, DayEncoder
 from litaagent_std.hrl_xf.l3_executor import ThreadOutputs
 from litaagent_std.hrl_xf.training.config import QTransform
 from litaagent_std.hrl_xf.training.data import MicroBatch
 from litaagent_std.policy.networks.inputs import MASKED, PRICE_UNIT
 
-__all__ = ["bounds_penalty", "effective_sample_size", "ensemble_mask", "goal_errors", "l3_losses", "transformed"]
+__all__ = [
+    "GoalValue",
+    "bounds_penalty",
+    "cql_losses",
+    "effective_sample_size",
+    "ensemble_mask",
+    "goal_errors",
+    "goal_inputs",
+    "l3_losses",
+    "transformed",
+]
 
 _HUBER = 0.05
 """Errors of L3's amounts beyond this (a twentieth of the lines or of the price band) count linearly: offers are often
@@ -127,3 +144,60 @@ def effective_sample_size(weights: Tensor) -> float:
     """Share of decisions that an unweighted sample of the same precision would need: (Σw)² / (n·Σw²)."""
     squares = weights.square().sum()
     return float(weights.sum().square() / (len(weights) * squares)) if float(squares) > 0 else 0.0
+
+
+_OTHERS = (1, 2, 3)
+"""Distances in the batch from which goals of other mornings are taken."""
+
+
+class GoalValue(nn.Module):
+    """Q(s, g): the return that a goal promises on a morning.
+
+    Args:
+        horizon: As in `HorizonManagerPPO`.
+        league_horizon: Likewise.
+        dim: Width of the network.
+    """
+
+    def __init__(self, horizon: int, league_horizon: int | None = None, *, dim: int = 64) -> None:
+        super().__init__()
+        self.encoder = DayEncoder(horizon, league_horizon, row_dim=16, dim=dim)
+        self.hidden = nn.Linear(dim + 4 * self.encoder.n_buckets, dim)
+        self.out = nn.Linear(dim, 1)
+
+    def forward(self, day: DayBatch, goals: Tensor) -> Tensor:
+        """Values ``[N, G]`` of goals ``[N, G, 4·B]`` without units."""
+        code = self.encoder(day).unsqueeze(1).expand(-1, goals.shape[1], -1)
+        out: Tensor = self.out(torch.relu(self.hidden(torch.cat([code, goals], dim=2))))
+        return out.squeeze(-1)
+
+
+def goal_inputs(quantity: Tensor, price: Tensor, day: DayBatch) -> Tensor:
+    """Goals without units ``[N, 4·B]``; the same as `policy.network_inputs.goal_inputs`, differentiable."""
+    units = quantity / day.lines.clamp(min=1.0).view(-1, 1, 1)
+    relative = (price / day.price.clamp(min=1e-6).unsqueeze(-1) - 1.0) / PRICE_UNIT
+    relative = torch.where(price > 0, relative, torch.zeros_like(relative))
+    return torch.stack([units, relative], dim=1).flatten(1).clamp(-10.0, 10.0)
+
+
+def cql_losses(
+    critic: GoalValue, day: DayBatch, own: Tensor, recorded: Tensor, returns: Tensor, alpha: float
+) -> tuple[Tensor, Tensor]:
+    """Return the critic's loss, and the value that it gives to the network's own goals.
+
+    Args:
+        critic: Q.
+        day: Mornings.
+        own: The network's goals ``[N, 4·B]``; gradients of the value flow into them, those of the loss do not.
+        recorded: The recorded goals ``[N, 4·B]``.
+        returns: Normalised return-to-go ``[N]``.
+        alpha: α.
+    """
+    others = [recorded.roll(step, 0) for step in _OTHERS]
+    candidates = torch.stack([recorded, own.detach(), *others], dim=1)
+    values = critic(day, candidates)
+    error = (values[:, 0] - returns).square().mean()  # E[(Q(s, g) − R)²]
+    conservative = (values.logsumexp(1) - values[:, 0]).mean()  # E[log Σ exp Q(s, g_k) − Q(s, g)]
+    frozen = {name: parameter.detach() for name, parameter in critic.named_parameters()}
+    value = functional_call(critic, frozen, (day, own.unsqueeze(1)))
+    return error + alpha * conservative, value.mean()

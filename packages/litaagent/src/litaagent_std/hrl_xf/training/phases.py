@@ -1,26 +1,36 @@
-"""What each phase minimises and what it logs: from a network and the options to a `PhaseSpec`'s losses and line."""
+"""The phases of training: loss, log line, data and options of each, as a `PhaseSpec` for the loop."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
+from apexrl.runs.signals import StopRequest
 from litaagent_std.hrl_xf.acceptance import AcceptanceModel
 from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO, ReturnCritic
 from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
 from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
-from litaagent_std.hrl_xf.training.config import TrainConfig
-from litaagent_std.hrl_xf.training.cql import GoalValue, cql_losses, goal_inputs
-from litaagent_std.hrl_xf.training.data import MacroRows, MicroRows
-from litaagent_std.hrl_xf.training.loop import Losses
-from litaagent_std.hrl_xf.training.losses import goal_errors, l3_losses
+from litaagent_std.hrl_xf.training.config import TrainConfig, stage_lr
+from litaagent_std.hrl_xf.training.data import Batches, GoalHat, MacroRows, MicroRows, TrainingData, rows_of
+from litaagent_std.hrl_xf.training.l4_rounds import Rounds
+from litaagent_std.hrl_xf.training.loop import Losses, PhaseSpec
+from litaagent_std.hrl_xf.training.losses import GoalValue, cql_losses, goal_errors, goal_inputs, l3_losses
+from litaagent_std.policy.arrays import Floats32, Ints
 
 __all__ = [
+    "Layer",
+    "Specs",
     "acceptance_line",
     "acceptance_phase",
+    "answered",
     "critic_phase",
     "l2_line",
     "l2_phase",
@@ -29,6 +39,8 @@ __all__ = [
     "l4_line",
     "l4_phase",
     "loss_line",
+    "seeded",
+    "weights_meta",
 ]
 
 Line = Callable[[Mapping[str, float]], str]
@@ -128,3 +140,200 @@ def l4_phase(model: ThreadCoordinator) -> Losses:
         return (each * mask).sum() / mask.sum(), {"agreement": (right * mask).sum() / mask.sum()}
 
     return losses
+
+
+Layer = HorizonManagerPPO | TemporalDecisionTransformer | AcceptanceModel | ThreadCoordinator | ReturnCritic
+M = TypeVar("M", bound=nn.Module)
+
+
+def weights_meta(model: Layer, data: TrainingData) -> dict[str, Any]:
+    """Return what weights say of themselves: what they are, and what they were made with."""
+    return {
+        "kind": model.kind,
+        "sizes": dict(model.sizes),
+        "horizon": data.league_horizon,
+        "features_digest": data.features_digest,
+        "l1_digest": data.l1_digest,
+        "dataset": data.digest,
+        "normalisation": "quantities / lines, leads / horizon, prices relative to trading prices in tenths",
+        "made_by": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+    }
+
+
+@dataclass(frozen=True)
+class Specs:
+    """Builds the specifications of a run's phases.
+
+    Attributes:
+        cfg: The options.
+        folder: The run's folder.
+        device: Where to train.
+        data: The dataset.
+        stop: Set by a signal.
+    """
+
+    cfg: TrainConfig
+    folder: Path
+    device: torch.device
+    data: TrainingData
+    stop: StopRequest | None
+
+    def l2(self, name: str, folder: Path, model: HorizonManagerPPO, rows: Ints) -> PhaseSpec:
+        """L2, or one of its folds."""
+        cfg, data = self.cfg, self.data
+        critic = None
+        if cfg.l2_objective == "cql":
+            critic = seeded(cfg.seed, lambda: GoalValue(model.horizon, data.league_horizon))
+        return self._spec(
+            name,
+            folder,
+            model,
+            losses=l2_phase(model, cfg, critic),
+            loader=self._loader(MacroRows(data)),
+            rows=rows,
+            val_rows=rows_of(data.macro, "val"),
+            epochs=cfg.l2_epochs,
+            batch_size=cfg.l2_batch_size,
+            lr=lambda epoch: stage_lr(cfg.l2_lr, cfg.l2_lr_stages, epoch),
+            line=l2_line,
+            companions={} if critic is None else {"critic": critic},
+            resume_path=cfg.l2_bc_resume_path if name == "l2_bc" else None,
+        )
+
+    def l3(
+        self,
+        model: TemporalDecisionTransformer,
+        goal_hat: GoalHat,
+        weights: Floats32 | None = None,
+    ) -> PhaseSpec:
+        """L3: cloning, or with weights advantage-weighted regression."""
+        cfg, awr = self.cfg, weights is not None
+        first, stages = (cfg.awr_lr, ()) if awr else (cfg.l3_lr, cfg.l3_lr_stages)
+        return self._spec(
+            "l3_awr" if awr else "l3_bc",
+            self.folder,
+            model,
+            losses=l3_phase(model, cfg),
+            loader=self._loader(self._decisions(goal_hat, weights)),
+            rows=rows_of(self.data.micro, "train"),
+            val_rows=rows_of(self.data.micro, "val"),
+            epochs=cfg.awr_epochs if awr else cfg.l3_epochs,
+            batch_size=cfg.l3_batch_size,
+            lr=lambda epoch: stage_lr(first, stages, epoch),
+            line=l3_line,
+            resume_path=cfg.l3_awr_resume_path if awr else cfg.l3_bc_resume_path,
+        )
+
+    def acceptance(self, model: AcceptanceModel) -> PhaseSpec:
+        """Return the acceptance model, which knows nothing of our goals."""
+        return self._spec(
+            "acceptance",
+            self.folder,
+            model,
+            losses=acceptance_phase(model),
+            loader=self._loader(self._decisions(None, None)),
+            rows=answered(self.data, rows_of(self.data.micro, "train")),
+            val_rows=answered(self.data, rows_of(self.data.micro, "val")),
+            epochs=self.cfg.acceptance_epochs,
+            batch_size=self.cfg.l3_batch_size,
+            lr=lambda epoch: self.cfg.acceptance_lr,
+            line=acceptance_line,
+        )
+
+    def critic(self, name: str, critic: ReturnCritic, rows: Ints) -> PhaseSpec:
+        """Return the critic of advantage-weighted regression, or one of its folds."""
+        return self._spec(
+            name,
+            self.folder / "critic",
+            critic,
+            losses=critic_phase(critic),
+            loader=self._loader(MacroRows(self.data)),
+            rows=rows,
+            val_rows=rows_of(self.data.macro, "val"),
+            epochs=self.cfg.critic_epochs,
+            batch_size=self.cfg.l2_batch_size,
+            lr=lambda epoch: self.cfg.l2_lr,
+            line=loss_line,
+        )
+
+    def l4(self, model: ThreadCoordinator, train: Rounds, held_out: Rounds) -> PhaseSpec:
+        """Return the distillation of L4."""
+        count = len(train)
+        return self._spec(
+            "l4_distill",
+            self.folder,
+            model,
+            losses=l4_phase(model),
+            loader=_RoundLoader(train, held_out),
+            rows=np.arange(count),
+            val_rows=np.arange(count, count + len(held_out)),
+            epochs=self.cfg.l4_epochs,
+            batch_size=self.cfg.l4_batch_size,
+            lr=lambda epoch: self.cfg.l4_lr,
+            line=l4_line,
+        )
+
+    def _decisions(self, goal_hat: GoalHat | None, weights: Floats32 | None) -> MicroRows:
+        cfg = self.cfg
+        return MicroRows(
+            self.data,
+            goal_hat,
+            weights=weights,
+            pre_tensorize=cfg.l3_pre_tensorize,
+            workers=cfg.tensorize_workers,
+        )
+
+    def _spec(self, name: str, folder: Path, model: Layer, **more: Any) -> PhaseSpec:  # noqa: ANN401 - its fields
+        cfg = self.cfg
+        return PhaseSpec(
+            name=name,
+            folder=folder,
+            model=model,
+            seed=cfg.seed,
+            device=self.device,
+            weight_decay=cfg.weight_decay,
+            max_grad_norm=cfg.max_grad_norm,
+            save_every=cfg.save_every,
+            patience=cfg.patience,
+            batch_log_every=cfg.batch_log_every,
+            meta=weights_meta(model, self.data),
+            label="" if name in ("l2_bc", "l3_bc") else f"{name} ",
+            stop=self.stop,
+            **more,
+        )
+
+    def _loader(self, dataset: MacroRows | MicroRows) -> Batches:
+        cfg = self.cfg
+        return Batches(
+            dataset,
+            workers=cfg.dataloader_workers,
+            pin_memory=cfg.dataloader_pin_memory,
+            persistent_workers=cfg.dataloader_persistent_workers,
+            prefetch_factor=cfg.dataloader_prefetch_factor,
+        )
+
+
+class _RoundLoader:
+    """Rounds of training and, numbered after them, of validation."""
+
+    def __init__(self, train: Rounds, held_out: Rounds) -> None:
+        self._train, self._held_out = train, held_out
+
+    def __call__(self, batches: list[Ints], device: torch.device) -> Iterator[dict[str, Tensor]]:
+        for rows in batches:
+            first = len(self._train)
+            source, numbers = (self._train, rows) if rows[0] < first else (self._held_out, rows - first)
+            yield {name: tensor.to(device) for name, tensor in source.tensors(numbers).items()}
+
+
+def answered(data: TrainingData, rows: Ints) -> Ints:
+    """Return the decisions that made a counter-offer to which the partner answered."""
+    kept: Ints = rows[(np.asarray(data.micro["op"][rows]) == 1) & (np.asarray(data.micro["taken"][rows]) >= 0)]
+    return kept
+
+
+def seeded(seed: int, make: Callable[[], M]) -> M:
+    """Build a network whose first weights depend on a seed alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return make()

@@ -1,33 +1,31 @@
-"""L2's labels: the goals that a factory's day shows, by side and delivery bucket.
+"""Labels of a factory's days: L2's goals by side and delivery bucket, and normalised returns.
 
 *Intentions* are a factory's first acts: in each negotiation its first own offer, or the offer that it accepts before
-it made one. An agent that asks five suppliers for its whole need does not want it five times, so their sum is cut
-at the need: today's as the interface counts it (or the largest single act, where that is more), and on later days
+it made one. An agent that asks five suppliers for its whole need does not want it five times, so their sum is clipped
+to the need: today's as the interface counts it (or the largest single act, where that is more), and on later days
 what the lines leave free. *Deals* are what was agreed on that day.
+
+A return-to-go is normalised by what other worlds made of the same seat: costs, level and exogenous contracts of a seat
+are shared by all worlds of a configuration, whoever plays it. So a return is compared with the mean over these worlds
+on the same day, and divided by their standard deviation over all days.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from litaagent_std.hrl_xf.data_pipeline.extraction.columns import (
-    ACCEPT,
-    END,
-    Floats64,
-    Ints,
-    WorldColumns,
-    ints,
-)
+from litaagent_std.hrl_xf.data_pipeline.extraction.columns import ACCEPT, END, WorldColumns, ints
 from litaagent_std.hrl_xf.data_pipeline.options import Labels
+from litaagent_std.policy.arrays import Floats, Floats32, Ints
 from litaagent_std.policy.buckets import bucket_edges
 from litaagent_std.policy.observation import Observation
+from litaagent_std.records.reader import Records, WorldKey
 from litaagent_std.records.world import WorldRecord
 
-__all__ = ["DayGoals", "day_goals"]
+__all__ = ["DayGoals", "SeatReturns", "day_goals", "seat_returns"]
 
 BUY, SELL = 0, 1
 
@@ -41,8 +39,8 @@ class DayGoals:
         price: Mean unit price, 0 where the quantity is 0, [day, side, bucket].
     """
 
-    quantity: NDArray[np.float32]
-    price: NDArray[np.float32]
+    quantity: Floats32
+    price: Floats32
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,7 @@ def _deals(record: WorldRecord, seat: int) -> _Acts:
     return _Acts(day, np.where(buyer[own] == seat, BUY, SELL), time - day, quantity, price)
 
 
-def _needs(mornings: Sequence[Observation], edges: Ints) -> Floats64:
+def _needs(mornings: Sequence[Observation], edges: Ints) -> Floats:
     """Return the most that a factory can want by day, side and bucket."""
     free = np.zeros((len(mornings), 2, int(edges[-1])))
     for day, obs in enumerate(mornings):
@@ -112,3 +110,52 @@ def _needs(mornings: Sequence[Observation], edges: Ints) -> Floats64:
         free[day, SELL, :left] = obs.n_lines - np.array(obs.calendar.sold[:left])
         free[day, :, 0] = (obs.needed_supplies, obs.needed_sales)
     return np.add.reduceat(np.maximum(free, 0.0), edges[:-1], axis=2)
+
+
+_LEAST_SPREAD = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class SeatReturns:
+    """What the seats of a configuration bring.
+
+    Attributes:
+        mean: Mean return-to-go over worlds, [day, seat].
+        spread: Standard deviation from it over days and worlds, [seat]; 0 where there is one world only.
+    """
+
+    mean: Floats
+    spread: Floats
+
+    def normalised(self, returns: Floats, day: Ints, seat: Ints) -> Floats:
+        """Return how far returns lie above the mean, in standard deviations; 0 where nothing can be compared."""
+        spread = self.spread[seat]
+        above = returns - self.mean[day, seat]
+        return np.divide(above, spread, out=np.zeros_like(above), where=spread > _LEAST_SPREAD)
+
+
+def seat_returns(records: Records, worlds: Sequence[WorldKey]) -> SeatReturns:
+    """Measures the seats of one configuration over all its worlds, whoever played."""
+    factories = records.table("factories", columns=["factory", "score", "initial_balance"], keys=worlds)
+    days = records.table("days", columns=["day", "factory", "balance"], keys=worlds)
+    place = _places(worlds)
+    n_days, n_seats = int(ints(days["day"]).max()) + 1, int(ints(factories["factory"]).max()) + 1
+    score, initial = np.zeros((2, len(worlds), n_seats))
+    seats = (_rows(factories, place), ints(factories["factory"]))
+    score[seats] = factories["score"].to_numpy()
+    initial[seats] = factories["initial_balance"].to_numpy()
+    balance = np.zeros((len(worlds), n_days, n_seats))
+    balance[_rows(days, place), ints(days["day"]), ints(days["factory"])] = days["balance"].to_numpy()
+    owned = np.divide(balance, initial[:, None], out=np.zeros_like(balance), where=initial[:, None] > 0)
+    returns = score[:, None] - owned
+    mean = returns.mean(axis=0)
+    return SeatReturns(mean, np.sqrt(((returns - mean) ** 2).mean(axis=(0, 1))))
+
+
+def _places(worlds: Sequence[WorldKey]) -> Mapping[tuple[int, int], int]:
+    return {(key.source, key.world): number for number, key in enumerate(worlds)}
+
+
+def _rows(table: object, place: Mapping[tuple[int, int], int]) -> Ints:
+    source, world = ints(table["source"]), ints(table["world"])  # type: ignore[index]  # an Arrow table
+    return np.array([place[key] for key in zip(source.tolist(), world.tolist(), strict=True)])
