@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from apexrl.runs.errors import ConfigurationError
+from apexrl.statistics import paired_difference
 from benchmarks.ablations import STEPS
 from benchmarks.harness import Benchmark, Figure
 from benchmarks.paired import play_plans
-from litaagent_std.arena.evaluation import Contestant, Evaluation, Plan
+from litaagent_std.arena.evaluation import Evaluation, Plan
 from litaagent_std.arena.seeds import seed_block
-from litaagent_std.arena.statistics import paired_difference
 from litaagent_std.arena.worlds import Rules
-from litaagent_std.tournament.competitors.contestants import opponents
+from litaagent_std.tournament.competitors.names import Competitor, opponents
 from litaagent_std.tournament.competitors.parameter_files import parameter_file, read_parameters
 from litaagent_std.world.setup import AgentSpec
 
@@ -54,7 +54,7 @@ def plan_of(regime: str, when: Mapping[str, dict[str, Any] | None], bench: Bench
     for time, parameters in when.items():
         more = {} if parameters is None else {"parameters": parameters}
         those += [
-            Contestant(f"{step}, {time}", AgentSpec(path, {**params, **more}, competitor=True))
+            Competitor(f"{step}, {time}", AgentSpec(path, {**params, **more}, competitor=True))
             for step, (path, params) in STEPS.items()
         ]
     days = (20,) if bench.quick else tuple(bench.options.days)
@@ -72,10 +72,10 @@ def scores_of(evaluation: Evaluation) -> dict[str, np.ndarray]:
 
 def compare(name: str, first: np.ndarray, second: np.ndarray) -> Figure:
     """Return a paired difference with its interval as a figure without a goal."""
-    found = paired_difference(first, second)
-    interval = "one world" if found.low is None else f"95 % interval {found.low:+.4f} … {found.high:+.4f}"
-    note = f"{interval}, won {100 * found.won:.0f} %, {found.worlds} worlds"
-    return Figure(name=name, value=found.mean, note=note)
+    gap = paired_difference(first, second)
+    interval = "one world" if gap.low is None else f"95 % interval {gap.low:+.4f} … {gap.high:+.4f}"
+    note = f"{interval}, won {100 * gap.won:.0f} %, {gap.count} worlds"
+    return Figure(name=name, value=gap.mean, note=note)
 
 
 def report(evaluations: Mapping[str, Evaluation], times: Sequence[str]) -> list[Figure]:

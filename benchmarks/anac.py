@@ -23,16 +23,15 @@ import numpy as np
 from negmas.helpers.rand import seed_all
 from scml.utils import anac2024_std
 
+from apexrl.statistics import resample, truncated_mean
 from benchmarks import cast_finalists
 from benchmarks.harness import Benchmark, Figure
 from litaagent_std.arena.units import code_version
-from litaagent_std.tournament.competitors.contestants import ALIASES
-from litaagent_std.tournament.competitors.registry import YEARS, finalists
-from litaagent_std.tournament.standings import truncated_mean
+from litaagent_std.tournament.competitors.registry import OURS, YEARS, finalists
 from litaagent_std.world.reproducible.hashing import fixed_for_workers
 from litaagent_std.world.reproducible.silence import silence
 
-OURS = ALIASES["lita"]
+OURS = OURS["lita"]
 WORLDS = 400
 GOAL = 0.8
 BOOTSTRAPS = 2000
@@ -178,11 +177,9 @@ def standings(batches: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, flo
 
 def probability_of_first(batches: Sequence[Mapping[str, Sequence[float]]], name: str) -> float:
     """Share of bootstrap samples of the batches in which a competitor comes first."""
-    luck = np.random.default_rng(0)
     wins = 0
-    for _ in range(BOOTSTRAPS):
-        chosen = luck.integers(len(batches), size=len(batches))
-        wins += next(iter(standings([batches[place] for place in chosen]))) == name
+    for chosen in resample(len(batches), BOOTSTRAPS):
+        wins += next(iter(standings([batches[index] for index in chosen]))) == name
     return wins / BOOTSTRAPS
 
 

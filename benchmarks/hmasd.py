@@ -20,15 +20,16 @@ from apexrl.runs.atomic import write_text
 from apexrl.runs.checkpoints.checkpoint import CheckpointStore
 from apexrl.runs.metrics.jsonl import JsonlSink, read_jsonl
 from apexrl.runs.metrics.logger import MetricLogger
+from apexrl.statistics import interval_over_seeds
 from benchmarks.harness import Benchmark, Figure
 from benchmarks.uav_policies import GreedyFlight, RandomFlight
 from hmasd.config.presets import preset
-from hmasd.envs.alice_and_bob.env import AliceAndBobEnv
+from hmasd.envs.alice_and_bob import AliceAndBobEnv
 from hmasd.envs.uav.env import UAVEnv
 from hmasd.envs.uav.world import UAVConfig
-from hmasd.pictures.charts import bootstrap_interval, curve_over_seeds, learning_curves
+from hmasd.learning.learner import EpisodePolicy
+from hmasd.pictures.charts import curve_over_seeds, learning_curves
 from hmasd.training.evaluation import play_episodes
-from hmasd.training.learner import EpisodePolicy
 from hmasd.training.trainer import PATTERN, SCHEMA, Trainer
 
 ROOT = Path(__file__).parent.parent
@@ -218,7 +219,7 @@ def summary(values: np.ndarray) -> tuple[float, str]:
     """Mean, and a note with the interval and the values."""
     if values.size == 0:
         return float("nan"), "not run yet"
-    low, high = bootstrap_interval(values)
+    low, high = interval_over_seeds(values)
     listed = ", ".join(f"{value:.2f}" for value in values)
     return float(values.mean()), f"95 % [{low:.2f}, {high:.2f}] of {values.size} seeds: {listed}"
 

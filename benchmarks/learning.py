@@ -14,7 +14,6 @@ import gymnasium
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import trim_mean
 
 from apexrl.agent.multi_agent_runner import MultiAgentRunner
 from apexrl.agent.on_policy_runner import OnPolicyRunner
@@ -22,6 +21,7 @@ from apexrl.algorithms.mappo import MAPPOConfig
 from apexrl.algorithms.ppo import PPOConfig
 from apexrl.envs.gymnasium.wrapper import GymVecEnv, GymVecEnvContinuous
 from apexrl.envs.pettingzoo.wrapper import PettingZooVecEnv
+from apexrl.statistics import bootstrap_estimates, interquartile_mean
 from benchmarks.harness import Benchmark, Figure
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "bench_learning.png"
@@ -145,15 +145,9 @@ def train(task: str, side: str, steps: int, seed: int) -> dict[str, list[float]]
     return train_apexrl(task, steps, seed) if side == "apexrl" else train_sb3(task, steps, seed)
 
 
-def interquartile_mean(values: NDArray[np.float64]) -> float:
-    """Return the mean of the middle half."""
-    return float(trim_mean(values, 0.25))
-
-
-def bootstrap(values: NDArray[np.float64], resamples: int = 2_000) -> NDArray[np.float64]:
+def bootstrap(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Interquartile means of resamples over seeds."""
-    rng = np.random.default_rng(0)
-    return np.array([interquartile_mean(rng.choice(values, len(values))) for _ in range(resamples)])
+    return bootstrap_estimates(values, statistic=interquartile_mean, resamples=2_000)
 
 
 def compare(task: str, ours: NDArray[np.float64], peer: NDArray[np.float64], names: tuple[str, str]) -> list[Figure]:

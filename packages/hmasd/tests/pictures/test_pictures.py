@@ -6,10 +6,10 @@ import pytest
 
 from apexrl.runs.errors import ConfigurationError
 from apexrl.runs.metrics.jsonl import JsonlSink
-from hmasd.envs.alice_and_bob.rules import SIDE
-from hmasd.pictures.album import render_checkpoint, render_metrics
-from hmasd.pictures.charts import Curve, bootstrap_interval, confusion_matrix, learning_curves, usage_bars
+from hmasd.envs.alice_and_bob import SIDE
+from hmasd.pictures.charts import Curve, confusion_matrix, learning_curves, usage_bars
 from hmasd.pictures.episodes import animate, record
+from hmasd.pictures.render import render_checkpoint, render_metrics
 from hmasd.pictures.skills import skill_report
 from hmasd.pictures.svg import colour
 from hmasd.training.trainer import FINAL_NAME, train
@@ -93,13 +93,3 @@ def test_confusion_shares_are_those_of_rows():
 
 def test_usage_bars_show_shares():
     assert re.findall(r">(\d+) %<", usage_bars([0.25, 0.75], title="u", label="z")) == ["25", "75"]
-
-
-def test_the_bootstrap_interval_covers_the_mean_and_narrows_with_samples():
-    rng = np.random.default_rng(0)
-    few, many = rng.normal(size=10), rng.normal(size=1000)
-    low, high = bootstrap_interval(few)
-    assert low < few.mean() < high
-    narrow = bootstrap_interval(many)
-    assert narrow[1] - narrow[0] < (high - low) / 3
-    assert bootstrap_interval(np.array([0.5])) == (0.5, 0.5)

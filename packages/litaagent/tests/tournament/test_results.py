@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from negmas.helpers.numeric import truncated_mean as official_mean
 
+from apexrl.statistics import truncated_mean
 from litaagent_std.records.reader import open_records
 from litaagent_std.tournament.export import export_logs
-from litaagent_std.tournament.standings import results_of, truncated_mean
+from litaagent_std.tournament.standings import results_of
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from apexrl.arrays import Floats
+from apexrl.statistics import interval_over_seeds
 from hmasd.pictures.svg import INK, colour, document, line, path, rectangle, text
 
 _WIDTH, _HEIGHT = 640.0, 360.0
@@ -25,17 +26,9 @@ class Curve:
     """Upper end of the interval at each point."""
 
 
-def bootstrap_interval(samples: NDArray[np.float64], seed: int = 0, draws: int = 2000) -> tuple[float, float]:
-    """95 % percentile bootstrap interval of the mean of ``(N,)`` samples."""
-    rng = np.random.default_rng(seed)
-    means = samples[rng.integers(0, samples.size, (draws, samples.size))].mean(axis=1)
-    low, high = np.percentile(means, [2.5, 97.5])
-    return float(low), float(high)
-
-
-def curve_over_seeds(name: str, x: Sequence[float], runs: NDArray[np.float64]) -> Curve:
+def curve_over_seeds(name: str, x: Sequence[float], runs: Floats) -> Curve:
     """Mean and bootstrap interval over seeds of ``(seeds, len(x))`` values."""
-    bounds = [bootstrap_interval(runs[:, index]) for index in range(runs.shape[1])]
+    bounds = [interval_over_seeds(runs[:, index]) for index in range(runs.shape[1])]
     return Curve(
         name=name,
         x=x,
@@ -90,7 +83,7 @@ def usage_bars(shares: Sequence[float], *, title: str, label: str) -> str:
     return document(width, height, elements, title)
 
 
-def confusion_matrix(counts: NDArray[np.float64], *, title: str) -> str:
+def confusion_matrix(counts: Floats, *, title: str) -> str:
     """Rows are true skills, columns what the discriminator says; cells show the share of their row."""
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
     n, cell, left, top = counts.shape[0], 56.0, 90.0, 66.0

@@ -11,12 +11,12 @@ import numpy as np
 from rich.console import Group
 from rich.table import Table
 
+from apexrl.statistics import PairedDifference, Summary, paired_difference, summarize
 from litaagent_std.arena.evaluation import Evaluation, Unit
-from litaagent_std.arena.statistics import paired_difference, strata, summarize
 from litaagent_std.arena.units import code_version
 from litaagent_std.tournament.competitors.integer_offers import original_path
 
-__all__ = ["report_of", "tables_of"]
+__all__ = ["report_of", "statistics_values", "strata", "tables_of"]
 
 _MEANS: Final = ("sales", "purchases", "produced", "stock", "shortfall_units", "shortfall", "storage", "bankruptcies")
 _COSTS: Final = ("decision_ms", "day_ms", "world_seconds")
@@ -59,7 +59,7 @@ def _agent(units: Sequence[Unit]) -> dict[str, Any]:
     scores = np.array([unit["score"] for unit in units])
     counted = [unit["interventions"] for unit in units if unit["interventions"] is not None]
     return {
-        "scores": {name: asdict(summarize(scores[places])) for name, places in strata(units).items()},
+        "scores": {name: statistics_values(summarize(scores[places])) for name, places in strata(units).items()},
         "facts": {name: float(np.mean([unit[name] for unit in units])) for name in _MEANS}
         | {"bankrupt": float(np.mean([unit["bankrupt_on"] is not None for unit in units]))}
         | {"errors": sum(unit["n_errors"] for unit in units)}
@@ -78,8 +78,25 @@ def _comparison(evaluation: Evaluation, name: str) -> dict[str, Any]:
     return {
         "against": name,
         "verdict": {key: _finite(value) for key, value in verdict.items()},
-        "difference": {part: asdict(paired_difference(first[places], second[places])) for part, places in parts},
+        "difference": {
+            part: statistics_values(paired_difference(first[places], second[places])) for part, places in parts
+        },
     }
+
+
+def statistics_values(statistics: Summary | PairedDifference) -> dict[str, Any]:
+    """Return plain values of statistics whose observations are worlds."""
+    return {"worlds" if name == "count" else name: value for name, value in asdict(statistics).items()}
+
+
+def strata(units: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
+    """Return the indices of the units in every stratum: all, each level, each length; empty ones are left out."""
+    indices: dict[str, list[int]] = {"all": list(range(len(units)))}
+    for level in ("first", "middle", "last"):
+        indices[level] = [index for index, unit in enumerate(units) if unit["level"] == level]
+    for days in sorted({int(unit["n_days"]) for unit in units}):
+        indices[f"{days} days"] = [index for index, unit in enumerate(units) if unit["n_days"] == days]
+    return {name: members for name, members in indices.items() if members}
 
 
 def _finite(value: object) -> object:

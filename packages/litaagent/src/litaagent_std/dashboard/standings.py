@@ -1,24 +1,22 @@
-"""Standings and paired differences of a tournament, for all resamples at once.
+"""Standings and paired differences of the seats that a filter leaves.
 
-The statistics are those of `litaagent_std.tournament.standings`, from the same resamples, so the numbers are the
-same; computing all resamples together makes a filter on a thousand worlds answer at once.
+The statistics are those of `litaagent_std.tournament.standings`, from the same resamples, computed by the fast
+bootstrap: a filter on a thousand worlds answers at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from litaagent_std.policy.arrays import Floats, Ints
-from litaagent_std.tournament.standings import BOOTSTRAPS, Paired, truncated_mean
+from apexrl.statistics import fast_bootstrap_interval, mean, truncated_mean
+from litaagent_std.tournament.standings import Paired
 
-__all__ = ["Played", "Rank", "interval_of_mean", "interval_of_truncated_mean", "length_names", "pairs_of", "ranks_of"]
+__all__ = ["Played", "Rank", "length_names", "pairs_of", "ranks_of"]
 
-_TOP_LIMIT: Final = 2.0
-_TOGETHER: Final = 200  # resamples in memory at once
 _FEW_LENGTHS: Final = 4
 _CLASSES: Final = ((100, "under 100 days"), (150, "100–149 days"), (10**9, "150 days or more"))
 
@@ -69,7 +67,7 @@ def ranks_of(played: Sequence[Played]) -> list[Rank]:
 
 def _rank(name: str, own: Sequence[Played]) -> Rank:
     values = np.array([one.score for one in own])
-    low, high = interval_of_truncated_mean(values, [one.config for one in own])
+    low, high = fast_bootstrap_interval(values, [one.config for one in own], truncated_mean)
     tail, worst = float(np.quantile(values, 0.05)), float(values.min())
     return Rank(name, len(own), truncated_mean(values), low, high, float(values.mean()), tail, worst)
 
@@ -87,62 +85,6 @@ def pairs_of(played: Sequence[Played], order: Sequence[str]) -> list[Paired]:
             shared = sorted(means[first].keys() & means[second].keys())
             if shared:
                 gaps = np.array([means[first][seat] - means[second][seat] for seat in shared])
-                low, high = interval_of_mean(gaps, [seat[0] for seat in shared])
+                low, high = fast_bootstrap_interval(gaps, [seat[0] for seat in shared], mean)
                 found.append(Paired(first, second, len(shared), float(gaps.mean()), low, high))
     return found
-
-
-def interval_of_mean(values: Floats, groups: Sequence[Hashable]) -> tuple[float, float] | tuple[None, None]:
-    """Return the 95 % interval of the mean by resampling groups; None with a single group."""
-    place, chosen = _resamples(groups)
-    if chosen is None:
-        return None, None
-    sums = np.bincount(place, values)
-    return _middle((chosen @ sums) / (chosen @ np.bincount(place)))
-
-
-def interval_of_truncated_mean(values: Floats, groups: Sequence[Hashable]) -> tuple[float, float] | tuple[None, None]:
-    """Return the 95 % interval of the official metric by resampling groups; None with a single group."""
-    place, chosen = _resamples(groups)
-    if chosen is None:
-        return None, None
-    order = np.argsort(values, kind="stable")
-    rising, place = values[order], place[order]
-    parts = [_truncated(rising, chosen[at : at + _TOGETHER][:, place]) for at in range(0, BOOTSTRAPS, _TOGETHER)]
-    return _middle(np.concatenate(parts))
-
-
-def _truncated(rising: Floats, weights: Ints) -> Floats:
-    """Truncated means of resamples; `weights` says how often each value is in each, (resamples, values)."""
-    upto = np.cumsum(weights, axis=1)
-    q1, q3 = _quantile(rising, upto, 0.25), _quantile(rising, upto, 0.75)
-    kept = weights * (rising <= (q3 + _TOP_LIMIT * (q3 - q1))[:, None])
-    means: Floats = (kept @ rising) / kept.sum(axis=1)
-    return means
-
-
-def _quantile(rising: Floats, upto: Ints, share: float) -> Floats:
-    """Quantiles with linear interpolation between neighbours, as numpy's."""
-    place = (upto[:, -1] - 1) * share
-    below = np.floor(place)
-    lower = rising[np.argmax(upto > below[:, None], axis=1)]
-    upper = rising[np.argmax(upto > np.ceil(place)[:, None], axis=1)]
-    found: Floats = lower + (upper - lower) * (place - below)
-    return found
-
-
-def _resamples(groups: Sequence[Hashable]) -> tuple[Any, Ints | None]:
-    """Return the number of each value's group, and how often each resample has each group, (resamples, groups)."""
-    numbers = {group: index for index, group in enumerate(sorted(set(groups)))}  # type: ignore[type-var]  # of one type
-    place = np.array([numbers[group] for group in groups])
-    if len(numbers) < 2:
-        return place, None
-    draw = np.random.Generator(np.random.PCG64(0)).integers(len(numbers), size=(BOOTSTRAPS, len(numbers)))
-    chosen = np.zeros((BOOTSTRAPS, len(numbers)), np.int64)
-    np.add.at(chosen, (np.arange(BOOTSTRAPS)[:, None], draw), 1)
-    return place, chosen
-
-
-def _middle(estimates: Floats) -> tuple[float, float]:
-    low, high = np.quantile(estimates, [0.025, 0.975])
-    return float(low), float(high)

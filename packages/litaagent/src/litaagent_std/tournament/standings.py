@@ -5,19 +5,16 @@ Everything is computed from the records alone, so any folder of records can be a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from litaagent_std.policy.arrays import Floats, Indices
+from apexrl.statistics import bootstrap_interval, truncated_mean
 from litaagent_std.records.reader import Records
 
-__all__ = ["Paired", "Results", "Score", "Standing", "bootstrap_interval", "results_of", "truncated_mean"]
-
-BOOTSTRAPS: Final = 1000
-_TOP_LIMIT: Final = 2.0
+__all__ = ["Paired", "Results", "Score", "Standing", "results_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +109,6 @@ class Results:
         }
 
 
-def truncated_mean(scores: Floats) -> float:
-    """Return the tournament's metric: the mean without scores above Q3 + 2 (Q3 - Q1); the low tail counts in full."""
-    q1, q3 = np.quantile(scores, 0.25), np.quantile(scores, 0.75)
-    return float(scores[scores <= q3 + _TOP_LIMIT * (q3 - q1)].mean())
-
-
 def results_of(records: Records) -> Results:
     """Compute the results of all finished worlds; worlds in which a wall-clock limit fired are left out."""
     scores = _scores(records)
@@ -153,8 +144,7 @@ def _scores(records: Records) -> list[Score]:
 
 def _standing(name: str, own: Sequence[Score]) -> Standing:
     values = np.array([one.score for one in own])
-    groups = _groups([(one.source, one.config) for one in own])
-    low, high = bootstrap_interval(values, groups, truncated_mean)
+    low, high = bootstrap_interval(values, [(one.source, one.config) for one in own], truncated_mean)
     by_level = {
         level: float(np.mean([one.score for one in own if one.level == level]))
         for level in ("first", "middle", "last")
@@ -173,38 +163,5 @@ def _pair(first: Sequence[Score], second: Sequence[Score]) -> Paired | None:
     if not shared:
         return None
     gaps = np.array([float(np.mean(seats[0][seat])) - float(np.mean(seats[1][seat])) for seat in shared])
-    low, high = bootstrap_interval(gaps, _groups([seat[:2] for seat in shared]), _mean)
+    low, high = bootstrap_interval(gaps, [seat[:2] for seat in shared])
     return Paired(first[0].competitor, second[0].competitor, len(shared), float(gaps.mean()), low, high)
-
-
-def _mean(values: Floats) -> float:
-    return float(values.mean())
-
-
-def _groups(keys: Sequence[tuple[int, int]]) -> list[Indices]:
-    """Places of equal keys: the scores of one configuration hang together and are resampled together."""
-    places: dict[tuple[int, int], list[int]] = {}
-    for place, key in enumerate(keys):
-        places.setdefault(key, []).append(place)
-    return [np.array(some) for _, some in sorted(places.items())]
-
-
-def bootstrap_interval(
-    values: Floats, groups: list[Indices], statistic: Callable[[Floats], float]
-) -> tuple[float, float] | tuple[None, None]:
-    """Return the 95 % percentile interval of a statistic, by resampling groups; one group says nothing about others.
-
-    Args:
-        values: The observations.
-        groups: Places of observations that hang together.
-        statistic: What is computed from the observations.
-    """
-    if len(groups) < 2:
-        return None, None
-    draw = np.random.Generator(np.random.PCG64(0))
-    estimates = np.empty(BOOTSTRAPS)
-    for turn in range(BOOTSTRAPS):
-        chosen = draw.integers(len(groups), size=len(groups))
-        estimates[turn] = statistic(values[np.concatenate([groups[index] for index in chosen])])
-    low, high = np.quantile(estimates, [0.025, 0.975])
-    return float(low), float(high)

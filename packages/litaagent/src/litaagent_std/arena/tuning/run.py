@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -21,11 +21,11 @@ from apexrl.runs.metrics.jsonl import JsonlFile, read_jsonl
 from apexrl.runs.provenance import git_commit
 from apexrl.runs.run_dir import RunDir
 from apexrl.runs.signals import StopRequest, stop_on_signals
+from apexrl.statistics import paired_difference
 from litaagent_std.arena.contest import TASKS_PER_WORKER
-from litaagent_std.arena.evaluation import Contestant, Plan, evaluate
-from litaagent_std.arena.report import report_of
+from litaagent_std.arena.evaluation import Plan, evaluate
+from litaagent_std.arena.report import report_of, statistics_values
 from litaagent_std.arena.seeds import SeedBlock
-from litaagent_std.arena.statistics import paired_difference
 from litaagent_std.arena.tuning.config import FREE, TuneConfig
 from litaagent_std.arena.tuning.playing import VALIDATION_START, Interrupted, Player
 from litaagent_std.arena.tuning.race import race
@@ -34,8 +34,8 @@ from litaagent_std.arena.tuning.space import Space, with_values
 from litaagent_std.arena.units import UnitLog, code_version
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.policy.parameters import Level, Parameters
-from litaagent_std.tournament.competitors.contestants import contestants, opponents
 from litaagent_std.tournament.competitors.integer_offers import original_path
+from litaagent_std.tournament.competitors.names import Competitor, opponents, resolve, resolve_one
 from litaagent_std.tournament.competitors.parameter_files import FORMAT
 from litaagent_std.world.reproducible.hashing import fixed_for_workers
 from litaagent_std.world.setup import AgentSpec
@@ -68,7 +68,7 @@ class _Tuning:
     """A run at work."""
 
     config: TuneConfig
-    start: Contestant
+    start: Competitor
     rules: Rules
     folder: Path
     executor: Executor
@@ -148,16 +148,16 @@ class _Tuning:
         worlds = self.player.worlds(level, 0, self.config.validation_worlds, VALIDATION_START)
         found = self.agent(with_values(self.parameters, level, values))
         scores = [self.player.scores([(agent, index) for index in worlds]) for agent in (found, self.start.spec)]
-        return asdict(paired_difference(*scores))
+        return statistics_values(paired_difference(*scores))
 
     def judge(self, parameters: Parameters) -> dict[str, Any] | None:
         """Compare the result with the start, and with others, on the gate; None if there is nothing to judge."""
         config = self.config
         if parameters == self.parameters or not config.gate_worlds:
             return None
-        names = contestants([config.agent, *config.against], integer_offers=True)
+        names = resolve([config.agent, *config.against], distinct=True)
         plan = Plan(
-            Contestant("tuned", self.agent(parameters)),
+            Competitor("tuned", self.agent(parameters)),
             names,
             self.rules,
             SeedBlock(f"gate:{config.gate}"),
@@ -181,9 +181,9 @@ def run_tuning(config: TuneConfig) -> Tuned:
     Raises:
         UserFacingError: If the options make no sense, the folder holds another run, or a world failed.
     """
-    [start] = contestants([config.agent], integer_offers=True)
+    start = resolve_one(config.agent)
     rules = Rules(
-        opponents(config.opponents, integer_offers=True), config.mix, config.days, config.n_levels, config.inventory
+        opponents(config.opponents), config.mix, config.days, config.n_levels, config.inventory
     )
     for level in config.levels:
         Space.of(level, Parameters(), config.names)  # refuses unknown names before any work

@@ -9,10 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from apexrl.statistics import paired_difference
 from litaagent_std.agents.online.acting import PolicySet
 from litaagent_std.agents.online.seat import DecisionRequest
 from litaagent_std.agents.online.weights import save
-from litaagent_std.arena.statistics import paired_difference
 from litaagent_std.arena.stopwatch import start, stop, timed_path
 from litaagent_std.hrl_xf.online.distillation.shadow import Agreement, ShadowedAgent
 from litaagent_std.hrl_xf.online.worlds import TrainingWorld, WorldPlan, draw_world
@@ -107,7 +107,7 @@ def summarize_checks(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "agreement": agreement,
         "score": {
-            "worlds": difference.worlds,
+            "worlds": difference.count,
             **{name: sum(values) / len(values) for name, values in scores.items()},
             "difference": difference.mean,
             "low": difference.low,
