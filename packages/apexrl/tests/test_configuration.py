@@ -91,3 +91,24 @@ def test_a_field_named_config_takes_the_flag() -> None:
         """A file of the command's own."""
 
     assert from_command_line(Command, ["--config", "own.yaml"], "command").config == Path("own.yaml")
+
+
+@configuration
+class Extended(Inner):
+    """Inherits an option."""
+
+    width: int = 3
+    """How wide."""
+
+
+def test_inherited_options_are_flat_and_come_last(capsys: pytest.CaptureFixture[str]) -> None:
+    config = from_command_line(Extended, ["--depth", "5"], "extended")
+    assert list(to_mapping(config).items()) == [("width", 3), ("depth", 5)]
+    assert [field.name for field in dataclasses.fields(Extended)] == ["width", "depth"]
+    assert from_mapping(Extended, {"depth": 5}) == config == dataclasses.replace(Extended(), depth=5)
+    with pytest.raises(ConfigurationError, match="depth: got 0"):
+        from_mapping(Extended, {"depth": 0})
+    with pytest.raises(SystemExit):
+        from_command_line(Extended, ["--help"], "extended")
+    page = capsys.readouterr().out
+    assert page.index("--width") < page.index("--depth") < page.index("How deep")

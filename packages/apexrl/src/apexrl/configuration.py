@@ -33,8 +33,17 @@ _STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def configuration(cls: type[T]) -> type[T]:
-    """Make ``cls`` a frozen, keyword-only dataclass that validates its fields and refuses unknown ones."""
-    return cast("type[T]", pydantic_dataclass(frozen=True, kw_only=True, config=_STRICT)(cls))
+    """Make ``cls`` a frozen, keyword-only dataclass that validates its fields and refuses unknown ones.
+
+    A configuration may inherit from another: it has the fields of both, its own first on help pages and in files.
+    """
+    own = inspect.get_annotations(cls)
+    made = pydantic_dataclass(frozen=True, kw_only=True, config=_STRICT)(cls)
+    fields = cast("dict[str, Any]", made.__dataclass_fields__)
+    inherited = [name for name in fields if name not in own]
+    for name in inherited:  # dataclasses list them first
+        fields[name] = fields.pop(name)
+    return cast("type[T]", made)
 
 
 def _refusal(error: ValidationError, source: str, cls: type) -> ConfigurationError:
@@ -153,4 +162,4 @@ def to_mapping(config: Any) -> dict[str, Any]:  # noqa: ANN401 - any configurati
     values = TypeAdapter(type(config)).dump_python(config, mode="json")
     if not isinstance(values, dict):
         raise TypeError(f"{type(config).__name__} is not a configuration class; declare it with @configuration")
-    return values
+    return {field.name: values[field.name] for field in dataclasses.fields(config)}

@@ -1,4 +1,11 @@
-"""Execution: one executor protocol and three engines that give the same results: inline, processes and ray."""
+"""Execution: one executor protocol and three engines that give the same results: inline, processes and ray.
+
+:func:`make_executor` makes an executor; :class:`ExecutionOptions` are its options on a command line. An executor runs
+:class:`Task` objects or hosts long-lived actors (`apexrl.execution.actors`). Importing this package is cheap, because
+every worker process does it.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 from apexrl.execution.executor import (
     ENGINES,
@@ -21,10 +28,16 @@ from apexrl.execution.report import (
     TaskResult,
 )
 
+if TYPE_CHECKING:
+    from apexrl.execution.options import EXECUTION_FIELDS, ExecutionOptions, ExecutorName
+
 __all__ = [
     "ENGINES",
+    "EXECUTION_FIELDS",
     "Attempt",
+    "ExecutionOptions",
     "Executor",
+    "ExecutorName",
     "Failure",
     "FailureKind",
     "Progress",
@@ -39,3 +52,11 @@ __all__ = [
     "make_executor",
     "task_seed",
 ]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a class, a type or a tuple
+    if name in {"EXECUTION_FIELDS", "ExecutionOptions", "ExecutorName"}:  # needs pydantic, which workers do not
+        from apexrl.execution import options
+
+        return getattr(options, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

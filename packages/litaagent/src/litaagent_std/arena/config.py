@@ -9,6 +9,7 @@ from pydantic import Field
 from tyro.conf import Positional
 
 from apexrl.configuration import configuration
+from apexrl.execution import ExecutionOptions
 from litaagent_std.policy.parameters import LEVELS, Level
 
 __all__ = ["ArenaConfig"]
@@ -17,7 +18,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 @configuration
-class ArenaConfig:
+class ArenaConfig(ExecutionOptions):
     """Compare an agent with others in the same worlds, seats and luck; only the agent changes.
 
     Worlds are played until every answer is clear, at most --worlds. The same command goes on where it stopped, and
@@ -71,18 +72,6 @@ class ArenaConfig:
 
     engine: Literal["fast", "scml"] = "fast"
     """Engine of the worlds: the fast one, or scml's own; both give the same scores."""
-
-    executor: Literal["inline", "processes", "ray"] = "processes"
-    """How worlds are run: one after the other here, in processes, or on a Ray cluster."""
-
-    workers: Count | None = None
-    """Worlds at once. Default: one per available CPU."""
-
-    address: str | None = None
-    """The Ray cluster, such as auto or ray://host:10001."""
-
-    time_limit: Annotated[float, Field(gt=0)] = 3600.0
-    """Seconds that a world may take before it is given up."""
 
     output_dir: Path = Path("arena_results")
     """Folder of the finished worlds and of the reports."""

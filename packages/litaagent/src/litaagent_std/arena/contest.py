@@ -12,7 +12,6 @@ from typing import Any, Final
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from apexrl.execution import make_executor
 from apexrl.runs.atomic import write_json
 from apexrl.runs.digest import digest_config
 from apexrl.runs.errors import ConfigurationError
@@ -25,7 +24,7 @@ from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.units import UnitStore
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.policy.parameters import LEVELS
-from litaagent_std.tournament.competitors.contestants import contestants, opponents
+from litaagent_std.tournament.competitors.names import opponents, resolve
 from litaagent_std.world.reproducible.hashing import fixed_for_workers
 
 __all__ = ["TASKS_PER_WORKER", "Outcome", "plan_of", "progress_of", "run_contest"]
@@ -77,7 +76,7 @@ def plan_of(config: ArenaConfig) -> Plan:
         )
     block = seed_block(config.block, open_verdict=config.open_verdict)
     integer = not config.as_shipped
-    focal, *against = contestants([config.agent, *config.against], integer_offers=integer)
+    focal, *against = resolve([config.agent, *config.against], integer_offers=integer, distinct=True)
     rules = Rules(
         opponents(config.opponents, integer_offers=integer),
         config.mix,
@@ -102,9 +101,7 @@ def run_contest(config: ArenaConfig) -> Outcome:
     with (
         fixed_for_workers(),
         stop_on_signals() as stop,
-        make_executor(
-            config.executor, workers=config.workers, address=config.address, tasks_per_worker=TASKS_PER_WORKER
-        ) as executor,
+        config.make_executor(tasks_per_worker=TASKS_PER_WORKER) as executor,
         progress_of(plan, quiet=config.quiet) as show,
     ):
 

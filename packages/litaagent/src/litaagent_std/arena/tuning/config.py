@@ -9,6 +9,7 @@ from pydantic import Field
 from tyro.conf import Positional
 
 from apexrl.configuration import configuration
+from apexrl.execution import EXECUTION_FIELDS, ExecutionOptions
 from litaagent_std.policy.parameters import LEVELS, Level
 
 __all__ = ["FREE", "TuneConfig"]
@@ -19,10 +20,7 @@ FREE = (
     "generations",
     "validation_worlds",
     "gate_worlds",
-    "executor",
-    "workers",
-    "address",
-    "time_limit",
+    *EXECUTION_FIELDS,
     "output_dir",
     "quiet",
 )
@@ -30,7 +28,7 @@ FREE = (
 
 
 @configuration
-class TuneConfig:
+class TuneConfig(ExecutionOptions):
     """Optimise the agent's parameters, level by level, by CMA-ES in races on worlds of the tuning block.
 
     What was found is kept for a level only where it proves better in worlds that the search has not seen, and all of it
@@ -95,18 +93,6 @@ class TuneConfig:
 
     against: tuple[str, ...] = ()
     """Whom the result is compared with on the gate, beside the start."""
-
-    executor: Literal["inline", "processes", "ray"] = "processes"
-    """How worlds are run: one after the other here, in processes, or on a Ray cluster."""
-
-    workers: Count | None = None
-    """Worlds at once. Default: one per available CPU."""
-
-    address: str | None = None
-    """The Ray cluster, such as auto or ray://host:10001."""
-
-    time_limit: Annotated[float, Field(gt=0)] = 3600.0
-    """Seconds that a world may take before it is given up."""
 
     output_dir: Path = Path("training_runs/tune")
     """Folder of the run: its log, and parameters.json, the result."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from apexrl.execution import Executor, make_executor
+from apexrl.execution import Executor
 from apexrl.runs.atomic import write_json
 from apexrl.runs.digest import digest_config, to_plain
 from apexrl.runs.metrics.jsonl import JsonlFile, read_jsonl
@@ -199,11 +199,7 @@ def run_tuning(config: TuneConfig) -> Tuned:
         )
         units = stack.enter_context(UnitLog(config.output_dir / "units.jsonl"))
         stop = stack.enter_context(stop_on_signals())
-        executor = stack.enter_context(
-            make_executor(
-                config.executor, workers=config.workers, address=config.address, tasks_per_worker=TASKS_PER_WORKER
-            )
-        )
+        executor = stack.enter_context(config.make_executor(tasks_per_worker=TASKS_PER_WORKER))
         show = stack.enter_context(_progress(config))
         work = _Tuning(config, start, rules, config.output_dir, executor, units, stop, show)
         try:

@@ -1,4 +1,4 @@
-"""What ``lita train-online`` does: the run's folder, metrics, checkpoints and signals around the loop."""
+"""The command ``lita train-online``: run folder, metrics, checkpoints and signals around the training loop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 
 from rich.console import Console
 
-from apexrl.execution import make_executor
 from apexrl.runs.atomic import write_json
 from apexrl.runs.checkpoints.checkpoint import CheckpointStore, Retention
 from apexrl.runs.metrics.console import ConsoleSink
@@ -23,22 +22,20 @@ logger = logging.getLogger(__name__)
 
 SHOWN = ("play/gain", "play/score", "play/breach_rate", "play/bankruptcies", "gate/mean", "sync/rollbacks")
 TASKS_PER_WORKER = 500
-"""Worlds after which a worker is replaced, against what agents leave behind in a process."""
+"""Worlds after which a worker process is replaced: agents leave memory behind."""
 
 
 def run_training(cfg: OnlineConfig) -> tuple[Trainer, int]:
-    """Start a run, or goes on with it.
+    """Start or resume a run.
 
     Returns:
-        The trainer as it ended, and the exit status.
+        The trainer at the end, and the exit status.
     """
     with (
         RunDir.start(cfg.output_dir, config=cfg, seed=cfg.seed, free=FREE_FIELDS) as folder,
         fixed_for_workers(),
         stop_on_signals() as stop,
-        make_executor(
-            cfg.executor, workers=cfg.workers, address=cfg.address, tasks_per_worker=TASKS_PER_WORKER
-        ) as executor,
+        cfg.make_executor(tasks_per_worker=TASKS_PER_WORKER) as executor,
     ):
         store = folder.checkpoints(SCHEMA, retention=Retention(keep_last=3))
         trainer = Trainer(cfg, executor, folder.path)
@@ -56,9 +53,9 @@ def _loop(trainer: Trainer, store: CheckpointStore, metrics: MetricLogger, stop:
     cfg = trainer.cfg
     saved = trainer.update
     while trainer.update < cfg.updates and not trainer.stopped and not stop.requested:
-        found = trainer.step()
-        found |= trainer.after()
-        metrics.log(trainer.update, found)
+        values = trainer.step()
+        values |= trainer.after_update()
+        metrics.log(trainer.update, values)
         if trainer.update % cfg.checkpoint_every == 0:
             saved = _save(trainer, store)
     if trainer.update > saved:
@@ -72,7 +69,7 @@ def _save(trainer: Trainer, store: CheckpointStore) -> int:
 
 
 def summary_of(trainer: Trainer) -> dict[str, object]:
-    """How a run ended, in plain values."""
+    """Return the result of a run as plain values."""
     best = trainer.monitor.best
     return {
         "updates": trainer.update,
@@ -88,10 +85,10 @@ def summary_of(trainer: Trainer) -> dict[str, object]:
 
 
 def show_summary(trainer: Trainer, console: Console | None = None) -> None:
-    """Print how a run ended."""
-    told = summary_of(trainer)
+    """Print the result of a run."""
+    summary = summary_of(trainer)
     seconds = sum(trainer.seconds.values())
     (console or Console()).print(
-        f"{trainer.folder}: {told['updates']} updates from {told['worlds']} worlds in {seconds:.0f} CPU s; "
-        f"best by the gate: {told['best'] or 'none yet, the shipped agent stays'}"
+        f"{trainer.folder}: {summary['updates']} updates from {summary['worlds']} worlds in {seconds:.0f} CPU s; "
+        f"best by the gate: {summary['best'] or 'none yet, the shipped agent stays'}"
     )

@@ -1,4 +1,4 @@
-"""What a training run is: the options of ``lita train-online``."""
+"""Options of ``lita train-online``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from apexrl.configuration import configuration
+from apexrl.execution import EXECUTION_FIELDS, ExecutionOptions
 from litaagent_std.agents.online.steering import Layer
 from litaagent_std.hrl_xf.rewards import DayWeights, ThreadWeights
 from litaagent_std.policy.parameters import LEVELS, Level
@@ -27,106 +28,106 @@ Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]
 
-FREE_FIELDS = ("updates", "executor", "workers", "address", "time_limit", "quiet", "output_dir", "checkpoint_every")
-"""Options that may change when a run goes on."""
+FREE_FIELDS = ("updates", *EXECUTION_FIELDS, "quiet", "output_dir", "checkpoint_every")
+"""Options that may change when a run is resumed."""
 
 
 @configuration
 class LayerConfig:
-    """How one layer learns."""
+    """Learning options of one layer."""
 
     outputs: tuple[str, ...] = ()
-    """The layer's numbers that are learned, all when empty; the others stay 0. Fewer are found with fewer worlds."""
+    """Outputs of the layer that are learned, all if empty; the others stay 0. Fewer outputs need fewer worlds."""
     learning_rate: Positive = 3e-4
     """Adam's step size."""
     hidden: tuple[Annotated[int, Field(ge=1)], ...] = (32,)
-    """Widths of the policy's hidden layers; none makes it linear."""
+    """Widths of the policy's hidden layers; none for a linear policy."""
     critic_hidden: tuple[Annotated[int, Field(ge=1)], ...] = (64, 64)
     """Widths of the critic's hidden layers."""
     log_std: float = -1.0
-    """Logarithm of the exploration's deviation at the start; 0 is a third of an action's range."""
+    """Initial logarithm of the exploration's standard deviation; 0 is a third of an action's range."""
     log_std_range: tuple[float, float] = (-3.0, 0.5)
-    """Between these the exploration may move."""
+    """Bounds of the logarithm of the standard deviation."""
     epochs: Annotated[int, Field(ge=1)] = 4
     """Passes over each batch."""
     minibatch: Annotated[int, Field(ge=1)] = 256
-    """The most rows per gradient step."""
+    """Rows per gradient step at most."""
     clip: Positive = 0.2
-    """ε of the policy's clipping."""
+    """Clipping range ε of PPO."""
     target_kl: Positive = 0.02
-    """An update ends when a minibatch shows a larger divergence from the version that acted."""
+    """An update stops early when a minibatch's KL divergence from the version that acted is larger."""
     entropy: NonNegative = 0.0
     """Weight of the entropy bonus. Raising it keeps the policy more random."""
     warm_kl: Positive = 0.5
-    """Divergence from the warm start to aim at; beyond it the pull back grows from update to update."""
+    """Target KL divergence from the warm start; beyond it the weight of the penalty grows with every update."""
     gae_lambda: Annotated[float, Field(ge=0.0, le=1.0)] = 0.95
-    """Raising it trusts the critic less."""
+    """λ of the generalised advantages. Raising it relies less on the critic."""
 
 
 @configuration
 class EvolutionConfig:
-    """How evolution strategies search."""
+    """Options of evolution strategies."""
 
     pairs: Annotated[int, Field(ge=1)] = 8
-    """Antithetic pairs per update. Raising it gives a better direction for more worlds."""
+    """Antithetic pairs per update. Raising it gives a better gradient estimate for more worlds."""
     sigma: Annotated[float, Field(gt=0.0)] = 0.3
-    """Deviation of the perturbations, in units of L2's numbers."""
+    """Standard deviation of the perturbations, in units of L2's action."""
     learning_rate: Annotated[float, Field(gt=0.0)] = 0.05
     """Adam's step size, in the same units."""
     decay: Annotated[float, Field(ge=0.0)] = 0.005
-    """Pull back to the warm start per update."""
+    """Decay towards the warm start per update."""
     inputs: tuple[str, ...] = ("level_first", "level_middle", "level_last", "progress")
-    """Inputs whose weights are moved beside the biases."""
+    """Inputs whose weights are learned beside the biases."""
     outputs: tuple[str, ...] = ()
-    """Numbers of L2 that are moved, all when empty. Fewer are found with fewer worlds."""
+    """Outputs of L2 that are learned, all if empty. Fewer outputs need fewer worlds."""
 
 
 @configuration
 class SurfaceConfig:
-    """How a response surface is explored."""
+    """Options of the response surface."""
 
     pairs: Count = 2
     """Antithetic pairs per world, each with a direction of its own."""
     sigma: Positive = 0.35
-    """Deviation of the perturbations, in units of L2's numbers."""
+    """Standard deviation of the perturbations, in units of L2's action."""
     reach: Positive = 1.0
-    """How far from the heuristic agent a number may go, in the same units."""
+    """Largest distance of an output from the heuristic agent, in the same units."""
     inputs: tuple[str, ...] = ()
-    """Inputs that the numbers follow beside the place, such as progress; for one of --places at a time."""
+    """Inputs that the outputs depend on beside the level, such as progress; for one of --places at a time."""
     outputs: tuple[str, ...] = ()
-    """Numbers of L2 that are moved, all when empty."""
+    """Outputs of L2 that are learned, all if empty."""
 
 
 @configuration
 class PoolConfig:
-    """Opponents of the training."""
+    """Opponents in training."""
 
     competitors: tuple[str, ...] = ("RandomStd", "GreedyStd", "finalists-2024", "finalists-2025")
-    """Who may sit in the other competitors' seats: names, groups or class paths, as in lita arena."""
+    """Competitors to train against: names, groups or class paths, as in lita arena."""
     held_out: tuple[str, ...] = ("finalists-2026",)
-    """Who is met at the gate alone."""
+    """Competitors that only the gate plays against."""
     slots: Annotated[int, Field(ge=0)] = 1
     """Seats of other competitors in a world."""
     nobody: Annotated[float, Field(ge=0.0, le=1.0)] = 0.6
-    """Share of slots that stay empty: such worlds are the quickest."""
+    """Share of slots that stay empty; such worlds are the fastest."""
     past_selves: Annotated[int, Field(ge=0)] = 3
-    """How many past selves are kept; 0 for none."""
+    """Past versions of the policy that are kept as opponents; 0 for none."""
     hardness: Annotated[float, Field(ge=0.0)] = 1.0
-    """Raising it draws hard opponents more often; 0 draws all alike."""
+    """Raising it draws opponents with a low win rate more often; 0 draws all with equal probability."""
     forgetting: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.02
-    """Share of what is known of an opponent that is forgotten with every game."""
+    """Decay of an opponent's win record per game."""
 
 
 @configuration
 class MonitorConfig:
-    """When training goes back to the last good version, and when it stops."""
+    """Roll-back to the best version, and early stopping."""
 
     window: Count = 10
-    """Updates that are judged together. Raising it judges more surely and later."""
+    """Updates per window. Raising it makes comparisons more certain and later."""
     errors: Annotated[float, Field(gt=0.0)] = 3.0
-    """Standard errors by which a window must be worse than the best one to go back."""
+    """Standard errors by which a window must be worse than the best one for a roll-back."""
     breach_rate: Annotated[float, Field(gt=0.0)] = 0.05
-    """Rise of the share of undelivered units, above the best window's, at which to go back."""
+    """Rise of the share of undelivered units above the best window's that causes a roll-back."""
     bankruptcies: Annotated[float, Field(gt=0.0)] = 0.1
     """The same for the share of seats that went bankrupt."""
     overstock: Annotated[float, Field(gt=0.0)] = 0.2
@@ -137,12 +138,12 @@ class MonitorConfig:
 
 @configuration
 class GateConfig:
-    """When a candidate becomes the best."""
+    """Evaluation of a candidate against the best."""
 
     every: Annotated[int, Field(ge=0)] = 20
-    """Updates between two candidates; 0 never asks."""
+    """Updates between two candidates; 0 for no gate."""
     worlds: Count = 200
-    """Worlds per candidate at most; fresh seeds for each."""
+    """Worlds per candidate at most; new seeds for each."""
     days: tuple[Count, ...] = (50, 100)
     """Lengths of the gate's worlds."""
     lead: float = 0.0
@@ -150,57 +151,57 @@ class GateConfig:
 
 
 @configuration
-class OnlineConfig:
-    """Train the agent's layers in the league: play a quota of worlds under one version, update, and again.
+class OnlineConfig(ExecutionOptions):
+    """Train the agent's layers in the league: play a quota of worlds under one version, update, repeat.
 
-    The warm start is the heuristic agent, or --warm. The same command goes on with a run that was stopped.
+    Training starts from the heuristic agent, or from --warm. The same command resumes a run that was stopped.
     """
 
     method: Literal["ppo", "es", "surface"] = "ppo"
     """ppo: PPO for L2 and MAPPO for L3 and L4. es: evolution strategies on L2, without credit assignment. surface: a
-    quadratic through all worlds so far, over constants of L2 by place in the chain; for small budgets."""
+    quadratic through all worlds so far, over constants of L2 by level of the chain; for small budgets."""
 
     layers: tuple[Layer, ...] = ("l2",)
-    """Which layers learn; l3 and l4 make every round a decision, which costs about twice the time."""
+    """Layers that learn; with l3 or l4 every round is a decision, which about doubles the time."""
 
     critic: Literal["central", "local"] = "central"
     """Critic of the rounds: central sees the whole factory (MAPPO), local the thread alone (independent PPO)."""
 
     updates: Count = 200
-    """Updates of the whole run."""
+    """Updates of the run."""
 
     worlds: Count = 16
     """Worlds per update: the quota under one version."""
 
     days: tuple[Count, ...] = (50, 100)
-    """Lengths of the worlds, drawn with equal probability."""
+    """Lengths of the worlds in days, drawn with equal probability."""
 
     levels: Annotated[int, Field(ge=2)] | None = None
     """Production levels. Default: drawn from the official range, 2 to 4."""
 
     seats: Count = 1
-    """Our seats per world. More give more samples per world, from worlds with more of us in them."""
+    """Our seats per world. More seats give more samples per world, but worlds with more copies of us."""
 
     places: Annotated[tuple[Level, ...], Field(min_length=1)] = LEVELS
-    """Places in the chain to learn for; at the others the heuristic agent plays."""
+    """Levels of the chain to learn for; at the others the heuristic agent plays."""
 
     control_variate: bool = True
-    """Play each world by the reference policy too, and learn from the difference alone."""
+    """Play each world with the reference policy too, and learn from the difference."""
 
     day_rewards: DayWeights = DayWeights()
-    """Weights of a day's terms."""
+    """Weights of a day's reward terms."""
 
     thread_rewards: ThreadWeights = ThreadWeights()
-    """Weights of a thread's terms."""
+    """Weights of a thread's reward terms."""
 
     l2: LayerConfig = LayerConfig(learning_rate=3e-4)
-    """How L2 learns."""
+    """Learning options of L2."""
 
     l3: LayerConfig = LayerConfig(learning_rate=1e-4, log_std=-1.5, minibatch=1024)
-    """How L3 learns: slower than L2, to keep what it knows of bargaining."""
+    """Learning options of L3: slower than L2, to preserve its bargaining."""
 
     l4: LayerConfig = LayerConfig(learning_rate=5e-4, log_std=-1.5, minibatch=1024)
-    """How L4 learns: faster than L2."""
+    """Learning options of L4: faster than L2."""
 
     evolution: EvolutionConfig = EvolutionConfig()
     """Options of --method es."""
@@ -215,13 +216,13 @@ class OnlineConfig:
     """Roll-back and early stopping."""
 
     gate: GateConfig = GateConfig()
-    """When a candidate becomes the best."""
+    """Evaluation of a candidate against the best."""
 
     self_every: Annotated[int, Field(ge=0)] = 25
-    """Updates between two past selves that join the opponents; 0 for none."""
+    """Updates between two past versions that join the opponents; 0 for none."""
 
     warm: Path | None = None
-    """Weights to start from, as this command writes them."""
+    """Weights to start from, as this command writes them. Default: the heuristic agent."""
 
     seed: Annotated[int, Field(ge=0, lt=1 << 20)] = 0
     """Seed of the run: worlds, exploration, networks, opponents."""
@@ -232,15 +233,6 @@ class OnlineConfig:
     checkpoint_every: Count = 5
     """Updates between two checkpoints."""
 
-    executor: Literal["inline", "processes", "ray"] = "processes"
-    """How worlds are played: one after the other here, in processes, or on a Ray cluster."""
-
-    workers: Count | None = None
-    """Worlds at once. Default: one per available CPU."""
-
-    address: str | None = None
-    """The Ray cluster, such as auto or ray://host:10001."""
-
     time_limit: Annotated[float, Field(gt=0)] = 1800.0
     """Seconds that a world may take before it is played again."""
 
@@ -248,5 +240,5 @@ class OnlineConfig:
     """Show no progress."""
 
     def layer(self, layer: Layer) -> LayerConfig:
-        """How a layer learns."""
+        """Return the learning options of a layer."""
         return {"l2": self.l2, "l3": self.l3, "l4": self.l4}[layer]

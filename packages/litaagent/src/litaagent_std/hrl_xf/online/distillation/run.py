@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import track
 
-from apexrl.execution import Executor, RunOptions, Task, make_executor
+from apexrl.execution import Executor, RunOptions, Task
 from apexrl.runs.atomic import ensure_folder, write_bytes, write_json
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError
 from apexrl.runs.run_dir import RunDir
@@ -89,7 +89,7 @@ def run_distillation(cfg: DistillConfig) -> Distilled:
         RunDir.start(cfg.output_dir, config=cfg, seed=cfg.seed, free=FREE_FIELDS) as folder,
         fixed_for_workers(),
         stop_on_signals() as stop,
-        make_executor(cfg.executor, workers=cfg.workers, address=cfg.address) as executor,
+        cfg.make_executor() as executor,
     ):
         work = _Work(cfg, folder.path, executor, stop)
         report = work.run()
