@@ -12,7 +12,7 @@ export MPLBACKEND ?= Agg
 export PYTHONHASHSEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format type layers deps pytest test-search test-browser docs wheel clean verify-world
+.PHONY: help setup run test lint format type layers deps pytest test-search test-browser test-wheels house docs wheel clean verify-world
 
 help: ## list the targets
 	@grep -hE '^[a-zA-Z%_-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -62,6 +62,12 @@ test-search: setup ## the properties with new random examples, to find what the 
 
 test-browser: setup ## the dashboard in a real Chromium (CHROMIUM=/path/to/chromium names one)
 	@browser="$$(scripts/chromium.sh)" && LITA_BROWSER="$$browser" $(BIN)/python -m pytest -n 0 packages/litaagent/tests/browser $(ARGS)
+
+test-wheels: setup ## each wheel built, installed alone in a clean environment, and used
+	LITA_WHEELS=1 $(BIN)/python -m pytest -n 0 tests/wheels $(ARGS)
+
+house: setup ## how the source tree reads from outside: folders, public names, cycles, repeated code
+	$(BIN)/python scripts/house.py $(ARGS)
 
 docs: setup ## build the documentation; a warning is an error
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from litaagent_std.dashboard.history import History
 from apexrl.charts.matplotlib import save_figure
+from litaagent_std.dashboard.history import History
 from litaagent_std.dashboard.report import pages_of
 from litaagent_std.dashboard.server import open_server
 from litaagent_std.dashboard.views.agent import agent_page

@@ -6,7 +6,6 @@ by the files that define them. Nothing is played.
 """
 
 import functools
-import importlib
 import re
 import shlex
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from apexrl.configuration import from_command_line
-from lita.main import COMMANDS
+from lita.main import COMMANDS, command
 from litaagent_std.world.scml.verify import VerifyConfig
 
 ROOT = Path(__file__).parents[2]
@@ -105,37 +104,37 @@ def check_lita(words, capsys, *, mentioned=False):
     if name is None:
         group = " ".join(words)
         assert mentioned, f"there is no command lita {group}"
-        assert any(command.startswith(f"{group} ") for command in COMMANDS), f"there is no command lita {group}"
+        assert any(known.startswith(f"{group} ") for known in COMMANDS), f"there is no command lita {group}"
         return
     options = words[len(name.split()) :]
-    module = importlib.import_module(f"lita.{name.replace('-', '_').replace(' ', '_')}")
+    config_class, _ = command(name)
     if mentioned and (not options or any(PLACEHOLDER.match(word) for word in options)):
-        known = help_of(name, module, capsys) if options_in(options) else ""
+        known = help_of(name, config_class, capsys) if options_in(options) else ""
         unknown = [option for option in options_in(options) if not re.search(rf"{option}\b", known)]
         assert not unknown, f"lita {name} --help does not know {unknown}"
         return
     status = 0
     try:
-        from_command_line(module.Config, options, program=f"lita {name}")
+        from_command_line(config_class, options, program=f"lita {name}")
     except SystemExit as end:  # of --help, or of an option that does not exist
         status = end.code
     assert status == 0, capsys.readouterr().err
 
 
 @functools.cache
-def _help_text(name, module):
+def _help_text(name, config_class):
     import contextlib
     import io
 
     said = io.StringIO()
     with contextlib.redirect_stdout(said), pytest.raises(SystemExit):
-        from_command_line(module.Config, ["--help"], program=f"lita {name}")
+        from_command_line(config_class, ["--help"], program=f"lita {name}")
     return said.getvalue()
 
 
-def help_of(name, module, capsys):
+def help_of(name, config_class, capsys):
     with capsys.disabled():
-        return _help_text(name, module)
+        return _help_text(name, config_class)
 
 
 def check_python(words, capsys):

@@ -26,8 +26,8 @@ class Config:
 
     A recorded tournament of our agent and three champions; a world on scml's own engine too, to show that both tell the
     same story; a policy trained with PPO, evaluated before and after; and a report with the ranking, a world, a
-    negotiation, our agent's reasons and the learning curve. It takes a few minutes on two cores. The same command goes
-    on where it stopped.
+    negotiation, our agent's reasons and the learning curve. It takes a few minutes on two cores. The same command
+    resumes where it stopped.
     """
 
     configs: Annotated[int, Field(ge=1)] = 2

@@ -1,22 +1,29 @@
-"""``lita info``: what is installed and what this machine is."""
+"""``lita info`` and ``lita checkpoint``: what is installed, and whether a checkpoint is sound."""
+
+from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
 import json
 import os
 import platform
+from pathlib import Path
+from typing import Annotated
 
 from rich.console import Console
 from rich.table import Table
+from tyro.conf import Positional
 
 from apexrl.configuration import configuration
+from apexrl.runs.checkpoints.checkpoint import Checkpoint, load_checkpoint
+from apexrl.runs.errors import CheckpointDamagedError, CheckpointMissingError
 
 _PACKAGES = ("litaagent", "torch", "numpy", "gymnasium", "pettingzoo", "scml", "negmas", "scml-agents", "pyarrow")
 _EXTRAS = {"ray": "ray", "docs": "sphinx", "dev": "pytest"}
 
 
 @configuration
-class Config:
+class InfoConfig:
     """Show the versions of what the project stands on, the machine, and which optional features are installed."""
 
     json: bool = False
@@ -39,7 +46,7 @@ def collect() -> dict[str, dict[str, str]]:
     return {"versions": versions, "machine": machine, "extras": extras}
 
 
-def run(config: Config) -> int:
+def info(config: InfoConfig) -> int:
     """Print what :func:`collect` found."""
     facts = collect()
     if config.json:
@@ -51,3 +58,57 @@ def run(config: Config) -> int:
             table.add_row(key, value)
         Console().print(table)
     return 0
+
+
+_ENDINGS = (".pt", ".pth")
+
+
+@configuration
+class CheckpointConfig:
+    """Verify a checkpoint file, or every checkpoint in a folder, and show what is inside.
+
+    Nothing stored in a file is executed. The exit status is 1 when a file is damaged.
+    """
+
+    path: Annotated[Path, Positional]
+    """A checkpoint file, or a folder that holds some."""
+
+
+def checkpoint_files(path: Path) -> list[Path]:
+    """Return the checkpoint files that ``path`` means: itself, or those in the folder, by name.
+
+    Raises:
+        CheckpointMissingError: There is none.
+    """
+    if path.is_dir():
+        found = sorted(file for file in path.iterdir() if file.suffix in _ENDINGS)
+    else:
+        found = [path] if path.exists() else []
+    if not found:
+        raise CheckpointMissingError(
+            f"there is no checkpoint at {str(path)!r}",
+            f"The path must name a checkpoint file or a folder with files that end in {' or '.join(_ENDINGS)}",
+            "Correct the path",
+        )
+    return found
+
+
+def checkpoint(config: CheckpointConfig) -> int:
+    """Show one line per file; 1 when any of them is damaged."""
+    table = Table("file", "state", "schema", "step", "metrics")
+    damaged = []
+    for file in checkpoint_files(config.path):
+        try:
+            table.add_row(file.name, "sound", *_content(load_checkpoint(file)))
+        except CheckpointDamagedError as error:
+            damaged.append(str(error))
+            table.add_row(file.name, "damaged", "", "", "")
+    Console().print(table)
+    for reason in damaged:
+        print(reason)
+    return 1 if damaged else 0
+
+
+def _content(checkpoint: Checkpoint) -> tuple[str, str, str]:
+    metrics = ", ".join(f"{name}={value:.4g}" for name, value in checkpoint.metrics.items())
+    return str(checkpoint.schema), str(checkpoint.step), metrics

@@ -5,39 +5,38 @@ Only the sub-command that is asked for is imported, so that ``lita --help`` answ
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, get_type_hints
 
-COMMANDS: dict[str, str] = {
-    "demo": "run the main job end to end at a small scale",
-    "info": "show versions, machine and optional features",
-    "collect": "play a tournament for its records, or go on with it",
-    "tournament": "play the default tournament, or go on with it",
-    "arena": "compare an agent with others in the same worlds",
-    "explain": "print why our agent made each offer to a partner on a day",
-    "tune": "optimise the agent's parameters, and judge the result",
-    "train": "train the layers from records, or go on with a run",
-    "runs": "list, show or compare training runs",
-    "train-online": "train the agent's layers in the league by PPO, MAPPO or evolution",
-    "distill": "teach a compact model what an online training has learned",
-    "competitors": "list who can play, and check that they do",
-    "records": "show what records hold, and print a negotiation",
-    "serve": "show tournaments, evaluations and trainings in the browser",
-    "report": "write a report as one file of HTML, with its figures",
-    "new-agent": "write a working agent of your own, with a test, on top of our layers",
-    "export": "write our agent as a submission for the league, and play a world from it",
-    "export-scml": "write logs in scml's own form from records",
-    "dataset build": "turn records into a dataset for training",
-    "dataset stats": "show counts and distributions of a dataset",
-    "dataset export": "write a dataset as Parquet with a card",
-    "checkpoint": "verify a checkpoint file or a folder of them, and show what is inside",
-    "hmasd train": "train hierarchical skill discovery or a baseline",
-    "hmasd eval": "evaluate a checkpoint of `lita hmasd train`",
-    "hmasd render": "draw an episode and the skills of a checkpoint",
-    "hmasd settings": "list the settings of `lita hmasd train` with their meaning",
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("demo:run", "run the main job end to end at a small scale"),
+    "info": ("info:info", "show versions, machine and optional features"),
+    "collect": ("tournament:collect", "play a tournament for its records, or resume it"),
+    "tournament": ("tournament:tournament", "play the default tournament, or resume it"),
+    "arena": ("arena:arena", "compare an agent with others in the same worlds"),
+    "explain": ("agent:explain", "print why our agent made each offer to a partner on a day"),
+    "tune": ("arena:tune", "optimise the agent's parameters, and judge the result"),
+    "train": ("training:train", "train the layers from records, or resume a run"),
+    "runs": ("training:runs", "list, show or compare training runs"),
+    "train-online": ("training:train_online", "train the agent's layers in the league by PPO, MAPPO or evolution"),
+    "distill": ("training:distill", "teach a compact model what an online training has learned"),
+    "competitors": ("tournament:competitors", "list who can play, and check that they do"),
+    "records": ("records:records", "show what records hold, and print a negotiation"),
+    "serve": ("dashboard:serve", "show tournaments, evaluations and trainings in the browser"),
+    "report": ("dashboard:report", "write a report as one file of HTML, with its figures"),
+    "new-agent": ("agent:new_agent", "write a working agent of your own, with a test, on top of our layers"),
+    "export": ("agent:export", "write our agent as a submission for the league, and play a world from it"),
+    "export-scml": ("records:export_scml", "write logs in scml's own form from records"),
+    "dataset build": ("dataset:build", "turn records into a dataset for training"),
+    "dataset stats": ("dataset:stats", "show counts and distributions of a dataset"),
+    "dataset export": ("dataset:export", "write a dataset as Parquet with a card"),
+    "checkpoint": ("info:checkpoint", "verify a checkpoint file or a folder of them, and show what is inside"),
+    "hmasd train": ("hmasd:train", "train hierarchical skill discovery or a baseline"),
+    "hmasd eval": ("hmasd:evaluate", "evaluate a checkpoint of `lita hmasd train`"),
+    "hmasd render": ("hmasd:render", "draw an episode and the skills of a checkpoint"),
+    "hmasd settings": ("hmasd:settings", "list the settings of `lita hmasd train` with their meaning"),
 }
-"""Name of each sub-command and the line that ``lita --help`` shows.
-
-The module of the same name implements it; `hmasd train` is `hmasd_train`, `new-agent` is `new_agent`."""
+"""Each sub-command: the function that implements it, as ``module:function`` in this package, and its line of help."""
 
 _USAGE = """usage: lita COMMAND [OPTIONS]
 
@@ -54,14 +53,18 @@ then from --config FILE.yaml, then from flags.
 def usage() -> str:
     """Return the text of ``lita --help``."""
     width = max(map(len, COMMANDS)) + 2
-    return _USAGE.format(commands="\n".join(f"  {name:<{width}}{line}" for name, line in COMMANDS.items()))
+    return _USAGE.format(commands="\n".join(f"  {name:<{width}}{line}" for name, (_, line) in COMMANDS.items()))
+
+
+def command(name: str) -> tuple[type[Any], Callable[[Any], int]]:
+    """Import a sub-command; returns the class of its options and the function that takes them."""
+    module, _, function = COMMANDS[name][0].partition(":")
+    run: Callable[[Any], int] = getattr(importlib.import_module(f"lita.{module}"), function)
+    return get_type_hints(run)["config"], run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one sub-command; the return value is the exit status.
-
-    Each command module offers ``Config``, a configuration class, and ``run(config) -> int``.
-    """
+    """Run one sub-command; the return value is the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in {"-h", "--help"}:
         print(usage())
@@ -70,7 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name = " ".join(words[:length])
         if name in COMMANDS:
             return _run(name, words[length:])
-    group = [name for name in COMMANDS if name.startswith(f"{words[0]} ")]
+    group = {name: line for name, (_, line) in COMMANDS.items() if name.startswith(f"{words[0]} ")}
+    if group and words[1:] in (["-h"], ["--help"]):
+        print(f"usage: lita {words[0]} COMMAND [OPTIONS]\n\ncommands:")
+        print("\n".join(f"  {name:<18}{line}" for name, line in group.items()))
+        return 0
     print(f"lita: there is no command {words[0]!r}; choose one of: {', '.join(group or COMMANDS)}", file=sys.stderr)
     return 2
 
@@ -80,13 +87,18 @@ def _run(name: str, options: list[str]) -> int:
     from apexrl.runs.errors import UserFacingError
 
     try:
-        module = importlib.import_module(f"lita.{name.replace('-', '_').replace(' ', '_')}")
-        return int(module.run(from_command_line(module.Config, options, program=f"lita {name}")))
+        config_class, run = command(name)
+        return run(from_command_line(config_class, options, program=f"lita {name}"))
     except UserFacingError as error:
         print(f"lita {name}: {error}", file=sys.stderr)
         return 2
+    except ModuleNotFoundError as error:
+        if error.name != "hmasd":
+            raise
+        print(f"lita {name}: it needs the extra `hmasd`: pip install 'litaagent[hmasd]'", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
-        print(f"lita {name}: interrupted; run the same command again to go on", file=sys.stderr)
+        print(f"lita {name}: interrupted; run the same command again to resume", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader of our output went away (`lita … | head`): nothing is left to say to anyone.

@@ -1,4 +1,4 @@
-"""``lita records``: what records hold."""
+"""``lita records`` and ``lita export-scml``: what records hold, and logs in scml's own form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @configuration
-class Config:
+class RecordsConfig:
     """Show what the records under a path hold, check them, or print a negotiation.
 
     The exit status is 1 when --verify finds a damaged or missing file.
@@ -39,7 +39,7 @@ class Config:
     """Seed of the random choice."""
 
 
-def run(config: Config) -> int:
+def records(config: RecordsConfig) -> int:
     """Show the tables, or one negotiation."""
     from litaagent_std.records.reader import open_records
 
@@ -70,7 +70,7 @@ def _show(records: Records) -> None:
     Console().print(table)
 
 
-def _negotiation(config: Config, records: Records) -> str:
+def _negotiation(config: RecordsConfig, records: Records) -> str:
     import random
 
     from litaagent_std.records.reader import WorldKey
@@ -86,3 +86,34 @@ def _negotiation(config: Config, records: Records) -> str:
         return f"world {key.world} has no negotiation {config.negotiation} on day {config.day}"
     chosen = draw.choice(fitting)
     return f"world {key.world}, {world.negotiation(chosen['day'], chosen['negotiation'])}"
+
+
+@configuration
+class ExportScmlConfig:
+    """Write logs/*/negotiations.csv, contracts.csv, stats.csv and scores.csv in scml's own form from records.
+
+    Worlds whose logs are there already are skipped, so a stopped export resumes.
+    """
+
+    path: Annotated[Path, Positional]
+    """A tournament's folder, or a folder that holds several."""
+
+    worlds: tuple[int, ...] = ()
+    """Numbers of the worlds to export. Default: all."""
+
+
+def export_scml(config: ExportScmlConfig) -> int:
+    """Export every tournament under the path."""
+    from litaagent_std.records.reader import find_sources, open_records
+    from litaagent_std.tournament.export import export_configurations, export_logs, export_scores
+    from litaagent_std.tournament.standings import results_of
+
+    for source in find_sources([config.path]):
+        records, folder = open_records(source), source.parent
+        written = export_logs(records, folder, config.worlds or None)
+        results = results_of(records)
+        if results.scores:
+            export_scores(records, results, folder)
+        export_configurations(records, folder)
+        print(f"{folder}: logs of {written} worlds written, {len(records.keys)} worlds finished")
+    return 0

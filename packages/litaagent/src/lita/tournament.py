@@ -1,30 +1,30 @@
-"""``lita tournament``: the default tournament of the Standard league; ``runners/run_default_std.py`` calls it."""
+"""``lita tournament``, ``lita collect`` and ``lita competitors``: play tournaments, and list who can play."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from litaagent_std.tournament.config import TournamentConfig as Config
-from litaagent_std.tournament.config import executor_name
+from tyro.conf import Positional
+
+from apexrl.configuration import configuration
+from litaagent_std.tournament.config import TournamentConfig, executor_name
 
 if TYPE_CHECKING:
     from litaagent_std.tournament.run import Outcome
     from litaagent_std.tournament.standings import Results
 
-__all__ = ["Config", "play", "run"]
-
 _PAIRS_SHOWN = 20
 _WIDTH = 120
 
 
-def run(config: Config) -> int:
-    """Run the tournament or go on with it, and show the standings."""
+def tournament(config: TournamentConfig) -> int:
+    """Run the tournament or resume it, and show the standings."""
     return play(config, prefix="std_default")
 
 
-def play(config: Config, prefix: str) -> int:
-    """Run a tournament or go on with it, and show what came of it.
+def play(config: TournamentConfig, prefix: str) -> int:
+    """Run a tournament or resume it, and show its results.
 
     Args:
         config: The options.
@@ -50,7 +50,7 @@ def _summary(outcome: Outcome) -> str:
 
     sizes = [path.stat().st_size for path in (outcome.folder / RECORDS_FOLDER).rglob("*") if path.is_file()]
     size = f"records: {sum(sizes) / 1e6:.2f} MB in {len(sizes)} files"
-    state = "finished" if outcome.finished else "unfinished: run the same command again to go on"
+    state = "finished" if outcome.finished else "unfinished: run the same command again to resume"
     return f"{outcome.folder}: {state}; {outcome.worlds} worlds played in {duration(outcome.seconds)}; {size}"
 
 
@@ -80,3 +80,59 @@ def _show(results: Results) -> None:
 
 def _interval(low: float | None, high: float | None, sign: str = "") -> str:
     return "one configuration" if low is None or high is None else f"{low:{sign}.3f} … {high:{sign}.3f}"
+
+
+def collect(config: TournamentConfig) -> int:
+    """Collect records, or resume the collection."""
+    return play(config, prefix="hrl_data")
+
+
+_UNLIMITED = 1000
+
+
+@configuration
+class CompetitorsConfig:
+    """List the competitors that names stand for; --check lets each play short worlds and shows its cost per day.
+
+    The exit status is 1 when a checked competitor makes no offer or raises an exception.
+    """
+
+    names: Annotated[tuple[str, ...], Positional] = ("lita-2025", "top-2025", "top-2024", "finalists-2026", "built-in")
+    """Names, groups or class paths, each with parameters as JSON behind a colon if wanted: lita:{"l4": "greedy"}."""
+
+    integer_offers: bool = True
+    """Let agents of scml-agents offer whole numbers only, as tournaments do."""
+
+    check: bool = False
+    """Let each play a short world."""
+
+
+def competitors(config: CompetitorsConfig) -> int:
+    """Show a line per competitor."""
+    import sys
+
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from litaagent_std.tournament.competitors.integer_offers import original_path
+    from litaagent_std.tournament.competitors.names import resolve
+    from litaagent_std.tournament.competitors.smoke import check_competitor
+
+    # Beside a terminal nobody wraps lines: full paths are printed.
+    console = Console(width=None if sys.stdout.isatty() else _UNLIMITED)
+    competitors = resolve(config.names, integer_offers=config.integer_offers)
+    if not config.check:
+        table = Table("name", "class")
+        for competitor in competitors:
+            table.add_row(Text(competitor.name), original_path(competitor.path))
+        console.print(table)
+        return 0
+    table = Table("name", "verdict", "score", "offers", "contracts", "errors", "ms per day")
+    results = [check_competitor(competitor) for competitor in competitors]
+    for r in results:
+        numbers = (f"{r.score:.3f}", str(r.offers), str(r.contracts), str(r.errors), f"{r.ms_per_day:.1f}")
+        verdict = "plays" if r.ok else "RAISES" if r.errors else "SILENT"
+        table.add_row(Text(r.competitor), verdict, *numbers)
+    console.print(table)
+    return 0 if all(r.ok for r in results) else 1
