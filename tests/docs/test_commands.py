@@ -178,14 +178,14 @@ def page_id(page):
 
 @pytest.mark.parametrize("page", [p for p in PAGES if in_blocks(p.read_text(encoding="utf-8"))], ids=page_id)
 def test_every_line_of_a_block_parses(page, capsys):
-    for command in in_blocks(page.read_text(encoding="utf-8")):
-        check(command, capsys)
+    for line in in_blocks(page.read_text(encoding="utf-8")):
+        check(line, capsys)
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if in_text(p.read_text(encoding="utf-8"))], ids=page_id)
 def test_every_command_in_running_text_exists(page, capsys):
-    for command in in_text(page.read_text(encoding="utf-8")):
-        check(command, capsys, mentioned=True)
+    for line in in_text(page.read_text(encoding="utf-8")):
+        check(line, capsys, mentioned=True)
 
 
 def test_the_page_of_the_commands_has_them_all():
@@ -216,7 +216,7 @@ def test_a_wrong_command_is_found(command, capsys):
     from apexrl.runs.errors import ConfigurationError
 
     with pytest.raises((AssertionError, ConfigurationError)):
-        check(command, capsys)
+        check(line, capsys)
 
 
 def test_commands_are_found_where_they_stand():

@@ -1,4 +1,4 @@
-"""Each wheel builds, installs alone in a clean environment with its own requirements, imports, and does a small thing."""
+"""Each wheel builds, installs alone in a clean environment, imports, and does a small thing."""
 
 import json
 import subprocess
