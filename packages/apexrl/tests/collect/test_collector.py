@@ -5,9 +5,9 @@ import psutil
 import pytest
 import torch
 
+from apexrl.algorithms.actor_critic import PolicySnapshot
 from apexrl.algorithms.ppo import PPO, PPOConfig
 from apexrl.collect.collector import ExecutorGroups, InlineGroups, collect_rollout, consecutive_ranges
-from apexrl.collect.snapshot import PolicySnapshot
 from apexrl.envs.gymnasium.wrapper import GymVecEnv
 from apexrl.execution.executor import make_executor
 from apexrl.models import GRUCritic, GRUDiscreteActor

@@ -3,9 +3,9 @@ import pytest
 import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+from apexrl.algorithms.actor_critic import PolicySnapshot
 from apexrl.algorithms.ppo import PPO, PPOConfig
 from apexrl.collect.env_group import EnvGroup, MissingFinalObservationError
-from apexrl.collect.snapshot import PolicySnapshot
 from apexrl.envs.gymnasium.wrapper import GymVecEnv
 from apexrl.models import GRUCritic, GRUDiscreteActor, MLPDiscreteActor
 from apexrl.storage.advantages import gae

@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 import torch
 
-from apexrl.agent.episode_window import EpisodeWindow
+from apexrl.agent.rollout_metrics import EpisodeWindow, rollout_stats
 from apexrl.agent.runner import Runner
 from apexrl.agent.session import LearnResult, make_goal
-from apexrl.agent.statistics import rollout_stats
+from apexrl.algorithms.actor_critic import PolicySnapshot
 from apexrl.algorithms.ppo import PPO
 from apexrl.algorithms.ppo_config import PPOConfig
 from apexrl.collect.collector import (
@@ -27,7 +27,6 @@ from apexrl.collect.collector import (
     InlineGroups,
     collect_rollout,
 )
-from apexrl.collect.snapshot import PolicySnapshot
 from apexrl.execution.executor import Executor
 from apexrl.models.base import Policy, ValueFunction
 from apexrl.storage.rollout import RolloutStorage

@@ -1,11 +1,17 @@
 """Actor, critic and their normalisers as modules: what decides, what values, and what a snapshot carries."""
 
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 import torch
+from gymnasium.spaces import Box, Space
 from torch import Tensor, nn
 
-from apexrl.models.base import Actor, Critic, RecurrentActor, RecurrentCritic
+from apexrl.algorithms.ppo_config import PPOConfig
+from apexrl.envs.vec_env import VecEnv
+from apexrl.models import MLPActor, MLPCritic, MLPDiscreteActor
+from apexrl.models.base import Actor, Critic, Policy, RecurrentActor, RecurrentCritic, ValueFunction
 from apexrl.models.distributions import Distribution
 from apexrl.models.normalizers import RunningObservationNormalizer, ValueNormalizer
 
@@ -130,3 +136,52 @@ class ActorCritic(ActingPolicy):
         """V of one step ``[n]`` in units of reward and the critic's memory after it; for critics with memory."""
         outputs, after = self.critic(self.critic_input(obs)[None], memory, starts[None])
         return self.to_rewards(outputs[0]), after
+
+
+@dataclass(frozen=True)
+class PolicySnapshot:
+    """A policy and the number of updates that made it.
+
+    Nothing in it changes while a rollout is collected: weights and normalisers move only at the barrier. A process or
+    Ray executor pickles it; the inline executor uses it as it is.
+
+    Attributes:
+        version: How many updates the policy has had.
+        policy: Networks and normalisers.
+    """
+
+    version: int
+    policy: ActorCritic
+
+
+def default_actor_class(action_space: Space[Any]) -> type[Policy]:
+    """Return the MLP policy for an action space."""
+    return MLPActor if isinstance(action_space, Box) else MLPDiscreteActor
+
+
+def build_actor_critic(
+    env: VecEnv,
+    cfg: PPOConfig,
+    actor_class: type[Policy] | None,
+    critic_class: type[ValueFunction] | None,
+    actor_cfg: Mapping[str, Any],
+    critic_cfg: Mapping[str, Any],
+) -> ActorCritic:
+    """Networks for a single-agent environment; the critic sees the privileged observation if there is one."""
+    actor: Any = (actor_class or default_actor_class(env.action_space))(
+        env.observation_space, env.action_space, **actor_cfg
+    )
+    critic: Any = (critic_class or MLPCritic)(env.critic_observation_space, **critic_cfg)
+    observation_normalizer = critic_normalizer = None
+    if cfg.normalize_observations:
+        observation_normalizer = critic_normalizer = RunningObservationNormalizer(env.observation_space.shape or ())
+        if env.privileged_observation_space is not None:
+            critic_normalizer = RunningObservationNormalizer(env.privileged_observation_space.shape or ())
+    return ActorCritic(
+        actor,
+        critic,
+        observation_normalizer,
+        critic_normalizer,
+        ValueNormalizer() if cfg.normalize_values else None,
+        None if env.privileged_observation_space is None else "privileged_observation",
+    )

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from gymnasium.spaces import Box, Space
+from gymnasium.spaces import Space
 from torch import Tensor
 
-from apexrl.algorithms.actor_critic import ActorCritic
+from apexrl.algorithms.actor_critic import ActorCritic, default_actor_class
 from apexrl.algorithms.losses import (
     awr_weights,
     explained_variance,
@@ -19,7 +19,7 @@ from apexrl.algorithms.losses import (
 from apexrl.algorithms.offline import OfflineAlgorithm, OfflineConfig
 from apexrl.algorithms.ppo_config import NonNegative, Positive
 from apexrl.configuration import configuration
-from apexrl.models import MLPActor, MLPCritic, MLPDiscreteActor
+from apexrl.models import MLPCritic
 from apexrl.models.base import Policy, ValueFunction
 from apexrl.models.normalizers import RunningObservationNormalizer, ValueNormalizer
 from apexrl.storage.offline import OfflineDataset
@@ -68,7 +68,7 @@ class AWR(OfflineAlgorithm):
         actor_cfg: Mapping[str, Any],
         critic_cfg: Mapping[str, Any],
     ) -> ActorCritic:
-        network: Any = actor_class or (MLPActor if isinstance(action_space, Box) else MLPDiscreteActor)
+        network: Any = actor_class or default_actor_class(action_space)
         critic: Any = critic_class or MLPCritic
         shape = observation_space.shape or ()
         normalizer = RunningObservationNormalizer(shape) if self.cfg.normalize_observations else None

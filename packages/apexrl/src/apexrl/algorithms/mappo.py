@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from apexrl.algorithms.actor_critic import ActorCritic
+from apexrl.algorithms.actor_critic import ActorCritic, default_actor_class
 from apexrl.algorithms.multi_agent_networks import (
     CentralCritic,
     LocalCritic,
@@ -14,7 +14,6 @@ from apexrl.algorithms.multi_agent_networks import (
     SharedActor,
     with_agent_ids,
 )
-from apexrl.algorithms.networks import default_actor_class
 from apexrl.algorithms.ppo import PPO
 from apexrl.algorithms.ppo_config import PPOConfig
 from apexrl.configuration import configuration
@@ -91,7 +90,7 @@ class MAPPO(PPO):
                 raise TypeError(
                     f"MAPPO takes feed-forward networks, got {network.__name__}; use its feed-forward version"
                 )
-        actor = self._actor(env, actor_class or default_actor_class(env), actor_cfg)
+        actor = self._actor(env, actor_class or default_actor_class(env.action_space), actor_cfg)
         critic = self._critic(env, critic_class or MLPCritic, critic_cfg)
         observation_normalizer = critic_normalizer = None
         if cfg.normalize_observations:

@@ -2,19 +2,17 @@
 
 import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor
 
-from apexrl.algorithms import schedules
-from apexrl.algorithms.actor_critic import ActorCritic
+from apexrl.algorithms.actor_critic import ActorCritic, build_actor_critic
 from apexrl.algorithms.devices import resolve_device
 from apexrl.algorithms.gradients.analytic import AnalyticGradients, applies_to
 from apexrl.algorithms.gradients.autograd import AutogradGradients, Gradients, MinibatchResult
 from apexrl.algorithms.gradients.flat_parameters import FlatParameters
 from apexrl.algorithms.losses import approximate_kl, clip_fraction, explained_variance, standardize
-from apexrl.algorithms.networks import build_actor_critic
 from apexrl.algorithms.ppo_config import PPOConfig
 from apexrl.algorithms.replay_audit import audit_replay
 from apexrl.envs.vec_env import VecEnv
@@ -24,6 +22,11 @@ from apexrl.storage.minibatches import Samples, as_sequences, minibatches
 from apexrl.storage.rollout import RolloutStorage
 
 __all__ = ["PPO", "PPOConfig"]
+
+_ADAPTIVE_FACTOR: Final = 1.5
+"""How far one adaptive adjustment goes."""
+_ADAPTIVE_BAND: Final = 2.0
+"""The learning rate stays while desired / band ≤ KL ≤ desired · band."""
 
 
 class PPO:
@@ -234,9 +237,9 @@ class PPO:
         """
         cfg = self.cfg
         if cfg.schedule == "linear":
-            self.learning_rate = schedules.linear(cfg.learning_rate, progress)
+            self.learning_rate = linear_rate(cfg.learning_rate, progress)
         elif cfg.schedule == "adaptive" and self._last_kl is not None:
-            self.learning_rate = schedules.follow_kl(
+            self.learning_rate = adaptive_rate(
                 self.learning_rate, self._last_kl, cfg.desired_kl, cfg.learning_rate_range
             )
         for group in self.optimizer.param_groups:
@@ -275,3 +278,25 @@ def _single_samples(learned: dict[str, Tensor]) -> Samples:
             del flat["valid"]
     flat.setdefault("critic_observations", flat["observations"])
     return Samples(**flat)
+
+
+def linear_rate(initial: float, progress: float) -> float:
+    """From ``initial`` at progress 0 to 0 at progress 1."""
+    return initial * max(0.0, 1.0 - progress)
+
+
+def adaptive_rate(current: float, kl: float, desired_kl: float, bounds: tuple[float, float]) -> float:
+    """Shorter steps when the policy moved too far, longer ones when it hardly moved.
+
+    Args:
+        current: The learning rate of the last update.
+        kl: KL(π_old ‖ π_new) that the last update made.
+        desired_kl: What to aim at.
+        bounds: The smallest and the largest learning rate.
+    """
+    low, high = bounds
+    if kl > desired_kl * _ADAPTIVE_BAND:
+        return max(low, current / _ADAPTIVE_FACTOR)
+    if kl < desired_kl / _ADAPTIVE_BAND:
+        return min(high, current * _ADAPTIVE_FACTOR)
+    return current

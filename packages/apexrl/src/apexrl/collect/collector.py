@@ -9,8 +9,8 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
+from apexrl.algorithms.actor_critic import PolicySnapshot
 from apexrl.collect.env_group import EnvGroup
-from apexrl.collect.snapshot import PolicySnapshot
 from apexrl.envs.multi_agent import MultiAgentVecEnv
 from apexrl.envs.vec_env import VecEnv
 from apexrl.execution.actors import ActorLostError

@@ -12,10 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from apexrl.algorithms.actor_critic import ActorCritic
-from apexrl.collect.buffers import StepBuffers
-from apexrl.collect.episodes import EpisodeTracker
-from apexrl.collect.snapshot import PolicySnapshot
+from apexrl.algorithms.actor_critic import ActorCritic, PolicySnapshot
+from apexrl.collect.recording import EpisodeTracker, StepBuffers
 from apexrl.envs.multi_agent import MultiAgentVecEnv
 from apexrl.envs.vec_env import StateNotSupportedError, VecEnv
 from apexrl.storage.advantages import next_values

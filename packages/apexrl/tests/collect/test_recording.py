@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apexrl.collect.episodes import EpisodeTracker
+from apexrl.collect.recording import EpisodeTracker
 
 
 def by_hand(rewards, dones):

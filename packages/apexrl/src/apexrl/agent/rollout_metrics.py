@@ -1,11 +1,14 @@
-"""Statistics of the latest finished episodes, across rollouts and across resumes."""
+"""Metrics of a rollout (``rollout/``, ``env/``) and of the latest finished episodes (``episode/``)."""
 
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from apexrl.algorithms.losses import masked_mean
 from apexrl.storage.fragment import EpisodeTable
+from apexrl.storage.rollout import RolloutStorage
 
 WINDOW = 100
 """How many of the latest episodes the means are taken over."""
@@ -68,3 +71,22 @@ class EpisodeWindow:
             lengths=state["lengths"].cpu().numpy().copy(),
             components={name: values.cpu().numpy().copy() for name, values in state["components"].items()},
         )
+
+
+def rollout_stats(storage: RolloutStorage) -> dict[str, float]:
+    """Means over all steps of a rollout, and what the environments logged."""
+    valid: Tensor | None = storage.steps.get("valid")
+    samples = storage.steps["rewards"].numel() if valid is None else int(valid.sum())
+    stats = {
+        "rollout/mean_reward": float(masked_mean(storage.steps["rewards"], valid)),
+        "rollout/mean_value": float(masked_mean(storage.steps["values"], valid)),
+        "rollout/num_samples": float(samples),
+        "rollout/policy_version": float(storage.policy_version or 0),
+    }
+    return stats | {metric_name(name): value for name, value in storage.log().items()}
+
+
+def metric_name(name: str) -> str:
+    """Return the metric for a key of ``extras["log"]``: grouped keys keep their group, others go under ``env/``."""
+    bare = name.lstrip("/")
+    return bare if "/" in bare else f"env/{bare}"
