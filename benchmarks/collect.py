@@ -27,7 +27,7 @@ from litaagent_std.records.reader import open_records
 from litaagent_std.records.recorder import Recorder, WorldFacts
 from litaagent_std.records.segment import pack_world
 from litaagent_std.records.store import RecordStore
-from litaagent_std.tournament.competitors.registry import resolve
+from litaagent_std.tournament.competitors.names import resolve
 from litaagent_std.tournament.config import TournamentConfig
 from litaagent_std.tournament.plan import make_plan
 from litaagent_std.tournament.play import WorldTask, make_setup, play_world
@@ -53,11 +53,11 @@ def folder_bytes(folder: Path) -> int:
 def world_task(world: int, days: int | None) -> WorldTask:
     """Return a world of the official mix with agents as shipped, so that scml can play the same one."""
     config = TournamentConfig(official_mix=True, configs=world + 1, runs=1, seed=7)
-    found = resolve(ROSTER, integer_offers=False)
-    specs = [spec for spec in make_plan(config, len(found)).worlds if spec.config == world]
+    competitors = resolve(ROSTER, integer_offers=False)
+    specs = [spec for spec in make_plan(config, len(competitors)).worlds if spec.config == world]
     spec = specs[world % len(specs)]
-    names, paths = tuple(one.name for one in found), tuple(one.path for one in found)
-    return WorldTask(spec, names, paths, days, None, "as_shipped", "fast", False)
+    names, agents = zip(*((competitor.name, competitor.spec) for competitor in competitors), strict=True)
+    return WorldTask(spec, names, agents, days, None, "as_shipped", "fast", False)
 
 
 def compare(world: int, days: int | None) -> dict[str, float]:

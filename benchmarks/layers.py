@@ -17,12 +17,12 @@ from benchmarks.harness import Benchmark, Figure
 from benchmarks.offline import ROOT, dataset, tournament, training
 from benchmarks.paired import play_plans
 from litaagent_std.agents.hrl import LitaAgentHRL
-from litaagent_std.arena.evaluation import Contestant, Evaluation, Plan
+from litaagent_std.arena.evaluation import Evaluation, Plan
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.hrl_xf.training.config import PHASES
 from litaagent_std.hrl_xf.training.launch import train
-from litaagent_std.tournament.competitors.contestants import contestants, opponents
+from litaagent_std.tournament.competitors.names import Competitor, opponents, resolve
 from litaagent_std.tournament.run import run_tournament
 from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
 from litaagent_std.world.setup import AgentSpec
@@ -93,9 +93,9 @@ def run_of(bench: Benchmark, teacher: str) -> str:
 
 def plan_of(bench: Benchmark, teachers: Mapping[str, Teacher]) -> Plan:
     """Our agent, and beside it the same with learned layers of every teacher, in the worlds of a gate."""
-    [heuristic] = contestants(["lita"], integer_offers=True)
+    [heuristic] = resolve(["lita"], integer_offers=True)
     learned = [
-        Contestant(
+        Competitor(
             f"{variant} from {teacher}",
             AgentSpec(
                 LITA,

@@ -15,13 +15,14 @@ from benchmarks.audit import Auditor, audited_path
 from benchmarks.harness import Benchmark, Figure
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.units import code_version
-from litaagent_std.tournament.competitors.contestants import ALIASES, opponents
+from litaagent_std.tournament.competitors.names import opponents
+from litaagent_std.tournament.competitors.registry import OURS
 from litaagent_std.world.reproducible.hashing import fixed_for_workers
 from litaagent_std.world.reproducible.silence import silence
 from litaagent_std.world.run import run_world
 from litaagent_std.world.setup import AgentSpec, official_setup
 
-AGENT = ALIASES["lita"]
+AGENT = OURS["lita"]
 CAUTIOUS = "litaagent_std.agents.variants.LitaAgentCautious"
 BLOCK = "gate:safety"
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -20,7 +20,7 @@ from litaagent_std.arena.evaluation import Evaluation, Plan
 from litaagent_std.arena.report import report_of
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.worlds import Rules
-from litaagent_std.tournament.competitors.contestants import contestants, opponents
+from litaagent_std.tournament.competitors.names import opponents, resolve
 
 BAR = "HorizonAwareAgent"
 OTHERS = (
@@ -68,7 +68,7 @@ def plans(bench: Benchmark) -> list[Plan]:
     integer = not options.as_shipped
     days = (50,) if bench.quick else (50, 100, 200)
     worlds = 2 if bench.quick else options.worlds
-    focal, *against = contestants([options.agent, *options.against], integer_offers=integer)
+    focal, *against = resolve([options.agent, *options.against], integer_offers=integer, distinct=True)
     rules = Rules(opponents(POOL, integer_offers=integer), days=days)
     groups = [
         ([one for one in against if one.name == BAR], PRECISION),

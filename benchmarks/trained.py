@@ -20,12 +20,12 @@ from benchmarks.paired import play_plans
 from litaagent_std.agents.online.acting import PolicySet
 from litaagent_std.agents.online.agent import LitaOnline
 from litaagent_std.agents.online.weights import weights_file
-from litaagent_std.arena.evaluation import Contestant, Evaluation, Plan
+from litaagent_std.arena.evaluation import Evaluation, Plan
 from litaagent_std.arena.report import report_of
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.policy.parameters import LEVELS, Level, Parameters
-from litaagent_std.tournament.competitors.contestants import contestants, opponents
+from litaagent_std.tournament.competitors.names import Competitor, opponents, resolve
 from litaagent_std.tournament.competitors.parameter_files import read_parameters
 from litaagent_std.world.setup import AgentSpec
 
@@ -46,25 +46,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gate", help="judge on the block gate:NAME instead of the verdict's")
 
 
-def trained_agent(weights: str, parameters: str | None = None) -> tuple[Contestant, tuple[Level, ...]]:
+def trained_agent(weights: str, parameters: str | None = None) -> tuple[Competitor, tuple[Level, ...]]:
     """Return the agent in question, and the places in the chain at which it is another than the heuristic agent."""
     if parameters is not None:
         values = read_parameters(parameters)
         elsewhere = replace(Parameters.from_mapping(values), overrides={}) == Parameters()
         places = tuple(place for place in LEVELS if place in values["overrides"]) if elsewhere else LEVELS
-        return Contestant("trained", AgentSpec(LITA, {"parameters": values}, competitor=True)), places
+        return Competitor("trained", AgentSpec(LITA, {"parameters": values}, competitor=True)), places
     places = PolicySet.load(weights_file(weights)).places
-    return Contestant("trained", AgentSpec(ONLINE, {"weights": weights}, competitor=True)), places
+    return Competitor("trained", AgentSpec(ONLINE, {"weights": weights}, competitor=True)), places
 
 
 def plan_of(bench: Benchmark) -> Plan:
     """Return the trained agent, and beside it the one that it started from."""
     options = bench.options
     trained, places = trained_agent(options.weights, options.parameters)
-    [against] = contestants(["lita"], integer_offers=True)
+    [against] = resolve(["lita"], integer_offers=True)
     if options.cloned is not None:
         params = {"l2": "learned", "weights": str(options.cloned)}
-        against, places = Contestant("cloned", AgentSpec(LITA, params, competitor=True)), LEVELS
+        against, places = Competitor("cloned", AgentSpec(LITA, params, competitor=True)), LEVELS
     if bench.quick:
         block = seed_block("gate:trained-quick")
     else:

@@ -7,11 +7,12 @@ import pytest
 
 from apexrl.execution import make_executor
 from litaagent_std.arena import evaluation as module
-from litaagent_std.arena.evaluation import Contestant, Plan, evaluate
+from litaagent_std.arena.evaluation import Plan, evaluate
 from litaagent_std.arena.report import report_of
 from litaagent_std.arena.seeds import SeedBlock
 from litaagent_std.arena.units import UnitStore
 from litaagent_std.arena.worlds import Rules, draw
+from litaagent_std.tournament.competitors.names import Competitor
 from litaagent_std.world.setup import AgentSpec
 
 GREEDY = "scml.std.agents.greedy.GreedyStdAgent"
@@ -44,8 +45,8 @@ def pretended(monkeypatch):
 
 
 def make_plan(worlds=200, against=(SYNC, RANDOM), params=None, **options):
-    focal = Contestant("focal", AgentSpec(GREEDY, params or {}))
-    others = tuple(Contestant(path, AgentSpec(path)) for path in against)
+    focal = Competitor("focal", AgentSpec(GREEDY, params or {}))
+    others = tuple(Competitor(path, AgentSpec(path)) for path in against)
     return Plan(focal, others, Rules((GREEDY,), days=(50,)), SeedBlock("tuning"), worlds, **options)
 
 

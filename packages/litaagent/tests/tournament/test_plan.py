@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apexrl.runs.errors import ConfigurationError
-from litaagent_std.tournament.config import FREE, TournamentConfig, executor_name, what_is_played
+from litaagent_std.tournament.competitors.names import resolve
+from litaagent_std.tournament.config import FREE, TournamentConfig, executor_name
+from litaagent_std.tournament.folder import what_is_played
 from litaagent_std.tournament.plan import make_plan
 
 
@@ -105,6 +107,7 @@ def test_contradicting_names_are_an_error(options):
 def test_what_is_played_does_not_depend_on_how_it_is_run():
     one = TournamentConfig()
     other = TournamentConfig(executor="ray", engine="scml", csv=False, workers=7, foreground=True, time_limit=5)
-    assert what_is_played(one, ("a.B",)) == what_is_played(other, ("a.B",))
-    assert what_is_played(one, ("a.B",)) != what_is_played(TournamentConfig(steps=50), ("a.B",))
+    who = resolve(["a.B"])
+    assert what_is_played(one, who) == what_is_played(other, who)
+    assert what_is_played(one, who) != what_is_played(TournamentConfig(steps=50), who)
     assert all(hasattr(one, name) for name in FREE)

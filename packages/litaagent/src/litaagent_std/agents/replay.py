@@ -20,7 +20,7 @@ from litaagent_std.policy.brain import DecisionRecord
 from litaagent_std.policy.observation import Observation
 from litaagent_std.records.manifest import Manifest
 from litaagent_std.records.reader import RECORDS_FOLDER
-from litaagent_std.tournament.competitors.contestants import contestants
+from litaagent_std.tournament.competitors.names import read_agent, resolve_one
 from litaagent_std.tournament.config import TournamentConfig
 from litaagent_std.tournament.plan import make_plan
 from litaagent_std.tournament.play import WorldTask, make_setup
@@ -42,11 +42,14 @@ class Replay:
         setup: The world.
         inventory: Its rule of inventory.
         origin: Where it comes from, in words.
+        recorded_digest: Digest of the setup as a record names it, whose class paths may be those of an older release;
+            None where there is no record.
     """
 
     setup: WorldSetup
     inventory: Inventory
     origin: str
+    recorded_digest: str | None = None
 
     @property
     def seats(self) -> tuple[int, ...]:
@@ -86,10 +89,10 @@ def from_seed(seed: int, agent: str = "lita", days: int | None = None, levels: i
         days: Days; drawn from the official range when None.
         levels: Production levels; drawn from the official range when None.
     """
-    [found] = contestants([agent], integer_offers=True)
+    competitor = resolve_one(agent)
     setup = official_setup(
         seed,
-        [found.spec],
+        [competitor.spec],
         n_days=OFFICIAL_DAYS if days is None else days,
         n_levels=OFFICIAL_LEVELS if levels is None else levels,
     )
@@ -120,17 +123,20 @@ def from_tournament(folder: Path, world: int) -> Replay:
         UserFacingError: If there is no such tournament or world.
     """
     source = Manifest.read(folder / RECORDS_FOLDER).source
-    played = dict(source["played"])
-    paths = tuple(played["competitors"])
+    played = {name: value for name, value in source["played"].items() if name != "files"}
+    texts = tuple(played["competitors"])
     config = from_mapping(TournamentConfig, played, f"the tournament {str(folder)!r}")
-    plan = make_plan(config, len(paths))
+    plan = make_plan(config, len(texts))
     if not 0 <= world < len(plan.worlds):
         raise ConfigurationError(
             f"there is no world {world}", f"{str(folder)!r} has worlds 0 to {len(plan.worlds) - 1}", "name one of them"
         )
     kind = (config.steps, config.levels, config.inventory, config.engine, False)
-    setup, _ = make_setup(WorldTask(plan.worlds[world], tuple(source["names"]), paths, *kind))
-    return Replay(setup, config.inventory, f"world {world} of {folder}")
+    spec, names = plan.worlds[world], tuple(source["names"])
+    setup, _ = make_setup(WorldTask(spec, names, tuple(map(read_agent, texts)), *kind))
+    written = tuple(read_agent(text, as_written=True) for text in texts)
+    recorded, _ = make_setup(WorldTask(spec, names, written, *kind))
+    return Replay(setup, config.inventory, f"world {world} of {folder}", recorded.digest)
 
 
 def from_arena(folder: Path, world: int) -> Replay:
@@ -151,7 +157,7 @@ def from_arena(folder: Path, world: int) -> Replay:
             f"there is no world {world}", f"{str(folder)!r} has worlds 0 to {report['worlds'] - 1}", "name one of them"
         )
     name, brace, params = str(report["focal"]).partition("{")
-    [focal] = contestants([f"{name}:{brace}{params}" if brace else name], integer_offers=True)
+    focal = resolve_one(f"{name}:{brace}{params}" if brace else name)
     plain: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in report["rules"].items()
     }

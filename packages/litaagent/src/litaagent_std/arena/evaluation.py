@@ -16,9 +16,9 @@ from litaagent_std.arena.sequential import FEWEST, Verdict, decide
 from litaagent_std.arena.units import Units, unit_key
 from litaagent_std.arena.worlds import Rules, draw, play_unit
 from litaagent_std.policy.parameters import LEVELS, Level
-from litaagent_std.world.setup import AgentSpec
+from litaagent_std.tournament.competitors.names import Competitor
 
-__all__ = ["Contestant", "Evaluation", "Plan", "Unit", "evaluate"]
+__all__ = ["Evaluation", "Plan", "Unit", "evaluate"]
 
 logger = logging.getLogger(__name__)
 
@@ -30,14 +30,6 @@ _DRAWS: Final = 1000
 
 Unit = dict[str, Any]
 Look = Callable[["Evaluation"], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Contestant:
-    """An agent that plays the focal seat, under the name that results call it by."""
-
-    name: str
-    spec: AgentSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +46,12 @@ class Plan:
         stop_early: Whether a comparison ends as soon as its answer is clear.
         fewest: Worlds before which no answer is given but a very clear one; see `sequential`.
         precision: Half width of the interval up to which a clear answer is measured further.
-        places: Places in the chain at which the contestants differ. Worlds whose focal seat is elsewhere would end
+        places: Places in the chain at which the competitors differ. Worlds whose focal seat is elsewhere would end
             alike, so they are left out and do not count.
     """
 
-    focal: Contestant
-    against: tuple[Contestant, ...]
+    focal: Competitor
+    against: tuple[Competitor, ...]
     rules: Rules
     block: SeedBlock
     worlds: int
@@ -140,7 +132,7 @@ class Evaluation:
         own, other = self.units.get(self.plan.focal.name, {}), self.units.get(name, {})
         return [own[index] for index in indices], [other[index] for index in indices]
 
-    def open_contestants(self) -> tuple[Contestant, ...]:
+    def open_competitors(self) -> tuple[Competitor, ...]:
         """Who still has to play: the focal agent, and those against whom the answer is not clear."""
         plan = self.plan
         still = tuple(one for one in plan.against if not plan.stop_early or self.is_open(one.name))
@@ -165,23 +157,23 @@ def evaluate(
     state = Evaluation(plan)
     step = WORLDS_PER_WORKER * executor.workers
     left = plan.indices()
-    while contestants := state.open_contestants():
+    while competitors := state.open_competitors():
         indices = list(islice(left, step))
         if not indices:
             break
-        waiting = list(_waiting(state, store, contestants, indices))
+        waiting = list(_waiting(state, store, competitors, indices))
         if not _play(state, store, executor, waiting, time_limit, look):
             break
     return state
 
 
 def _waiting(
-    state: Evaluation, store: Units, contestants: Sequence[Contestant], indices: Sequence[int]
-) -> Iterator[tuple[Contestant, int, str]]:
+    state: Evaluation, store: Units, competitors: Sequence[Competitor], indices: Sequence[int]
+) -> Iterator[tuple[Competitor, int, str]]:
     """Take finished units from the store and yield the others with their keys, world by world."""
     plan = state.plan
     for index in indices:
-        for one in contestants:
+        for one in competitors:
             key = unit_key(plan.rules, plan.block.seed(index), one.spec)
             found = store.get(key)
             if found is None:
@@ -194,7 +186,7 @@ def _play(
     state: Evaluation,
     store: Units,
     executor: Executor,
-    waiting: Sequence[tuple[Contestant, int, str]],
+    waiting: Sequence[tuple[Competitor, int, str]],
     time_limit: float,
     look: Look | None,
 ) -> bool:

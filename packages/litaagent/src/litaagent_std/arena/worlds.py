@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from litaagent_std.arena.stopwatch import Reading, start, stop, timed_path
+from litaagent_std.tournament.competitors.names import read_agent
 from litaagent_std.world.events import AgentError, Settlement, WorldObserver, WorldStart
 from litaagent_std.world.reproducible.silence import silence
 from litaagent_std.world.reproducible.streams import numpy_stream
@@ -27,7 +28,7 @@ class Rules:
     """What all worlds of an evaluation share.
 
     Attributes:
-        opponents: Class paths of those who may sit in the other competitors' seats.
+        opponents: Who may sit in the other competitors' seats, as `competitors.names.agent_text` writes agents.
         mix: ``official``: 2 to 4 competitors among the league's default agents; ``finalists``: opponents in all seats.
         days: Lengths to draw from, each as likely as the others.
         levels: Production levels; drawn from the official range when None.
@@ -72,7 +73,7 @@ def draw(rules: Rules, seed: int) -> ArenaWorld:
     luck = numpy_stream(seed, "arena")
     setup = official_setup(
         seed,
-        rules.opponents,
+        [read_agent(text) for text in rules.opponents],
         fill=_FILL[rules.mix],
         n_days=int(luck.choice(rules.days)),
         n_levels=OFFICIAL_LEVELS if rules.levels is None else rules.levels,

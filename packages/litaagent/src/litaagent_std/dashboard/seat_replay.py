@@ -29,6 +29,7 @@ from litaagent_std.records.reader import RECORDS_FOLDER, WorldKey, open_records
 from litaagent_std.records.recorder import Recorder, WorldFacts
 from litaagent_std.records.world import WorldRecord
 from litaagent_std.tournament.competitors.integer_offers import original_path
+from litaagent_std.tournament.competitors.names import read_agent
 from litaagent_std.tournament.competitors.registry import BUILT_IN, LITA_2025, all_paths
 from litaagent_std.world.fast.engine import FastWorld
 from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
@@ -75,7 +76,7 @@ def replay_seat(folder: Path, world: int, seat: int) -> SeatDecisions:
         layers=(brain.layers.l2, brain.layers.l3, brain.layers.l4),
         n_days=replay.setup.n_days,
         first_difference=_first_difference(recorded.tables, played),
-        same_world=recorded.facts["setup_digest"] == played["worlds"]["setup_digest"][0].as_py(),
+        same_world=recorded.facts["setup_digest"] == replay.recorded_digest,
         interventions=interventions,
         goals=_goals(brain.log),
         choices=tuple(map(_choice, brain.log)),
@@ -84,7 +85,8 @@ def replay_seat(folder: Path, world: int, seat: int) -> SeatDecisions:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    paths = [original_path(path) for path in Manifest.read(folder / RECORDS_FOLDER).source["played"]["competitors"]]
+    competitors = Manifest.read(folder / RECORDS_FOLDER).source["played"]["competitors"]
+    paths = [original_path(read_agent(text).path) for text in competitors]
     known = {*BUILT_IN.values(), *LITA_2025.values()}
     foreign = [path for path in paths if path not in known and not path.startswith(_OURS)]
     if any(path.startswith("scml_agents.") for path in foreign):

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from apexrl.configuration import configuration
+from apexrl.execution import ExecutionOptions, ExecutorName
 from apexrl.runs.errors import ConfigurationError
 
-__all__ = ["FREE", "TournamentConfig", "executor_name", "what_is_played"]
+__all__ = ["FREE", "TournamentConfig", "executor_name"]
 
 Count = Annotated[int, Field(ge=1)]
 Parallelism = Literal["serial", "loky", "parallel", "ray"]
-Executor = Literal["inline", "processes", "ray"]
 
-_ALIASES: Final[dict[Parallelism, Executor]] = {
+_ALIASES: Final[dict[Parallelism, ExecutorName]] = {
     "serial": "inline",
     "loky": "processes",
     "parallel": "processes",
@@ -42,7 +42,7 @@ FREE: Final = (
 
 
 @configuration
-class TournamentConfig:
+class TournamentConfig(ExecutionOptions):
     """A tournament of the Standard league: every competitor in every seat, with complete records.
 
     It goes on where it stopped: run the same command again.
@@ -103,17 +103,11 @@ class TournamentConfig:
     output_dir: Path | None = None
     """Folder of the tournament. Default: the newest unfinished one of the same tournament, or else a new one."""
 
-    executor: Executor | None = None
+    executor: ExecutorName | None = None  # type: ignore[assignment]  # None: --parallelism may name it
     """How worlds are run: one after the other here, in processes, or on a Ray cluster. Default: processes."""
 
     parallelism: Parallelism | None = None
     """The older name of --executor: serial is inline, loky and parallel are processes."""
-
-    workers: Count | None = None
-    """Worlds at once. Default: one per available CPU."""
-
-    address: str | None = None
-    """The Ray cluster, such as auto or ray://host:10001."""
 
     engine: Literal["fast", "scml"] = "fast"
     """Engine of the worlds: the fast one, or scml's own; both give the same records."""
@@ -140,7 +134,7 @@ class TournamentConfig:
     """Also write logs/*/negotiations.csv and others in scml's own form; lita export-scml writes them later."""
 
 
-def executor_name(config: TournamentConfig) -> Executor:
+def executor_name(config: TournamentConfig) -> ExecutorName:
     """Return the executor that is asked for, by either name.
 
     Raises:
@@ -161,16 +155,3 @@ def executor_name(config: TournamentConfig) -> Executor:
             "add --executor ray, or leave --address out",
         )
     return name
-
-
-def what_is_played(config: TournamentConfig, paths: tuple[str, ...]) -> dict[str, Any]:
-    """Return what determines the worlds, in plain values; two tournaments with the same are one.
-
-    Args:
-        config: All options.
-        paths: The competitors' class paths, found from the names in the options.
-    """
-    names = [name for name in config.__dataclass_fields__ if name not in FREE]
-    hidden = {"competitors", "max_top_2025", "max_top_2024", "integer_offers"}  # the paths say it all
-    kept = {name: getattr(config, name) for name in names if name not in hidden}
-    return {"competitors": list(paths), **kept}

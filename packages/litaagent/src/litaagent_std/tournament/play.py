@@ -28,7 +28,7 @@ class WorldTask:
     Attributes:
         spec: The world.
         names: Names of the competitors in the order of their numbers.
-        paths: Paths of their classes.
+        agents: The competitors themselves, in the same order.
         days: Days to run; drawn from the official range when None.
         levels: Production levels; drawn from the official range when None.
         inventory: The rule of inventory.
@@ -38,7 +38,7 @@ class WorldTask:
 
     spec: WorldSpec
     names: tuple[str, ...]
-    paths: tuple[str, ...]
+    agents: tuple[AgentSpec, ...]
     days: int | None
     levels: int | None
     inventory: Literal["as_shipped", "depleting"]
@@ -77,7 +77,7 @@ def make_setup(task: WorldTask) -> tuple[WorldSetup, tuple[str | None, ...]]:
     )
     open_seats = [seat for seat, agent in enumerate(setup.agents) if agent.competitor]
     seated = dict(zip(open_seats, spec.seats, strict=True))
-    agents = {seat: AgentSpec(task.paths[number], competitor=True) for seat, number in seated.items()}
+    agents = {seat: replace(task.agents[number], competitor=True) for seat, number in seated.items()}
     labels = tuple(task.names[seated[seat]] if seat in seated else None for seat in range(setup.n_seats))
     return setup.with_agents(agents).with_seed(spec.seed), labels
 

@@ -12,21 +12,22 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from apexrl.execution import Executor, RunOptions, RunReport, Task, TaskReport, TaskResult, make_executor
+from apexrl.execution import Executor, ExecutorName, RunOptions, RunReport, Task, TaskReport, TaskResult
 from apexrl.runs.errors import ConfigurationError
 from apexrl.runs.run_dir import RunDir
 from apexrl.runs.signals import StopRequest, stop_on_signals
 from litaagent_std.records.reader import RECORDS_FOLDER, Records, open_records
 from litaagent_std.records.segment import pack_failure
 from litaagent_std.records.store import RecordStore
-from litaagent_std.tournament.competitors.registry import Competitor, default_roster, resolve
-from litaagent_std.tournament.config import FREE, TournamentConfig, executor_name, what_is_played
+from litaagent_std.tournament.competitors.names import Competitor, resolve
+from litaagent_std.tournament.competitors.registry import default_roster
+from litaagent_std.tournament.config import FREE, TournamentConfig, executor_name
 from litaagent_std.tournament.export import LOGS, export_configurations, export_scores, write_world
-from litaagent_std.tournament.folder import Choice, choose_folder, is_finished
+from litaagent_std.tournament.folder import Choice, choose_folder, is_finished, recorded_form, what_is_played
 from litaagent_std.tournament.plan import Plan, make_plan
 from litaagent_std.tournament.play import PlayedWorld, WorldTask, play_world, time_days
 from litaagent_std.tournament.progress import Progress, duration
@@ -84,11 +85,12 @@ def run_tournament(config: TournamentConfig, *, prefix: str = "hrl_data", say: S
     )
     _check_days(config)
     plan = make_plan(config, len(competitors))
-    played = what_is_played(config, tuple(one.path for one in competitors))
+    played = what_is_played(config, competitors)
     choice = choose_folder(config, played, prefix)
+    played = recorded_form(choice.folder, played)
     hush: Say = (lambda text: None) if config.quiet else say
     if config.output_dir is None or not is_finished(choice.folder):
-        hush(f"{len(competitors)} competitors: {', '.join(one.name for one in competitors)}")
+        hush(f"{len(competitors)} competitors: {', '.join(competitor.name for competitor in competitors)}")
         hush(plan.formula)
     started = time.monotonic()
     settings = {"played": played, "how": {name: getattr(config, name) for name in FREE if name != "output_dir"}}
@@ -139,16 +141,17 @@ class _Runner:
         say: Say,
     ) -> None:
         self._config, self._folder, self._plan, self._say = config, folder, plan, say
-        names, paths = tuple(one.name for one in competitors), tuple(one.path for one in competitors)
+        names = tuple(competitor.name for competitor in competitors)
+        agents = tuple(competitor.spec for competitor in competitors)
         source = {"names": list(names), "played": played}
         size = config.shard_size
         self._store = RecordStore(folder / RECORDS_FOLDER, source, len(plan.worlds), shard_size=size)
         kind = (config.steps, config.levels, config.inventory, config.engine, config.csv)
         outcomes = self._store.outcomes
-        self._todo = [WorldTask(spec, names, paths, *kind) for spec in plan.worlds if spec.world not in outcomes]
+        self._todo = [WorldTask(spec, names, agents, *kind) for spec in plan.worlds if spec.world not in outcomes]
         self.n_played = 0
 
-    def run(self, executor: str, choice: Choice) -> StopRequest:
+    def run(self, executor: ExecutorName, choice: Choice) -> StopRequest:
         """Play what is left; returns who asked to stop, if anybody did."""
         done = len(self._plan.worlds) - len(self._todo)
         if not self._todo:
@@ -157,12 +160,7 @@ class _Runner:
         self._say(f"folder: {choice.folder} ({choice.reason})" + (f"; going on after {done} worlds" if done else ""))
         with (
             stop_on_signals() as stop,
-            make_executor(
-                executor,
-                workers=self._config.workers,
-                address=self._config.address,
-                tasks_per_worker=TASKS_PER_WORKER,
-            ) as workers,
+            replace(self._config, executor=executor).make_executor(tasks_per_worker=TASKS_PER_WORKER) as workers,
         ):
             self._estimate(workers)
             progress = Progress(

@@ -16,7 +16,7 @@ from litaagent_std.arena.tuning import playing
 from litaagent_std.arena.tuning.config import TuneConfig
 from litaagent_std.arena.tuning.run import run_tuning
 from litaagent_std.policy.parameters import Parameters
-from litaagent_std.tournament.competitors.contestants import contestants
+from litaagent_std.tournament.competitors.names import resolve
 
 SMALL = {
     "levels": ("first", "middle"),
@@ -67,7 +67,7 @@ def test_it_finds_what_is_better_and_keeps_nothing_else(pretended, tmp_path):
     [row] = content["gate"]["comparisons"]
     assert row["verdict"]["answer"] == "better"
     assert set(row["difference"]) == {"all", "first", "middle", "last", "50 days"}
-    [loaded] = contestants([f'lita:{{"parameters": "{tuned.path}"}}'], integer_offers=True)
+    [loaded] = resolve([f'lita:{{"parameters": "{tuned.path}"}}'], integer_offers=True)
     assert loaded.spec.params["parameters"] == content["parameters"]
 
 

@@ -1,4 +1,4 @@
-"""Files of weights that online training makes, and those that come with the package."""
+"""Files of weights that online training writes, and those that come with the package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from apexrl.runs.atomic import atomic_file
 from litaagent_std.agents.online.acting import PolicySet
-from litaagent_std.tournament.competitors.named_files import named_file
+from litaagent_std.tournament.competitors.parameter_files import named_file
 
 __all__ = ["SHIPPED", "save", "weights_file"]
 
@@ -19,7 +19,7 @@ SHIPPED: Final = Path(__file__).parent / "shipped"
 
 
 def weights_file(name: str | Path) -> Path:
-    """Find the weights that a name stands for: a file, or one that comes with the package.
+    """Return the file of a path, or of the name of weights that come with the package.
 
     Raises:
         ConfigurationError: If there is none.
@@ -28,7 +28,7 @@ def weights_file(name: str | Path) -> Path:
 
 
 def save(policies: PolicySet, path: str | PathLike[str], **meta: Any) -> None:  # noqa: ANN401 - plain values for JSON
-    """Write policies as ``.npz`` without pickled objects, whole or not at all; ``meta`` is written beside them."""
+    """Write policies as ``.npz`` without pickled objects, atomically; ``meta`` is stored beside the arrays."""
     arrays: dict[str, Any] = policies.arrays(**meta)
     with atomic_file(path) as file:
         np.savez(file, **arrays)

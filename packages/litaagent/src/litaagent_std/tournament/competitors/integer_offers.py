@@ -2,8 +2,8 @@
 
 negmas 0.16 checks an offer before it casts it: a price of 10.7 is no value of an integer issue, so the offer becomes
 None and the negotiation ends. Agents written for older versions are silenced by that. For an agent class ``a.b.C``,
-the path ``litaagent_std.tournament.competitors.integer_offers.a:b:C`` names a subclass that is the same agent with the fraction of
-every offered number dropped, as older versions did. It can be imported by that path in any process.
+the path ``litaagent_std.tournament.competitors.integer_offers.a:b:C`` names a subclass that is the same agent with the
+fraction of every offered number dropped, as older versions did. It can be imported by that path in any process.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import functools
 import math
 from collections.abc import Callable, MutableMapping
 from numbers import Real
-from typing import Any
+from typing import Any, Final
 
 from litaagent_std.world.reproducible.streams import install
 from litaagent_std.world.setup import AgentSpec
@@ -22,9 +22,11 @@ install()  # negmas is imported below, and it must bind the dispatching function
 
 from negmas.sao import SAOResponse, SAOSyncController  # noqa: E402
 
-__all__ = ["integer_path", "original_path"]
+__all__ = ["FORMER_PREFIX", "integer_path", "original_path"]
 
-_PREFIX = f"{__name__}."
+_PREFIX: Final = f"{__name__}."
+FORMER_PREFIX: Final = "litaagent_std.market.integer_offers."
+"""How paths of casting subclasses began in records of earlier releases."""
 
 
 def integer_path(path: str) -> str:
@@ -53,11 +55,11 @@ def _casting(agent: type) -> type:
     casts: dict[str, Callable[[Any], Any]] = {
         "propose": _whole,
         "first_proposals": _whole_offers,
-        "counter_all": _whole_answers,
+        "counter_all": _whole_responses,
     }
     methods = {name: _after(getattr(agent, name), casts[name]) for name in names}
-    places = {"__module__": agent.__module__, "__qualname__": agent.__qualname__, "__doc__": agent.__doc__}
-    return type(agent)(agent.__name__, (agent,), methods | places)
+    identity = {"__module__": agent.__module__, "__qualname__": agent.__qualname__, "__doc__": agent.__doc__}
+    return type(agent)(agent.__name__, (agent,), methods | identity)
 
 
 def _after(method: Callable[..., Any], cast: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -69,9 +71,9 @@ def _after(method: Callable[..., Any], cast: Callable[[Any], Any]) -> Callable[.
 
 
 def _whole(offer: Any) -> Any:  # noqa: ANN401 - agents offer anything
-    """Casts an offer if it is one, and leaves everything else as it is."""
+    """Cast an offer if it is one, and leave everything else as it is."""
     if isinstance(offer, SAOResponse):
-        return _whole_answer(offer)
+        return _whole_response(offer)
     if not isinstance(offer, tuple | list) or all(type(value) is int for value in offer):
         return offer
     # by way of float: numpy's integers do not know math.trunc
@@ -84,26 +86,26 @@ def _whole_offers(offers: Any) -> Any:  # noqa: ANN401 - agents return anything
     return _each(offers, _whole)
 
 
-def _whole_answers(answers: Any) -> Any:  # noqa: ANN401 - agents return anything
-    return _each(answers, _whole_answer)
+def _whole_responses(responses: Any) -> Any:  # noqa: ANN401 - agents return anything
+    return _each(responses, _whole_response)
 
 
-def _each(told: Any, cast: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - agents return anything
-    """Casts what is told to each partner; a reply in which nothing changes is passed on as it is."""
-    if not isinstance(told, MutableMapping):
-        return told
-    changed = {partner: after for partner, before in told.items() if (after := cast(before)) is not before}
+def _each(replies: Any, cast: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - agents return anything
+    """Cast the reply to each partner; replies in which nothing changes are passed on as they are."""
+    if not isinstance(replies, MutableMapping):
+        return replies
+    changed = {partner: after for partner, before in replies.items() if (after := cast(before)) is not before}
     if not changed:
-        return told
-    told = copy.copy(told)
-    told.update(changed)
-    return told
+        return replies
+    replies = copy.copy(replies)
+    replies.update(changed)
+    return replies
 
 
-def _whole_answer(answer: Any) -> Any:  # noqa: ANN401 - agents return anything
-    if isinstance(answer, SAOResponse):
-        offer = _whole(answer.outcome)
-        return answer if offer is answer.outcome else SAOResponse(answer.response, offer, answer.data)
-    if isinstance(answer, tuple) and len(answer) >= 2 and isinstance(answer[1], tuple | list):
-        return (answer[0], _whole(answer[1]), *answer[2:])
-    return answer
+def _whole_response(response: Any) -> Any:  # noqa: ANN401 - agents return anything
+    if isinstance(response, SAOResponse):
+        offer = _whole(response.outcome)
+        return response if offer is response.outcome else SAOResponse(response.response, offer, response.data)
+    if isinstance(response, tuple) and len(response) >= 2 and isinstance(response[1], tuple | list):
+        return (response[0], _whole(response[1]), *response[2:])
+    return response

@@ -1,35 +1,35 @@
-"""Who plays: the Standard agents of 2024 to 2026 by year and rank, built-ins, ours, and any class by its path.
+"""Tables of the competitors that have names: Standard agents of 2024 to 2026 by year and rank, built-ins, and ours.
 
-The paths come from the registry of scml-agents. Its modules are never walked: several of them run whole
-tournaments when imported.
+The paths of the league's agents come from the registry of scml-agents. Its modules are never walked: several of them
+run whole tournaments when imported. `names.resolve` turns what a user writes into competitors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from apexrl.runs.errors import ConfigurationError
-from litaagent_std.tournament.competitors.integer_offers import integer_path, original_path
+from litaagent_std.tournament.competitors.integer_offers import FORMER_PREFIX, integer_path, original_path
 from litaagent_std.world.reproducible.streams import install
-from litaagent_std.world.setup import AgentSpec
 
 install()  # agents bind the functions of random and numpy.random when they are imported
 
 __all__ = [
     "BUILT_IN",
     "GROUPS",
+    "INTEGER",
     "LITA_2025",
+    "OURS",
     "YEARS",
-    "Competitor",
     "all_paths",
     "default_roster",
     "finalists",
+    "group_members",
+    "paths_of_class",
     "paths_of_year",
+    "present_path",
     "ranking",
-    "resolve",
+    "registry_name",
 ]
 
 YEARS: Final = (2024, 2025, 2026)
@@ -39,7 +39,7 @@ BUILT_IN: Final = {
     "SyncRandomStd": "scml.std.agents.rand.SyncRandomStdAgent",
     "GreedyStd": "scml.std.agents.greedy.GreedyStdAgent",
 }
-"""The league's default agents. (The "Decay" agent of document 001 is no more in scml 0.8.)"""
+"""The league's default agents. (scml 0.8 has no "Decay" agent any more.)"""
 
 _TEAM_276: Final = "scml_agents.scml2025.standard.team_276.litaagent_std"
 LITA_2025: Final = {
@@ -51,6 +51,19 @@ LITA_2025: Final = {
 }
 """The LitaAgent family of 2025 (team 276)."""
 
+_AGENTS: Final = "litaagent_std.agents"
+OURS: Final = {
+    "lita": f"{_AGENTS}.hrl.LitaAgentHRL",
+    "LitaAgentHRL": f"{_AGENTS}.hrl.LitaAgentHRL",
+    "LitaAgentHRLTracked": f"{_AGENTS}.variants.LitaAgentHRLTracked",
+    "LitaAgentBaseline": f"{_AGENTS}.variants.LitaAgentBaseline",
+    "LitaAgentGreedy": f"{_AGENTS}.variants.LitaAgentGreedy",
+    "LitaAgentCautious": f"{_AGENTS}.variants.LitaAgentCautious",
+    "LitaOnline": f"{_AGENTS}.online.agent.LitaOnline",
+    "ShieldedPenguin": f"{_AGENTS}.variants_shielded.ShieldedPenguin",
+}
+"""Agents of this package; ``lita`` is short for LitaAgentHRL."""
+
 GROUPS: Final = (
     "built-in",
     "lita-2025",
@@ -58,24 +71,18 @@ GROUPS: Final = (
 )
 """Names that stand for several competitors; ``top-2025:3`` is the first three of ``top-2025``."""
 
-_INTEGER: Final = "int:"
+INTEGER: Final = "int:"
+"""Prefix that asks for whole numbers in a competitor's offers."""
 
-
-@dataclass(frozen=True, slots=True)
-class Competitor:
-    """An agent that takes part.
-
-    Attributes:
-        name: How results call it; unique in a tournament.
-        path: The path of its class, a casting one where offers are to be whole numbers.
-    """
-
-    name: str
-    path: str
-
-    def spec(self) -> AgentSpec:
-        """Return the seat's agent."""
-        return AgentSpec(self.path, competitor=True)
+_FORMER_MODULES: Final = {
+    "litaagent_std.hrl_xf.agent": f"{_AGENTS}.hrl",
+    "litaagent_std.hrl_xf.variants": f"{_AGENTS}.variants",
+    "litaagent_std.hrl_xf.variants_shielded": f"{_AGENTS}.variants_shielded",
+    "litaagent_std.hrl_xf.online.agent": f"{_AGENTS}.online.agent",
+    "litaagent_std.hrl_xf.online.driven": "litaagent_std.hrl_xf.online.envs.driven",
+    "litaagent_std.arena.ablations": "benchmarks.ablations",
+}
+"""Modules that agents were in when older records were written, and where those agents are now."""
 
 
 @cache
@@ -119,8 +126,23 @@ def _require(year: int) -> None:
         raise ValueError(f"no Standard agents of {year} here; choose from {YEARS}")
 
 
+def paths_of_class(name: str) -> list[str]:
+    """Return the class paths of all Standard agents whose class has a name."""
+    return [path for year in YEARS for path in ranking(year) if path.rpartition(".")[2] == name]
+
+
+def group_members(group: str) -> tuple[str, ...]:
+    """Return the class paths of a group of `GROUPS`, without the ``:N`` behind it."""
+    if group == "built-in":
+        return tuple(BUILT_IN.values())
+    if group == "lita-2025":
+        return tuple(LITA_2025.values())
+    kind, _, year = group.partition("-")
+    return {"top": ranking, "finalists": finalists, "all": ranking}[kind](int(year))
+
+
 def default_roster(max_top_2025: int = 5, max_top_2024: int = 5) -> tuple[str, ...]:
-    """Return the names of document 000's competitors.
+    """Return the names of the default competitors of a collection.
 
     Args:
         max_top_2025: How many of the best of 2025.
@@ -130,69 +152,24 @@ def default_roster(max_top_2025: int = 5, max_top_2024: int = 5) -> tuple[str, .
     return ("lita-2025", *best, "RandomStd", "SyncRandomStd")
 
 
-def resolve(names: Sequence[str], *, integer_offers: bool = True) -> tuple[Competitor, ...]:
-    """Find the competitors that names stand for, each once, in the order of the names.
+def present_path(path: str) -> str:
+    """Return where the class at a path is today; records and units keep the paths of the day they were written."""
+    if path.startswith(FORMER_PREFIX):
+        return integer_path(present_path(path.removeprefix(FORMER_PREFIX).replace(":", ".")))
+    original = original_path(path)
+    module, _, name = original.rpartition(".")
+    present = f"{_FORMER_MODULES.get(module, module)}.{name}"
+    return path if present == original else integer_path(present) if path != original else present
 
-    Args:
-        names: Groups, built-ins, members of the LitaAgent family, or ``module.Class`` paths; ``int:`` before a path
-            asks for whole numbers in its offers whatever ``integer_offers`` says.
-        integer_offers: Whether agents of scml-agents play with whole numbers in their offers.
 
-    Raises:
-        ConfigurationError: If a name stands for nothing, or nobody is left.
+def registry_name(path: str) -> str:
+    """Return a name for the class at a path that a move of our modules does not change.
+
+    Agents of scml and scml-agents keep their class path, which comes with the version of the library; ours are named
+    by their class. An integer cast shows as the prefix ``int:``.
     """
-    paths: dict[str, None] = {}
-    for name in names:
-        asked = name.startswith(_INTEGER)
-        for path in _paths(name.removeprefix(_INTEGER)):
-            cast = asked or (integer_offers and path.startswith("scml_agents."))
-            paths[integer_path(path) if cast else path] = None
-    if not paths:
-        raise ConfigurationError(
-            f"the competitors {list(names)} are nobody",
-            "a tournament needs at least one competitor",
-            "name some, or raise --max-top-2025 and --max-top-2024",
-        )
-    return _named(list(paths))
-
-
-def _paths(name: str) -> tuple[str, ...]:
-    group, _, cap = name.partition(":")
-    if group in GROUPS and (not cap or cap.isdecimal()):
-        members = _group(group)
-        return members[: int(cap)] if cap else members
-    known = BUILT_IN | LITA_2025
-    if name in known:
-        return (known[name],)
-    if "." in name and all(part.isidentifier() for part in name.split(".")):
-        return (name,)
-    raise ConfigurationError(
-        f"there is no competitor {name!r}",
-        f"a competitor is a group ({', '.join(GROUPS)}, with :N for its first N), one of {', '.join(known)}, "
-        "or the path of a class such as my_module.MyAgent",
-        "correct the name; lita competitors lists all",
-    )
-
-
-def _group(group: str) -> tuple[str, ...]:
-    if group == "built-in":
-        return tuple(BUILT_IN.values())
-    if group == "lita-2025":
-        return tuple(LITA_2025.values())
-    kind, _, year = group.partition("-")
-    return {"top": ranking, "finalists": finalists, "all": ranking}[kind](int(year))
-
-
-def _named(paths: list[str]) -> tuple[Competitor, ...]:
-    """Names competitors by their classes; classes of one name are told apart by the modules they come from."""
-    originals = [original_path(path) for path in paths]
-    owners: dict[str, set[str]] = {}
-    for original in originals:
-        owners.setdefault(original.rpartition(".")[2], set()).add(original)
-    names = []
-    for path, original in zip(paths, originals, strict=True):
-        short = original.rpartition(".")[2]
-        name = original if len(owners[short]) > 1 else short
-        twins = originals.count(original) > 1
-        names.append(f"{_INTEGER}{name}" if twins and path != original else name)
-    return tuple(Competitor(name, path) for name, path in zip(names, paths, strict=True))
+    present = present_path(path)
+    original = original_path(present)
+    ours = original.partition(".")[0] in ("litaagent_std", "benchmarks")
+    name = original.rpartition(".")[2] if ours else original
+    return name if present == original else f"{INTEGER}{name}"

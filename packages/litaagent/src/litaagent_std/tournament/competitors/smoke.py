@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Final
 
-from litaagent_std.tournament.competitors.registry import Competitor
+from litaagent_std.tournament.competitors.names import Competitor
 from litaagent_std.world.events import ContractSigned, NegotiationRef, Outcome, WorldObserver
 from litaagent_std.world.reproducible.silence import silence
 from litaagent_std.world.run import run_world
@@ -69,7 +69,7 @@ def check_competitor(competitor: Competitor, *, days: int = 8, seed: int = 0) ->
         seed: Seed of the worlds.
     """
     setup = official_setup(seed, n_days=days, n_levels=_LEVELS)
-    spec = replace(competitor.spec(), competitor=True)
+    spec = replace(competitor.spec, competitor=True)
     spec.load()  # importing is no part of a day's cost
     seconds, scores, errors, offers, contracts = 0.0, 0.0, 0, 0, 0
     for level in range(_LEVELS):

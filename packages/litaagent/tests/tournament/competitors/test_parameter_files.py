@@ -1,4 +1,4 @@
-"""Files of parameters: found by path or by name, checked, and read where contestants are named."""
+"""Files of parameters: found by path or by name, checked, and read where competitors are named."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from apexrl.runs.errors import ConfigurationError
 from litaagent_std.policy.parameters import Parameters
 from litaagent_std.tournament.competitors import parameter_files
-from litaagent_std.tournament.competitors.contestants import contestants
+from litaagent_std.tournament.competitors.names import resolve
 from litaagent_std.tournament.competitors.parameter_files import FORMAT, read_parameters
 
 
@@ -40,10 +40,10 @@ def test_what_holds_no_parameters_is_refused(text, tmp_path):
         read_parameters(str(path))
 
 
-def test_a_contestant_carries_the_content_and_the_name_of_the_file(tmp_path):
+def test_a_competitor_carries_the_content_and_the_name_of_the_file(tmp_path):
     path = tmp_path / "p.json"
     path.write_text('{"hold": 0.25}')
     word = f'lita:{{"parameters": "{path}", "l4": "greedy"}}'
-    [found] = contestants([word], integer_offers=True)
+    [found] = resolve([word], integer_offers=True)
     assert found.spec.params == {"parameters": {"hold": 0.25}, "l4": "greedy"}
     assert str(path) in found.name

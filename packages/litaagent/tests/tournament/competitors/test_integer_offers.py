@@ -1,55 +1,14 @@
-"""Competitors by name, and offers in whole numbers."""
+"""Offers cast to whole numbers, and the smoke check."""
 
 import numpy as np
 import pytest
 
-from apexrl.runs.errors import ConfigurationError
 from litaagent_std.tournament.competitors import integer_offers
 from litaagent_std.tournament.competitors.integer_offers import integer_path, original_path
-from litaagent_std.tournament.competitors.registry import default_roster, finalists, ranking, resolve
+from litaagent_std.tournament.competitors.names import resolve
 from litaagent_std.tournament.competitors.smoke import check_competitor
 from litaagent_std.world.run import run_world
 from litaagent_std.world.setup import AgentSpec, official_setup
-
-
-def names(*what, **options):
-    return [one.name for one in resolve(what, **options)]
-
-
-def test_the_default_roster_is_that_of_the_documents():
-    small = names(*default_roster(2, 2))
-    assert len(small) == 11
-    assert small[:5] == ["LitaAgentY", "LitaAgentYR", "LitaAgentCIR", "LitaAgentN", "LitaAgentP"]
-    assert small[5:] == [
-        "AS0", "XenoSotaAgent", "PenguinAgent", "CautiousStdAgent", "RandomStdAgent", "SyncRandomStdAgent",
-    ]  # fmt: skip
-    full = names(*default_roster())
-    assert len(full) == 17
-    assert full[9] == "PonponAgent", "the best of 2025 who was no finalist"
-
-
-def test_ranks_begin_with_the_finalists():
-    for year, n_finalists, n_all in ((2024, 5, 8), (2025, 4, 7), (2026, 6, 20)):
-        assert ranking(year)[: len(finalists(year))] == finalists(year)
-        assert (len(finalists(year)), len(ranking(year))) == (n_finalists, n_all)
-    assert names("top-2024:1") == ["PenguinAgent"]
-
-
-def test_whoever_is_named_twice_plays_once():
-    assert names("top-2024", "finalists-2024") == names("finalists-2024", "top-2024")
-    assert names("int:a.B", "a.B") == ["int:B", "B"]
-    assert names("a.B", "c.B") == ["a.B", "c.B"]
-
-
-@pytest.mark.parametrize("name", ["Penguin", "top-2019", "top-2025:x", "", "a b.C"])
-def test_unknown_names_are_refused_with_the_choices(name):
-    with pytest.raises(ConfigurationError, match="finalists-2026"):
-        resolve([name])
-
-
-def test_nobody_is_refused():
-    with pytest.raises(ConfigurationError, match="at least one"):
-        resolve(["top-2025:0"])
 
 
 def test_agents_of_the_league_play_with_whole_numbers_unless_told_otherwise():
@@ -57,10 +16,10 @@ def test_agents_of_the_league_play_with_whole_numbers_unless_told_otherwise():
     assert cast.path == integer_path(shipped.path)
     assert original_path(cast.path) == shipped.path
     assert integer_path(cast.path) == cast.path
-    loaded, original = cast.spec().load(), shipped.spec().load()
+    loaded, original = cast.spec.load(), shipped.spec.load()
     assert issubclass(loaded, original)
     assert (loaded.__name__, loaded.__module__) == (original.__name__, original.__module__)
-    assert cast.spec().load() is loaded, "one class, however often it is loaded"
+    assert cast.spec.load() is loaded, "one class, however often it is loaded"
 
 
 def offers_of(path, watching_agents, record_world):
