@@ -10,10 +10,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from litaagent_std.agents.hrl import LitaAgentHRL
-from litaagent_std.policy.l1.safety import Bounds
-from litaagent_std.policy.l2.heuristic import Goals
 from litaagent_std.policy.memory import Memory
 from litaagent_std.policy.observation import Calendar, Observation
+from litaagent_std.policy.plan import Bounds, Goals
 
 __all__ = ["STEPS", "LitaL1", "PlainGoals"]
 

@@ -1,8 +1,8 @@
 import pytest
 
 from litaagent_std.agents.hrl import LitaAgentHRL
-from litaagent_std.policy.l1.safety import Regime
 from litaagent_std.policy.layers import Action
+from litaagent_std.policy.memory import Regime
 from litaagent_std.world.events import WorldObserver
 from litaagent_std.world.fast.engine import FastWorld
 from litaagent_std.world.scml.engine import make_scml_world

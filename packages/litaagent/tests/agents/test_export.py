@@ -14,8 +14,8 @@ from litaagent_std.agents.online.weights import weights_file
 from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
 from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
 from litaagent_std.hrl_xf.training.export import export_layer
+from litaagent_std.policy.digest import l1_digest
 from litaagent_std.policy.features import features_digest
-from litaagent_std.policy.l1.digest import l1_digest
 from litaagent_std.world.run import run_world
 from litaagent_std.world.setup import AgentSpec, official_setup
 

@@ -8,9 +8,8 @@ from apexrl.runs.errors import ConfigurationError
 from litaagent_std.agents.reasons import goal_of, reason
 from litaagent_std.agents.replay import explain, from_seed, from_source
 from litaagent_std.policy.brain import Decision, DecisionRecord
-from litaagent_std.policy.l1.safety import Bounds
-from litaagent_std.policy.l2.heuristic import Goals
 from litaagent_std.policy.observation import Offer
+from litaagent_std.policy.plan import Bounds, Goals
 from litaagent_std.records.reader import WorldKey, open_records
 
 PATH = "litaagent_std.agents.hrl.LitaAgentHRL"

@@ -47,7 +47,7 @@ class Wild:
     """An L2, L3 and L4 that want anything."""
 
     def goals(self, obs, calendar, limits, memory):
-        from litaagent_std.policy.l2.heuristic import Goals
+        from litaagent_std.policy.plan import Goals
 
         leads = len(calendar.sold)
         units, prices = (tuple(random.randint(-5, 60) for _ in range(leads)) for _ in range(2))

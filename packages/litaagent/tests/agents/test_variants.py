@@ -9,7 +9,7 @@ from litaagent_std.agents.variants import (
     LitaAgentGreedy,
     LitaAgentHRLTracked,
 )
-from litaagent_std.policy.brain import Layers
+from litaagent_std.policy.layers import Layers
 from litaagent_std.policy.parameters import Parameters
 from litaagent_std.world.events import WorldObserver
 from litaagent_std.world.fast.engine import FastWorld

@@ -17,7 +17,7 @@ from litaagent_std.hrl_xf.rewards import (
     thread_reward,
     thread_terms,
 )
-from litaagent_std.policy.l1.safety import Regime
+from litaagent_std.policy.memory import Regime
 from litaagent_std.policy.observation import Agenda, Calendar, Observation, Offer
 
 

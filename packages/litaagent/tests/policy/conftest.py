@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from litaagent_std.policy.brain import Decision
-from litaagent_std.policy.l1.safety import Regime
+from litaagent_std.policy.memory import Regime
 from litaagent_std.policy.observation import Agenda, Calendar, Observation, Offer, Partner, ThreadObservation
 
 

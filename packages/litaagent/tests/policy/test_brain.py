@@ -6,9 +6,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from litaagent_std.agents.reasons import reason
-from litaagent_std.policy.brain import Brain, Decision, Layers
-from litaagent_std.policy.l1.safety import Regime, affordable, bounds
-from litaagent_std.policy.memory import forecast_bankruptcy
+from litaagent_std.policy.brain import Brain, Decision
+from litaagent_std.policy.l1.safety import affordable, bounds
+from litaagent_std.policy.layers import Layers
+from litaagent_std.policy.memory import Regime, forecast_bankruptcy
 from litaagent_std.policy.observation import Calendar, Offer, ThreadObservation
 from litaagent_std.policy.parameters import Parameters
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from litaagent_std.policy.buckets import bucket_edges, bucket_of, n_buckets
-from litaagent_std.policy.l2.heuristic import buckets
+from litaagent_std.policy.buckets import bucket_edges, bucket_of, buckets, n_buckets
 
 
 @given(horizon=st.integers(0, 60))

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from litaagent_std.policy.brain import Brain, Decision, Layers
-from litaagent_std.policy.l1.safety import Regime, affordable, bounds
+from litaagent_std.policy.brain import Brain, Decision
+from litaagent_std.policy.l1.safety import affordable, bounds
 from litaagent_std.policy.l2.heuristic import HeuristicGoals
-from litaagent_std.policy.layers import NEUTRAL_ALPHA, Action, residual
+from litaagent_std.policy.layers import NEUTRAL_ALPHA, Action, Layers, residual
+from litaagent_std.policy.memory import Regime
 from litaagent_std.policy.observation import Calendar, Offer, ThreadObservation
 from litaagent_std.policy.parameters import Parameters
 

@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from litaagent_std.policy.parameters import LEVELS, Parameters, level_name, tunable
-from litaagent_std.policy.parameters_table import as_markdown
+from litaagent_std.policy.parameters import LEVELS, Parameters, as_markdown, level_name, tunable
 
 
 def test_parameters_survive_json():

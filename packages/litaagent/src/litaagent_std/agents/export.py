@@ -33,7 +33,7 @@ from litaagent_std.agents import hrl as shell
 from litaagent_std.agents.online import acting, seat, steering, views
 from litaagent_std.agents.scaffold import class_name, module_name
 from litaagent_std.hrl_xf import online
-from litaagent_std.policy.l1.digest import check_l1_digest, l1_digest
+from litaagent_std.policy.digest import check_l1_digest, l1_digest
 
 __all__ = ["Submission", "SubmissionError", "contents", "verify", "write"]
 
@@ -234,7 +234,7 @@ def _try_settings(submission: Submission) -> None:
     settings = dict(submission.settings)
     try:
         if submission.online:
-            seat.PolicySteeredAgent(pilot=acting.PolicySet.load(submission.weights or ""), **settings)
+            seat.PolicySteeredAgent(policy=acting.PolicySet.load(submission.weights or ""), **settings)
         else:
             shell.LitaAgentHRL(**settings, weights=submission.weights)
     except (TypeError, ValueError) as error:
@@ -249,7 +249,7 @@ def _entry(submission: Submission, weights: str | None) -> str:
     if submission.online:
         imports.insert(0, "from .online.acting import PolicySet")
         given = f"""        policies = PolicySet.load(_HERE / "{weights}")
-        settings |= {{"pilot": policies, "rounds": policies.rounds}}
+        settings |= {{"policy": policies, "rounds": policies.rounds}}
 """
     elif weights is not None:
         given = f"""        settings["weights"] = _HERE / "{weights}"

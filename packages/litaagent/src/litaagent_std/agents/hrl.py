@@ -15,8 +15,8 @@ from negmas import Contract, ResponseType
 from negmas.sao import SAOResponse, SAOState
 from scml.std.agent import StdSyncAgent
 
-from litaagent_std.policy.brain import Brain, Decision, Layers
-from litaagent_std.policy.layers import CoordinationLayer, DecisionLayer, GoalLayer, LayerSet
+from litaagent_std.policy.brain import Brain, Decision
+from litaagent_std.policy.layers import CoordinationLayer, DecisionLayer, GoalLayer, Layers, LayerSet
 from litaagent_std.policy.observation import (
     Calendar,
     Observation,
@@ -195,7 +195,7 @@ def _choose(layers: Layers, given: LayerSet, weights: str | Path | None) -> Laye
         raise ValueError(
             f"weights={str(weights)!r} would not be used; set l2, l3 or l4 to 'learned', or leave them out"
         )
-    from litaagent_std.policy.networks.inference import load_layers
+    from litaagent_std.policy.learned import load_layers
 
     loaded = load_layers(weights)
     absent = [name for name in missing if getattr(loaded, places[name]) is None]

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from litaagent_std.hrl_xf.l2_manager import direct
 from litaagent_std.hrl_xf.l3_executor import ThreadBatch, ThreadEncoder, last_own
-from litaagent_std.policy.networks.inference import OFFER_SIZE, thread_columns
+from litaagent_std.policy.networks.inputs import OFFER_SIZE, thread_columns
 
 __all__ = ["AcceptanceModel"]
 

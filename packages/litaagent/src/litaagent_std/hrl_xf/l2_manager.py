@@ -21,9 +21,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from apexrl.models.base import Actor, Critic
+from litaagent_std.policy.buckets import buckets
 from litaagent_std.policy.features import DAY_FEATURES
-from litaagent_std.policy.l2.heuristic import buckets
-from litaagent_std.policy.networks.inference import GOAL_CAP, GOAL_SHARPNESS, PRICE_UNIT, band_columns
+from litaagent_std.policy.networks.inputs import GOAL_CAP, GOAL_SHARPNESS, PRICE_UNIT, band_columns
 
 __all__ = [
     "DayBatch",

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from litaagent_std.hrl_xf.l2_manager import N_ROLE, N_STATIC, DayBatch, DayEncoder, direct
 from litaagent_std.policy.features import THREAD_FEATURES
-from litaagent_std.policy.networks.inference import BASELINE_SIZE, MASKED, thread_columns
+from litaagent_std.policy.networks.inputs import BASELINE_SIZE, MASKED, thread_columns
 
 __all__ = ["Decisions", "Mode", "TemporalDecisionTransformer", "ThreadBatch", "ThreadEncoder", "ThreadOutputs"]
 

@@ -1,6 +1,6 @@
 """L4 as a network: attention over the threads of a round, a weight α for each.
 
-α is the probability that the exact coordinator (`policy.l4_coordination.best_subset`) takes the thread's offer; it
+α is the probability that the exact coordinator (`policy.plan.best_subset`) takes the thread's offer; it
 is distilled from it. Threads look at each other, so that an offer counts less beside better ones.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from litaagent_std.policy.networks.inference import L4_SIZE, MASKED
+from litaagent_std.policy.networks.inputs import L4_SIZE, MASKED
 
 __all__ = ["ThreadCoordinator"]
 

@@ -1,12 +1,12 @@
-"""Rewards as pure, named terms of what a factory knows.
+"""Rewards as pure functions of a factory's observations, one per named term.
 
 A day's reward (L2) is a weighted sum of *cash*, *potential*, *risk* and *liquidity*; a thread's (L3) of *quantity*,
-*price*, *advantage* and *liquidity*; L4 shares the day's. Every term is unit-free, so that worlds of different size
-can be learned from together, and every term is logged by its name.
+*price*, *advantage* and *liquidity*; L4 shares the day's. Terms have no units, so that worlds of different size can
+share a batch, and every term is logged by its name.
 
-`centred` subtracts what the reference policy earned on the same day of the same world: a control variate, which no
-action can change and which therefore leaves the gradient's mean as it is. `ReturnScales` brings what is left to a
-common size for each kind of configuration and seat.
+`centred` subtracts the reference policy's reward on the same days of the same world. This is a control variate: no
+action can change it, so the expected gradient stays the same. `ReturnScales` scales the rest to a common size for each
+kind of configuration and seat.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from apexrl.configuration import configuration
-from litaagent_std.policy.l1.safety import Regime
+from litaagent_std.policy.memory import Regime
 from litaagent_std.policy.observation import Calendar, Observation, Offer
 
 __all__ = [
@@ -47,25 +47,25 @@ Potential = Literal["calendar", "inventory", "none"]
 
 @configuration
 class DayWeights:
-    """How much each term of a day counts. The cash terms alone sum to the score less 1."""
+    """Weights of a day's reward terms. The cash terms alone sum to the score less 1."""
 
     cash: Weight = 1.0
-    """Change of cash. Raising it makes the score count more beside the shaping terms."""
+    """Change of cash. Raising it weights the score more against the shaping terms."""
     potential: Weight = 1.0
-    """Shaping by a potential: moves reward to the day of the contract without changing what is best."""
+    """Potential-based shaping: moves reward to the day of the contract without changing the optimal policy."""
     risk: Weight = 0.1
     """Expected penalty of sales that no input covers. Raising it makes the policy more careful."""
     liquidity: Weight = 0.001
-    """Units agreed on. Raising it makes the policy trade more, worth it or not."""
+    """Agreed units. Raising it makes the policy trade more, profitable or not."""
     form: Potential = "calendar"
-    """The potential: value of the committed calendar; stock times price (which rewards hoarding); or none."""
+    """Potential: value of the committed calendar; stock times price, which rewards hoarding; or none."""
     discount: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
-    """Discount of the potential; must be the learner's, or shaping changes what is best."""
+    """Discount of the potential; must be the learner's, or shaping changes the optimal policy."""
 
 
 @configuration
 class ThreadWeights:
-    """How much each term of a negotiation thread counts."""
+    """Weights of a negotiation thread's reward terms."""
 
     quantity: Weight = 0.02
     """Distance of the agreed quantity from the goal's."""
@@ -80,19 +80,20 @@ class ThreadWeights:
 
 
 def calendar_value(obs: Observation, calendar: Calendar, regime: Regime = Regime.PERSISTENT) -> float:
-    """Return the value of what is agreed and not yet settled, over the initial balance.
+    """Return the value of contracts that are not settled yet, over the initial balance.
 
-    Sales count with their price less production; what no input covers by its day brings the penalty instead of the
-    price; purchases count with what is still to be paid for them. Stock counts nothing, as in the score.
+    A sale is worth its price less production cost, or minus the penalty where no input covers it by its day; a purchase
+    is worth minus its price. Stock is worth nothing, as in the score.
 
     Args:
-        obs: The morning.
-        calendar: Commitments at the moment in question.
+        obs: The observation at day start.
+        calendar: The commitments to value.
         regime: Whether production consumes stock.
     """
     value, stock = 0.0, float(obs.stock_in)
     penalty = obs.shortfall_penalty_mean * obs.price_out
     for lead, (bought, sold) in enumerate(zip(calendar.bought, calendar.sold, strict=True)):
+        # units by this delivery day: available input, then covered sales
         usable = stock + bought + (obs.exogenous_in if lead == 0 else 0)
         made = min(float(sold), usable, float(obs.n_lines))
         unit = calendar.sold_value[lead] / sold if sold else 0.0
@@ -102,19 +103,19 @@ def calendar_value(obs: Observation, calendar: Calendar, regime: Regime = Regime
 
 
 def inventory_value(obs: Observation) -> float:
-    """Document 001's Φ = I·P over the initial balance: stock at the market's price."""
+    """Return Φ = I·P over the initial balance: stock times the market price."""
     return obs.stock_in * obs.price_in / max(1.0, obs.initial_balance)
 
 
 def potential(obs: Observation, form: Potential, regime: Regime = Regime.PERSISTENT) -> float:
-    """Φ of a morning; 0 with ``form="none"``."""
+    """Return the potential Φ of an observation; 0 with ``form="none"``."""
     if form == "calendar":
         return calendar_value(obs, obs.calendar, regime)
     return inventory_value(obs) if form == "inventory" else 0.0
 
 
 def shortfall_risk(obs: Observation, calendar: Calendar) -> float:
-    """Penalty of the sales that stock and contracted input do not cover, over the initial balance."""
+    """Return the penalty of sales that stock and contracted input do not cover, over the initial balance."""
     missing = sum(
         max(0, sold - obs.stock_in - bought - (obs.exogenous_in if lead == 0 else 0))
         for lead, (bought, sold) in enumerate(zip(calendar.bought, calendar.sold, strict=True))
@@ -123,28 +124,28 @@ def shortfall_risk(obs: Observation, calendar: Calendar) -> float:
 
 
 def day_terms(
-    before: Observation, evening: Calendar, after: Observation | None, final_cash: float, weights: DayWeights
+    before: Observation, end_calendar: Calendar, after: Observation | None, final_cash: float, weights: DayWeights
 ) -> dict[str, float]:
-    """Return the terms of one decision of L2, from its morning to its next one.
+    """Return the reward terms of one decision of L2, up to the next decision.
 
     Args:
-        before: The morning of the decision.
-        evening: Commitments with which that day went into settlement.
-        after: The morning of the next decision; None when the world has ended.
-        final_cash: Cash at the end of the world; used when ``after`` is None.
-        weights: For the form of the potential and its discount.
+        before: Observation at the start of the decision's day.
+        end_calendar: Commitments at the end of that day, before settlement.
+        after: Observation at the start of the next decision's day; None if the world has ended.
+        final_cash: Cash at the end of the world; used if ``after`` is None.
+        weights: Form and discount of the potential.
 
     Returns:
         The terms by name, unweighted; *risk* is negative or 0.
     """
     start = max(1.0, before.initial_balance)
     cash = (final_cash if after is None else after.cash) - before.cash
-    phi = 0.0 if after is None else potential(after, weights.form)  # what is left at the end is worth nothing
-    agreed = sum(evening.sold) + sum(evening.bought) - sum(before.calendar.sold) - sum(before.calendar.bought)
+    phi = 0.0 if after is None else potential(after, weights.form)  # commitments that remain at the end are worth nothing
+    agreed = sum(end_calendar.sold) + sum(end_calendar.bought) - sum(before.calendar.sold) - sum(before.calendar.bought)
     return {
         "cash": cash / start,
         "potential": weights.discount * phi - potential(before, weights.form),  # γ·Φ(s') − Φ(s)
-        "risk": -shortfall_risk(before, evening),
+        "risk": -shortfall_risk(before, end_calendar),
         "liquidity": agreed / before.n_lines,
     }
 
@@ -157,14 +158,14 @@ def day_reward(terms: Mapping[str, float], weights: DayWeights) -> float:
 def thread_terms(
     obs: Observation, *, buying: bool, deal: Offer | None, goal_quantity: float, goal_price: float
 ) -> dict[str, float]:
-    """Return the terms of a negotiation thread that has ended.
+    """Return the reward terms of a negotiation thread that has ended.
 
     Args:
-        obs: The morning.
+        obs: The observation at day start.
         buying: Whether we buy.
-        deal: What was agreed; None without an agreement.
-        goal_quantity: Q*, the goal for the delivery day (of the deal, or the most wanted one without).
-        goal_price: P*, the goal's reservation price for it.
+        deal: The agreement; None if there is none.
+        goal_quantity: Q*, the goal for the deal's delivery day (if there is no deal, for the day with the largest goal).
+        goal_price: P*, the goal's reservation price for that day.
 
     Returns:
         The terms by name, unweighted; *quantity* and *price* are negative or 0.
@@ -182,17 +183,17 @@ def thread_terms(
 
 
 def thread_reward(terms: Mapping[str, float], weights: ThreadWeights) -> float:
-    """Return the weighted sum of a thread's own terms; the shared part comes beside it."""
+    """Return the weighted sum of a thread's own terms, without its share of the day's reward."""
     return sum((float(getattr(weights, name)) * terms[name] for name in THREAD_TERMS), start=0.0)
 
 
 def centred(rewards: Sequence[float], days: Sequence[int], reference: Sequence[float]) -> list[float]:
-    """Rewards less what the reference policy earned over the same days.
+    """Return rewards less the reference policy's rewards over the same days.
 
     Args:
         rewards: One per decision.
-        days: The day of each decision, rising; a decision answers for all days until the next one.
-        reference: The reference policy's reward of every day of the same world; empty leaves rewards as they are.
+        days: The day of each decision, rising; a decision covers all days until the next one.
+        reference: The reference policy's reward on every day of the same world; if empty, rewards are returned unchanged.
     """
     if not reference:
         return list(rewards)
@@ -201,11 +202,11 @@ def centred(rewards: Sequence[float], days: Sequence[int], reference: Sequence[f
 
 
 class ReturnScales:
-    """The usual size of returns by kind of configuration and seat: running root mean squares.
+    """Running root mean squares of returns by kind of configuration and seat.
 
     Args:
-        floor: The least size; raising it damps kinds whose returns hardly differ.
-        rate: Step of the running mean; raising it forgets faster.
+        floor: The smallest scale; raising it damps kinds whose returns hardly vary.
+        rate: Step of the running mean; raising it weights recent returns more.
     """
 
     def __init__(self, floor: float = 0.02, rate: float = 0.05) -> None:
@@ -213,20 +214,20 @@ class ReturnScales:
         self._squares: dict[str, float] = {}
 
     def update(self, kind: str, returns: Sequence[float]) -> None:
-        """Take the returns of whole worlds in; only at the barrier, so that a batch is scaled by one size."""
+        """Add the returns of whole worlds; call it only at the barrier, so that a batch has one scale."""
         for value in returns:
             before = self._squares.get(kind)
             self._squares[kind] = value**2 if before is None else before + self.rate * (value**2 - before)
 
     def scale(self, kind: str) -> float:
-        """Return what returns of this kind are divided by; 1 for a kind that was never seen."""
+        """Return the divisor of returns of a kind; 1 for an unknown kind."""
         square = self._squares.get(kind)
         return 1.0 if square is None else max(self.floor, sqrt(square))
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that decides later scales."""
+        """Return everything that decides later scales."""
         return {"squares": dict(self._squares)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from `state_dict`."""
+        """Resume from `state_dict`."""
         self._squares = {str(kind): float(value) for kind, value in state["squares"].items()}

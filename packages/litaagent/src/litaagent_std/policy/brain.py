@@ -1,29 +1,28 @@
 """The brain: joins the layers and turns observations into decisions.
 
-A shell feeds it one `Observation` each morning and the `ThreadObservation`s of every round, and tells it how
-threads ended. It never sees scml: offers come and go as plain tuples. With ``keep_log`` it writes down why
-each decision was taken (`DecisionRecord`).
+An agent gives it one `Observation` at the start of each day and the `ThreadObservation`s of every round, and notifies
+it how threads ended. It does not depend on scml: offers are plain tuples. With ``keep_log`` it records why each
+decision was taken (`DecisionRecord`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from .l1.guard import Allowance, guard, wanted_plan
 from .l1.risk import bounded_goals, purchase_cap, sale_caps
-from .l1.safety import Bounds, bounds, clip
-from .l2.heuristic import Goals, HeuristicGoals
-from .layers import NEUTRAL_ALPHA, CoordinationLayer, DecisionLayer, GoalLayer, Plan, Situation
+from .l1.safety import bounds, clip
+from .l2.heuristic import HeuristicGoals
+from .layers import NEUTRAL_ALPHA, CoordinationLayer, DecisionLayer, GoalLayer, Layers, Situation
 from .memory import Memory
 from .observation import Agenda, Calendar, Observation, Offer, ThreadObservation
 from .parameters import Parameters, level_name
+from .plan import Bounds, Goals, Plan
 from .side import Side
 
-L2: Final = ("heuristic", "learned")
-L3: Final = ("baseline", "model", "learned")
-L4: Final = ("greedy", "joint", "learned")
+__all__ = ["Brain", "Decision", "DecisionRecord"]
 
 Kind = Literal["accept", "reject", "end"]
 
@@ -45,11 +44,11 @@ class DecisionRecord:
         partner: The partner.
         buying: Whether we buy.
         received: The partner's offer, if any.
-        decision: What we did.
+        decision: Our decision.
         proposed: The proposal before the clip of L1.
         goals: L2's goals.
         bounds: L1's bounds.
-        reservation: Our limit price for the delivery day of the offer received; None without an offer, and for one
+        reservation: Our limit price for the delivery day of the offer received; None if there is no offer, or one
             outside the day's agenda.
         acceptance: Probability that the partner takes our proposal.
         alternatives: Other proposals within the goal, the best by expected revenue, with their probabilities.
@@ -72,47 +71,21 @@ class DecisionRecord:
 
 
 class _Planned(NamedTuple):
-    """A side's plan, what was proposed before L1 guarded it, and L4's weights."""
+    """A side's plan, the proposals before L1's guard, and L4's weights."""
 
     plan: Plan
     proposed: Mapping[str, Offer | None]
     alpha: Mapping[str, float]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Layers:
-    """Which version of each layer plays.
-
-    Attributes:
-        l2: ``heuristic`` or ``learned``.
-        l3: ``baseline`` (concession over time), ``model`` (acceptance model) or ``learned`` (on top of the model).
-        l4: ``greedy`` (offers by price, nothing offered twice), ``joint`` (knapsack, overbooking) or ``learned``
-            (on top of joint).
-    """
-
-    l2: str = "heuristic"
-    l3: str = "model"
-    l4: str = "joint"
-
-    def __post_init__(self) -> None:
-        for name, allowed in (("l2", L2), ("l3", L3), ("l4", L4)):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name}={getattr(self, name)!r} does not exist; choose from {allowed}")
-
-    @property
-    def learned(self) -> tuple[str, ...]:
-        """Names of the layers that are learned."""
-        return tuple(name for name in ("l2", "l3", "l4") if getattr(self, name) == "learned")
-
-
 class Brain:
-    """Decides for one factory in one world.
+    """Decide for one factory in one world.
 
     Args:
-        parameters: Tunable numbers; the level's overrides are applied on the first day.
+        parameters: Tunable parameters; the level's overrides are applied on the first day.
         layers: Which version of each layer plays.
         keep_log: Whether to keep a `DecisionRecord` of every decision in `log`.
-        goal_layer: Another L2, learned or of one's own.
+        goal_layer: Another L2, learned or the user's own.
         decision_layer: Another L3, which sees the heuristic plan.
         coordination_layer: Another L4, likewise.
 
@@ -147,7 +120,7 @@ class Brain:
         self._started = False
 
     def start_day(self, obs: Observation) -> None:
-        """Take the morning's observation in."""
+        """Start a day with its observation."""
         if not self._started:
             self._start_world(obs)
         self.obs = obs
@@ -170,20 +143,20 @@ class Brain:
         return {partner: decision.offer for partner, decision in self._decide(threads).items()}
 
     def respond(self, threads: list[ThreadObservation]) -> dict[str, Decision]:
-        """Decides on all offers of a round together."""
+        """Decide on all offers of a round together."""
         return self._decide(threads)
 
     def contract(self, partner: str, *, buying: bool, offer: Offer) -> None:
-        """Hears that a thread ended in agreement."""
-        self._sides[not buying].agreed(partner, offer)
+        """Update beliefs and outstanding proposals after a thread ended in agreement."""
+        self._sides[not buying].on_agreement(partner, offer)
 
     def thread_failed(self, partner: str) -> None:
-        """Hears that a thread ended without agreement."""
+        """Update beliefs and outstanding proposals after a thread ended without agreement."""
         for side in self._sides:
-            side.failed(partner)
+            side.on_failure(partner)
 
     def end_day(self, calendar: Calendar) -> None:
-        """Hears the commitments with which the day goes into settlement."""
+        """Remember the commitments with which the day goes into settlement."""
         self.memory.note_calendar(calendar)
 
     def _decide(self, threads: list[ThreadObservation]) -> dict[str, Decision]:
@@ -201,7 +174,7 @@ class Brain:
         agenda = side.agenda
         if agenda is None:
             return {thread.partner: Decision("end") for thread in threads}
-        side.answered(threads)
+        side.on_counter_offers(threads)
         planned = self._plan(side, threads, agenda, limits, goals)
         plan, decisions = planned.plan, {}
         for thread in threads:
@@ -213,7 +186,7 @@ class Brain:
         return decisions
 
     def _bounded(self, goals: Goals, calendar: Calendar, limits: Bounds) -> Goals:
-        """Brings the goals of a layer that is not ours within L1's bounds."""
+        """Clip the goals of a layer that was plugged in to L1's bounds."""
         if self._goal_layer is None:
             return goals
         facts = (self.obs, calendar, limits, self.memory, self.parameters)
@@ -222,12 +195,12 @@ class Brain:
     def _plan(
         self, side: Side, threads: list[ThreadObservation], agenda: Agenda, limits: Bounds, goals: Goals
     ) -> _Planned:
-        """Make the heuristic plan, and lets the layers that are plugged in revise it under L1's guard."""
+        """Make the heuristic plan, and let the layers that are plugged in revise it under L1's guard."""
         budgets = list(side.budgets)
         plan = side.plan(threads, limits, goals)
         if self._decision_layer is None and self._coordination_layer is None:
             return _Planned(plan, plan.offers, {})
-        risked, side.budgets = side.budgets, budgets  # what the heuristic plan would have risked is not risked
+        risked, side.budgets = side.budgets, budgets  # only the final plan consumes the risk budget
         baseline = side.baseline_plan(threads, limits, goals)
         situation = Situation(
             self.obs,
@@ -254,7 +227,7 @@ class Brain:
         return _Planned(safe, wanted.offers, alpha)
 
     def _wanted(self, side: Side, situation: Situation) -> tuple[Plan, Mapping[str, float]]:
-        """Asks L4 for its weights, L3 for its actions, and L4 which offers to accept together."""
+        """Return the plan of L3 and L4, and L4's weights: α from L4, actions from L3, joint acceptance from L4."""
         l3, l4 = self._decision_layer, self._coordination_layer
         alpha = {thread.partner: NEUTRAL_ALPHA for thread in situation.threads}
         alpha |= {} if l4 is None else l4.weigh(situation)
@@ -285,7 +258,7 @@ class Brain:
         limits: Bounds,
         side: Side,
     ) -> Decision:
-        """Pass one decision through L1's clip; nothing leaves the agent otherwise."""
+        """Pass one decision through L1's clip, as every decision that leaves the agent."""
         if thread.partner in accept:
             return Decision("accept", thread.offer)
         if proposed is None:

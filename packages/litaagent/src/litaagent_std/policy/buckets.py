@@ -1,10 +1,17 @@
-"""Delivery buckets by number: which bucket a lead falls into, and where buckets begin and end."""
+"""Delivery buckets: groups of leads (days until delivery) for which L2 sets one quantity and one price."""
 
 from __future__ import annotations
 
-from .l2.heuristic import buckets
+from itertools import pairwise
+from math import ceil
 
-__all__ = ["bucket_edges", "bucket_of", "n_buckets"]
+__all__ = ["bucket_edges", "bucket_of", "buckets", "n_buckets"]
+
+
+def buckets(horizon: int) -> tuple[range, ...]:
+    """Return the leads of each delivery bucket: today, then three parts of the horizon that grow."""
+    cuts = sorted({0, 1, 1 + ceil(horizon * 0.2), 1 + ceil(horizon * 0.5), horizon + 1})
+    return tuple(range(low, high) for low, high in pairwise(cuts))
 
 
 def bucket_edges(horizon: int) -> tuple[int, ...]:

@@ -1,9 +1,9 @@
-"""What a layer sees and says: the protocols behind which heuristic and learned versions are exchanged.
+"""The protocols behind which heuristic and learned versions of L2, L3 and L4 are exchanged.
 
-Each round the brain makes a plan for each side from the heuristics (`Plan`) and shows it, with everything it was
-made from, to the layers that were plugged in (`Situation`): L2 sets the goals beforehand, L4 gives each thread a
-weight α, L3 says what to do in each thread, L4 says which offers to accept together. What they say passes
-through L1 afterwards (`l1_guard`), so a layer may say anything.
+In each round the brain makes a plan for each side from the heuristics and passes it, with everything it was made from
+(`Situation`), to the layers that were plugged in: L2 sets the goals beforehand, L4 gives each thread a weight α, L3
+decides each thread, L4 chooses which offers to accept together. All of it passes through L1 afterwards (`l1.guard`),
+so a layer may return anything.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Final, Literal, NamedTuple, Protocol
 
-from .l1.safety import Bounds
-from .l2.heuristic import GoalLayer, Goals
 from .memory import Memory
-from .observation import Agenda, Observation, Offer, ThreadObservation
+from .observation import Agenda, Calendar, Observation, Offer, ThreadObservation
+from .plan import Bounds, Goals, Plan
 
 __all__ = [
     "NEUTRAL_ALPHA",
@@ -25,21 +24,45 @@ __all__ = [
     "DecisionLayer",
     "GoalLayer",
     "LayerSet",
-    "Plan",
+    "Layers",
     "Situation",
     "residual",
 ]
 
+_VERSIONS: Final = {
+    "l2": ("heuristic", "learned"),
+    "l3": ("baseline", "model", "learned"),
+    "l4": ("greedy", "joint", "learned"),
+}
+
 NEUTRAL_ALPHA: Final = 1.0
-"""Weight of a thread that no coordination layer speaks about."""
+"""Weight of a thread for which no coordination layer returns one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Partners whose offers are accepted, and the proposals for the others (None ends the thread)."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layers:
+    """Which version of each layer plays.
 
-    accept: frozenset[str]
-    offers: Mapping[str, Offer | None]
+    Attributes:
+        l2: ``heuristic`` or ``learned``.
+        l3: ``baseline`` (concession over time), ``model`` (acceptance model) or ``learned`` (on top of the model).
+        l4: ``greedy`` (offers by price, nothing offered twice), ``joint`` (knapsack, overbooking) or ``learned``
+            (on top of joint).
+    """
+
+    l2: str = "heuristic"
+    l3: str = "model"
+    l4: str = "joint"
+
+    def __post_init__(self) -> None:
+        for name, allowed in _VERSIONS.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name}={getattr(self, name)!r} does not exist; choose from {allowed}")
+
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """Names of the layers that are learned."""
+        return tuple(name for name in _VERSIONS if getattr(self, name) == "learned")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +70,13 @@ class Situation:
     """One side's round, at the moment of its decisions.
 
     Attributes:
-        obs: The morning's observation; the same object all day.
+        obs: The observation of the day's start; the same object all day.
         threads: The side's threads of this round.
         selling: Which side this is.
         agenda: The side's legal range of offers.
         goals: L2's goals, already bounded by L1.
         bounds: L1's bounds at this moment.
-        outstanding: Our proposals that are on the tables of other threads.
+        outstanding: Our proposals in other threads that are not answered yet.
         memory: What the agent remembers across days.
         plan: What the heuristic layers would do.
         baseline: What L1's baseline would do, without a model of partners and without joint acceptance.
@@ -72,7 +95,7 @@ class Situation:
 
 
 class Action(NamedTuple):
-    """What L3 wants in one thread.
+    """L3's action in one thread.
 
     ``keep`` leaves the heuristic plan as it is, ``counter`` carries an offer, which need not be legal.
     """
@@ -81,15 +104,22 @@ class Action(NamedTuple):
     offer: Offer | None = None
 
 
+class GoalLayer(Protocol):
+    """Any version of L2."""
+
+    def goals(self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory) -> Goals:
+        """Set the goals from the day's observation and the commitments of this moment."""
+
+
 class DecisionLayer(Protocol):
     """Any learned version of L3."""
 
     def decide(self, situation: Situation, alpha: Mapping[str, float]) -> Mapping[str, Action]:
-        """Decides the threads of a round.
+        """Decide the threads of a round.
 
         Args:
             situation: The round.
-            alpha: L4's weight of each thread; `NEUTRAL_ALPHA` without a learned L4.
+            alpha: L4's weight of each thread; `NEUTRAL_ALPHA` if L4 is not learned.
 
         Returns:
             An action by partner; partners that are missing keep the plan.
@@ -100,7 +130,7 @@ class CoordinationLayer(Protocol):
     """Any learned version of L4."""
 
     def weigh(self, situation: Situation) -> Mapping[str, float]:
-        """Return α of each thread, before L3 decides: how far L3 may go from the baseline.
+        """Return α of each thread, before L3 decides: how far L3 may depart from the baseline.
 
         Partners that are missing get `NEUTRAL_ALPHA`.
         """
@@ -116,7 +146,7 @@ class CoordinationLayer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LayerSet:
-    """Learned layers as `inference.load_layers` returns them; None where the weights hold none."""
+    """Learned layers as `learned.load_layers` returns them; None for a layer that the weights do not hold."""
 
     goal: GoalLayer | None = None
     decision: DecisionLayer | None = None

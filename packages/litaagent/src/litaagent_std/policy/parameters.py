@@ -1,7 +1,7 @@
-"""Every number that the heuristic layers can be tuned by, in one frozen dataclass.
+"""The tunable parameters of the heuristic layers, in one frozen dataclass.
 
-A price *position* is a place inside the day's legal price band as the seller sees it: 0 is the lowest legal
-price, 1 the highest. Times are relative: 0 is the first round of a negotiation, 1 the end.
+A price *position* lies inside the day's legal price band as the seller sees it: 0 is the lowest legal price, 1 the
+highest. Times are relative: 0 is the first round of a negotiation, 1 the end.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, Literal, Self
 
+__all__ = ["LEVELS", "Level", "Parameters", "as_markdown", "level_name", "tunable"]
+
 Level = Literal["first", "middle", "last"]
 LEVELS: Final[tuple[Level, ...]] = ("first", "middle", "last")
+"""Levels of the chain by name, as `level_name` gives them."""
 
 
 def _tuned(default: float, low: float, high: float, meaning: str) -> float:
@@ -22,7 +25,7 @@ def _tuned(default: float, low: float, high: float, meaning: str) -> float:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parameters:
-    """The tunable numbers; `overrides` replaces some of them at one level of the chain.
+    """The tunable parameters; `overrides` replaces some of them at one level of the chain.
 
     Each tunable field carries its range and meaning as metadata (`tunable`).
     """
@@ -90,7 +93,7 @@ class Parameters:
         """Build parameters from plain data.
 
         Raises:
-            ValueError: If a name is unknown, so that a typing error is never silent.
+            ValueError: If a name is unknown.
         """
         known = {entry.name for entry in fields(cls)}
         unknown = set(values) - known
@@ -114,3 +117,14 @@ def level_name(level: int, n_levels: int) -> Level:
     if level == n_levels - 1:
         return "last"
     return "first" if level == 0 else "middle"
+
+
+def as_markdown() -> str:
+    """Return the documentation's table: every tunable parameter with its range and meaning."""
+    rows = [
+        (entry.name, *entry.metadata["range"], entry.metadata["meaning"])
+        for entry in fields(Parameters)
+        if "range" in entry.metadata
+    ]
+    lines = ["| parameter | from | to | meaning |", "|---|---|---|---|"]
+    return "\n".join(lines + [f"| `{name}` | {low:g} | {high:g} | {meaning} |" for name, low, high, meaning in rows])

@@ -1,38 +1,34 @@
 """One side of a factory's day, buying or selling: which offers to accept and what to propose.
 
-Buying and selling follow the same steps with opposite signs; the differences (what a unit is worth, what one
-unit too many costs, who is worth dealing with) are in the small methods at the end.
+Buying and selling follow the same steps with opposite signs; the differences (the value of a unit, the cost of one
+unit too many, which partners are solvent) are in the small methods at the end.
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .arrays import Bools, Floats
 from .l1 import baseline
-from .l1.safety import Bounds
-from .l2.heuristic import Goals
 from .l3.heuristic import OfferGrid, PartnerModel, archetypes
-from .l4.heuristic import Spreader, best_subset
-from .layers import Plan
+from .l4.heuristic import Spreader
+from .layers import Layers
 from .memory import LEAVING_PRIOR, Memory, forecast_bankruptcy
 from .observation import Observation, Offer, ThreadObservation
 from .parameters import Parameters
+from .plan import Bounds, Goals, Plan, best_subset, greedy_subset
 
-if TYPE_CHECKING:
-    from .brain import Layers
+__all__ = ["Side"]
 
 
 class Side:
     """The buying or the selling side of one day.
 
     Args:
-        obs: The morning's observation.
+        obs: The day's observation.
         parameters: The level's parameters.
         layers: Which version of each layer plays.
-        memory: What is remembered across days; holds the acceptance models.
+        memory: Statistics across days; holds the acceptance models.
         selling: Which side this is.
     """
 
@@ -57,37 +53,37 @@ class Side:
         partners = obs.consumers if selling else obs.suppliers
         self._bankrupt_on = {partner.name: forecast_bankruptcy(partner) for partner in partners}
 
-    def answered(self, threads: list[ThreadObservation]) -> None:
-        """Learns that partners who made a counter-offer have rejected what we proposed to them."""
+    def on_counter_offers(self, threads: list[ThreadObservation]) -> None:
+        """Update beliefs: partners who made a counter-offer have rejected our proposal."""
         for thread in threads:
             pending = self._outstanding.pop(thread.partner, None)
             if pending is not None:
-                self._learn(thread.partner, *pending, accepted=False)
+                self._update(thread.partner, *pending, accepted=False)
             if thread.offer is not None:
-                self._model(thread.partner).offered(large=thread.offer.quantity > self._obs.n_lines)
+                self._model(thread.partner).observe_offer(large=thread.offer.quantity > self._obs.n_lines)
 
-    def agreed(self, partner: str, offer: Offer) -> None:
-        """Learns from an agreement; only our own proposals tell what the partner accepts."""
+    def on_agreement(self, partner: str, offer: Offer) -> None:
+        """Update beliefs from an agreement; only our own proposals show what the partner accepts."""
         pending = self._outstanding.pop(partner, None)
         if pending is not None and pending[0] == offer:
-            self._learn(partner, *pending, accepted=True)
+            self._update(partner, *pending, accepted=True)
 
-    def failed(self, partner: str) -> None:
-        """Learns from a thread that ended without agreement while our proposal was on the table."""
+    def on_failure(self, partner: str) -> None:
+        """Update beliefs from a thread that ended without agreement while our proposal was outstanding."""
         pending = self._outstanding.pop(partner, None)
         if pending is not None:
-            self._learn(partner, *pending, accepted=False)
+            self._update(partner, *pending, accepted=False)
             self._memory.note_end(partner, selling=self.selling, left=pending[1] < 0.9)
 
     def commit(self, threads: list[ThreadObservation], offers: dict[str, Offer | None]) -> None:
-        """Remembers what is now on each partner's table."""
+        """Remember our proposals that are outstanding now."""
         for thread in threads:
             offer = offers[thread.partner]
             if offer is not None and offer != thread.offer:
                 self._outstanding[thread.partner] = (offer, baseline.progress(thread, proposing=True))
 
     def plan(self, threads: list[ThreadObservation], limits: Bounds, goals: Goals) -> Plan:
-        """Decides which offers to accept and what to propose to the others."""
+        """Decide which offers to accept and what to propose to the others."""
         accept, room = self._accept(threads, limits, goals, joint=self._layers.l4 != "greedy")
         rest = [thread for thread in threads if thread.partner not in accept]
         if self._grid is None:
@@ -95,7 +91,7 @@ class Side:
         return Plan(accept, self._spread(rest, room, accept, threads, limits, goals))
 
     def baseline_plan(self, threads: list[ThreadObservation], limits: Bounds, goals: Goals) -> Plan:
-        """Return what L1's baseline would do; changes nothing."""
+        """Return what L1's baseline would do, without any change of state."""
         accept, room = self._accept(threads, limits, goals, joint=False)
         rest = [thread for thread in threads if thread.partner not in accept]
         return Plan(accept, self._baseline_offers(rest, room, goals))
@@ -106,15 +102,15 @@ class Side:
 
     @property
     def outstanding(self) -> dict[str, Offer]:
-        """Our proposals that are on partners' tables."""
+        """Our proposals that are not answered yet."""
         return {partner: offer for partner, (offer, _) in self._outstanding.items()}
 
     def _pending_units(self) -> int:
-        """Return the units that are on partners' tables."""
+        """Return the units of our outstanding proposals."""
         return sum(offer.quantity for offer, _ in self._outstanding.values())
 
     def _room(self, goals: Goals) -> list[int]:
-        """Return the goal's units by lead, less what is on partners' tables."""
+        """Return the goal's units by lead, less our outstanding proposals."""
         room = list(goals.q_sell if self.selling else goals.q_buy)
         for offer, _ in self._outstanding.values():
             room[offer.time - self._obs.day] -= offer.quantity
@@ -143,7 +139,7 @@ class Side:
         return frozenset(accepted), room
 
     def _surplus(self, thread: ThreadObservation, offer: Offer, goals: Goals) -> float:
-        """Return what an offer is worth beyond our limit at this time, positive when acceptable."""
+        """Return the value of an offer beyond our limit at this time, positive if acceptable."""
         limit = self.reservation(thread, offer, goals)
         surplus = offer.price - limit if self.selling else limit - offer.price
         if surplus < 0.0 or not self._solvent(thread.partner, offer.time):
@@ -163,8 +159,8 @@ class Side:
     def _patience(self, partner: str) -> float:
         """Return how long to wait for a better price, from 0 to 1.
 
-        A partner that often leaves early may leave at any round: while capacity goes unsold, what it offers
-        is taken when it comes.
+        A partner that often leaves early may leave in any round: while capacity goes unsold, its offers are
+        accepted at once.
         """
         leaving = self._memory.leaving.get((self.selling, partner), LEAVING_PRIOR)
         return max(0.0, 1.0 - self._parameters.impatience * leaving * (1.0 - self._memory.full_rate))
@@ -188,7 +184,7 @@ class Side:
         grid = self._grid
         assert grid is not None
         assert self.agenda is not None
-        taken = [0] * len(room)
+        taken = [0] * len(room)  # units accepted in this round, by lead
         for thread in threads:
             if thread.partner in accept and thread.offer is not None:
                 taken[thread.offer.time - self._obs.day] += thread.offer.quantity
@@ -210,7 +206,7 @@ class Side:
         return offers
 
     def _allowed(self, grid: OfferGrid, thread: ThreadObservation, goals: Goals, time: float) -> Bools:
-        """Return the offers that a thread may be made: our limit price, and the partner's solvency."""
+        """Return the offers that may be proposed in a thread: our limit price, and the partner's solvency, ``[n]``."""
         assert self.agenda is not None
         p = self._parameters
         if self.selling:
@@ -229,27 +225,27 @@ class Side:
         return p.model_weight * (start + (1.0 - start) * float(time**p.model_curve))
 
     def _gain(self, grid: OfferGrid, goals: Goals) -> Floats:
-        """Return the gain per unit of each offer over what the unit, or the capacity, is worth without it."""
+        """Return the gain per unit of each offer over the value of the unit, or of the capacity, ``[n]``."""
         assert self.agenda is not None
         if not self.selling:
             return np.asarray(goals.unit_value - grid.price, dtype=np.float64)
         return np.asarray(grid.price - np.asarray(goals.hold)[grid.lead], dtype=np.float64)
 
     def _excess_cost(self, grid: OfferGrid) -> Floats:
-        """Return what one unit too many costs: a sale's penalty, or a purchase without use."""
+        """Return the cost of one unit too many at each offer: a sale's penalty, or an unused purchase, ``[n]``."""
         price = grid.price.astype(np.float64)
         if self.selling:
             return np.full_like(price, self.excess_cost(0.0))
         return np.asarray(price + self.excess_cost(0.0))
 
     def excess_cost(self, price: float) -> float:
-        """Return what one unit too many costs at a price: a sale's penalty, or a purchase and its storage."""
+        """Return the cost of one unit too many at a price: a sale's penalty, or a purchase and its storage."""
         if self.selling:
             return self._obs.shortfall_penalty_mean * self._obs.price_out
         return price + self._obs.storage_cost_mean * self._obs.price_in * min(10, self._obs.days_left)
 
     def _solvent(self, partner: str, time: int) -> bool:
-        """Whether a partner is likely to live until a delivery; a supplier's goods always come."""
+        """Whether a partner is likely to be solvent at a delivery; a supplier's goods always arrive."""
         if not self.selling or time == self._obs.day:
             return True
         return time <= self._bankrupt_on.get(partner, np.inf) - self._parameters.bankruptcy_days
@@ -262,25 +258,25 @@ class Side:
         return models[key]
 
     def _archetypes(self, time: float) -> Floats:
-        """Return the archetypes' probabilities at a time; threads of a round share them."""
+        """Return the archetypes' probabilities at a time, ``[4, n]``; threads of a round share them."""
         assert self._grid is not None
         if self._cached is None or self._cached[0] != time:
             self._cached = (time, archetypes(self._grid, time, selling=self.selling, edge=self._edge))
         return self._cached[1]
 
     def _probabilities(self, partner: str, time: float) -> Floats:
-        """Return the probability that a partner takes each offer, shape (n,).
+        """Return the probability that a partner takes each offer, ``[n]``.
 
-        Partners other than the random one do not take today what is no better than what they refused today.
+        Partners other than the random one rarely accept today what is no better than what they refused today.
         """
-        weights, table = self._model(partner).weights, self._archetypes(time)
+        weights, table = self._model(partner).weights, self._archetypes(time)  # [4], [4, n]
         steady = weights[1:] @ table[1:]
         refused = self._refused.get(partner)
         if refused is not None:
             steady = np.where(refused, 0.1 * steady, steady)
         return np.asarray(weights[0] * table[0] + steady)
 
-    def _learn(self, partner: str, offer: Offer, time: float, *, accepted: bool) -> None:
+    def _update(self, partner: str, offer: Offer, time: float, *, accepted: bool) -> None:
         if self._grid is None:
             return
         index = self._grid.index(offer, self._obs.day)
@@ -288,13 +284,13 @@ class Side:
             return
         refused = self._refused.get(partner)
         if refused is None or not refused[index]:
-            self._model(partner).answer(self._archetypes(time)[:, index], accepted=accepted)
+            self._model(partner).observe_reply(self._archetypes(time)[:, index], accepted=accepted)
         if not accepted:
             worse = self._grid.no_better(offer, self._obs.day, selling=self.selling)
             self._refused[partner] = worse if refused is None else refused | worse
 
     def acceptance(self, thread: ThreadObservation, offer: Offer) -> float | None:
-        """Return the probability that a partner takes an offer; None without a model."""
+        """Return the probability that a partner takes an offer; None if there is no model."""
         index = None if self._grid is None else self._grid.index(offer, self._obs.day)
         if index is None:
             return None
@@ -312,16 +308,7 @@ class Side:
         within = grid.quantity <= np.asarray(goals.q_sell if self.selling else goals.q_buy)[grid.lead]
         if taken is not None:
             within[taken] = False
+        # [n] expected revenue of the offers within the goal
         score = np.where(within, acceptance * grid.quantity * worth, -1.0)
         order = [int(index) for index in np.argsort(-score, kind="stable")[:count] if within[index]]
         return tuple((grid.offer(index, self._obs.day), float(acceptance[index])) for index in order)
-
-
-def greedy_subset(quantities: list[int], values: list[float], room: int) -> frozenset[int]:
-    """Return offers taken in order of value per unit as long as they fit."""
-    chosen: set[int] = set()
-    for index in sorted(range(len(values)), key=lambda i: -values[i] / quantities[i]):
-        if values[index] > 0.0 and quantities[index] <= room:
-            chosen.add(index)
-            room -= quantities[index]
-    return frozenset(chosen)

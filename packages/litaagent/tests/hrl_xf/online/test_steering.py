@@ -9,9 +9,8 @@ from litaagent_std.hrl_xf.online.envs.game import Game
 from litaagent_std.hrl_xf.online.rollout import play_world
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, draw_world, training_seed
 from litaagent_std.hrl_xf.rewards import DayWeights
-from litaagent_std.policy.l1.safety import Bounds
-from litaagent_std.policy.l2.heuristic import Goals
 from litaagent_std.policy.observation import Calendar, Offer
+from litaagent_std.policy.plan import Bounds, Goals
 from litaagent_std.world.fast.engine import FastWorld
 from litaagent_std.world.setup import AgentSpec
 

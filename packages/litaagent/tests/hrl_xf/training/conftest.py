@@ -9,8 +9,8 @@ import pytest
 
 from litaagent_std.hrl_xf.data_pipeline.errors import EmptySplitError
 from litaagent_std.policy.buckets import n_buckets
+from litaagent_std.policy.digest import l1_digest
 from litaagent_std.policy.features import DAY_FEATURES, THREAD_FEATURES, features_digest
-from litaagent_std.policy.l1.digest import l1_digest
 
 HORIZON = 4
 

@@ -17,7 +17,7 @@ from litaagent_std.hrl_xf.training.evaluation.l2_error import L2ErrorConfig, l2_
 from litaagent_std.hrl_xf.training.launch import new_run, train
 from litaagent_std.hrl_xf.training.record import TrainingRecord, curves
 from litaagent_std.hrl_xf.training.report import as_html, compare_runs, list_runs, show_run
-from litaagent_std.policy.networks.inference import load_layers
+from litaagent_std.policy.learned import load_layers
 
 ROOT = Path(__file__).parents[5]
 DOCUMENTED = """

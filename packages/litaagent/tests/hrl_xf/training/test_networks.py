@@ -16,8 +16,7 @@ from litaagent_std.hrl_xf.l2_manager import GoalActor, GoalCritic, HorizonManage
 from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
 from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
 from litaagent_std.hrl_xf.training.export import random_days, random_threads
-from litaagent_std.policy.networks.inference import GOAL_CAP, band_columns
-from litaagent_std.policy.networks.inputs import L4_SIZE
+from litaagent_std.policy.networks.inputs import GOAL_CAP, L4_SIZE, band_columns
 
 
 def ordered_bands(day):

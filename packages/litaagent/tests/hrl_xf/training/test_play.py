@@ -10,8 +10,8 @@ from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
 from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
 from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
 from litaagent_std.hrl_xf.training.export import export_layer
+from litaagent_std.policy.digest import l1_digest
 from litaagent_std.policy.features import features_digest
-from litaagent_std.policy.l1.digest import l1_digest
 from litaagent_std.world.events import WorldObserver
 from litaagent_std.world.fast.engine import FastWorld
 from litaagent_std.world.setup import AgentSpec, official_setup

@@ -1,7 +1,7 @@
-"""Policies as plain arrays: what a snapshot carries to the workers, and how it decides with numpy alone.
+"""Policies as plain numpy arrays: what a snapshot carries to workers, and how it acts.
 
-A net is a tanh network with a Gaussian on top: ``mean = W_k tanh(… W_1 x + b_1 …) + b_k``, ``σ = exp(log_std)``. Acting
-for one row costs some microseconds here, an order less than a call into torch.
+A net is a tanh network with a Gaussian head: ``mean = W_k tanh(… W_1 x + b_1 …) + b_k``, ``σ = exp(log_std)``. One row
+takes some microseconds here, an order of magnitude less than a call into torch.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from litaagent_std.agents.online.seat import DecisionRequest
 from litaagent_std.agents.online.steering import DAY_ACTIONS, THREAD_ACTIONS, WEIGHT_ACTIONS, Layer
 from litaagent_std.agents.online.views import DAY_VIEW, STATE_VIEW, THREAD_VIEW
 from litaagent_std.policy.arrays import Array, Floats32
+from litaagent_std.policy.digest import check_l1_digest, l1_digest
 from litaagent_std.policy.features import check_digest, features_digest
-from litaagent_std.policy.l1.digest import check_l1_digest, l1_digest
 from litaagent_std.policy.parameters import LEVELS, Level
 
 __all__ = ["INPUTS", "LAYERS", "NAMES", "ActingNet", "PolicySet", "SampledAction"]
-
 
 LAYERS: Final[tuple[Layer, ...]] = ("l2", "l3", "l4")
 INPUTS: Final[Mapping[Layer, int]] = {
@@ -31,22 +30,22 @@ INPUTS: Final[Mapping[Layer, int]] = {
     "l3": len(THREAD_VIEW),
     "l4": len(THREAD_VIEW) + len(STATE_VIEW),
 }
-"""Width of what each layer's policy sees; L4 sees the thread and all of the factory."""
+"""Number of inputs of each layer's policy; L4 sees the thread and the state of the whole factory."""
 NAMES: Final[Mapping[Layer, tuple[str, ...]]] = {"l2": DAY_ACTIONS, "l3": THREAD_ACTIONS, "l4": WEIGHT_ACTIONS}
-"""What each layer's policy puts out."""
+"""Names of each layer's outputs, in order."""
 FORMAT: Final = 4
-"""Rises when arrays or the meaning of a policy's numbers change."""
+"""Version of the file format; rises when arrays or the meaning of an action change."""
 _HALF_LOG_2PI: Final = 0.5 * float(np.log(2.0 * np.pi))
 
 
 @dataclass(frozen=True, slots=True)
 class ActingNet:
-    """One layer's policy.
+    """Policy of one layer.
 
     Attributes:
         weights: Matrices [in, out], first to last.
         biases: Vectors [out].
-        log_std: Logarithm of the exploration's standard deviation [n]; −∞ for a number that is not explored.
+        log_std: Logarithm of the exploration's standard deviation [n]; −∞ for an output that is not explored.
     """
 
     weights: tuple[Floats32, ...]
@@ -55,7 +54,7 @@ class ActingNet:
 
     @classmethod
     def zeros(cls, layer: Layer, log_std: float = -1.0) -> Self:
-        """Return the policy that always puts out zeros: the heuristic agent."""
+        """Return the policy whose mean is always zero: the heuristic agent."""
         shape = (INPUTS[layer], len(NAMES[layer]))
         return cls(
             (np.zeros(shape, np.float32),),
@@ -64,129 +63,131 @@ class ActingNet:
         )
 
     def mean(self, x: Floats32) -> Floats32:
-        """Means [*batch, n] of inputs [*batch, in]."""
+        """Return the mean actions [*batch, n] for inputs [*batch, in]."""
         last = len(self.weights) - 1
-        for place, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = x @ weight + bias
-            if place < last:
+        for index, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            x = x @ weight + bias  # [*batch, out of this layer]
+            if index < last:
                 x = np.tanh(x)
         return x
 
-    def sample(self, x: Floats32, luck: np.random.Generator) -> tuple[Floats32, Floats32]:
-        """Draws actions [*batch, n] and gives their log-probabilities [*batch]."""
+    def sample(self, x: Floats32, rng: np.random.Generator) -> tuple[Floats32, Floats32]:
+        """Sample actions [*batch, n]; also return their log-probabilities [*batch]."""
         mean = self.mean(x)
-        noise = luck.standard_normal(mean.shape, dtype=np.float32)
-        actions = mean + noise * np.exp(self.log_std)
+        noise = rng.standard_normal(mean.shape, dtype=np.float32)
+        actions = mean + noise * np.exp(self.log_std)  # [*batch, n]
+        # outputs with σ = 0 are constants and have no density
         explored = np.isfinite(self.log_std)
         log_std = self.log_std[explored]
-        z = (actions - mean)[..., explored] * np.exp(-log_std)
+        z = (actions - mean)[..., explored] * np.exp(-log_std)  # [*batch, explored]
         log_prob = -0.5 * np.square(z).sum(-1) - log_std.sum() - len(log_std) * _HALF_LOG_2PI
         return actions.astype(np.float32), np.asarray(log_prob, np.float32)
 
     def arrays(self, prefix: str) -> dict[str, Array]:
-        """Its arrays by name."""
+        """Return all arrays by name."""
         named: dict[str, Array] = {f"{prefix}_log_std": self.log_std}
-        for place, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            named |= {f"{prefix}_weight_{place}": weight, f"{prefix}_bias_{place}": bias}
+        for index, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            named |= {f"{prefix}_weight_{index}": weight, f"{prefix}_bias_{index}": bias}
         return named
 
     @classmethod
     def from_arrays(cls, prefix: str, arrays: Mapping[str, Array]) -> Self:
-        """Read what `arrays` gave."""
+        """Build a net from what `arrays` returned."""
         count = sum(name.startswith(f"{prefix}_weight_") for name in arrays)
         return cls(
-            tuple(np.asarray(arrays[f"{prefix}_weight_{place}"], np.float32) for place in range(count)),
-            tuple(np.asarray(arrays[f"{prefix}_bias_{place}"], np.float32) for place in range(count)),
+            tuple(np.asarray(arrays[f"{prefix}_weight_{index}"], np.float32) for index in range(count)),
+            tuple(np.asarray(arrays[f"{prefix}_bias_{index}"], np.float32) for index in range(count)),
             np.asarray(arrays[f"{prefix}_log_std"], np.float32),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class SampledAction:
-    """An answer with what is needed to learn from it.
+    """A residual action with what a learner needs.
 
     Attributes:
-        numbers: What the seat gets.
+        residual: What the seat applies: L2's action [n], or L3's beside L4's [threads, n].
         actions: Actions by layer, [n] for L2 and [threads, n] for L3 and L4.
         log_probs: Their log-probabilities, [] and [threads].
     """
 
-    numbers: Floats32
+    residual: Floats32
     actions: dict[Layer, Floats32]
     log_probs: dict[Layer, Floats32]
 
 
 @dataclass(frozen=True, slots=True)
 class PolicySet:
-    """The policies of all layers under one version; a layer that is missing puts out zeros.
+    """Policies of all layers under one version; the residual of a missing layer is zero.
 
     Attributes:
         nets: Policies by layer.
-        version: Updates that they have seen.
-        places: Places in the chain that they play at; zeros elsewhere.
+        version: Number of updates that made them.
+        levels: Levels of the chain at which they act; elsewhere the residual is zero.
     """
 
     nets: Mapping[Layer, ActingNet] = field(default_factory=dict)
     version: int = 0
-    places: tuple[Level, ...] = LEVELS
+    levels: tuple[Level, ...] = LEVELS
 
     @property
     def rounds(self) -> bool:
-        """Whether anything is decided per round."""
+        """Whether a layer acts every round."""
         return "l3" in self.nets or "l4" in self.nets
 
-    def inputs(self, layer: Layer, question: DecisionRequest) -> Floats32:
-        """Return what a layer sees of a question, [in] for L2, [threads, in] for L3 and L4."""
+    def inputs(self, layer: Layer, request: DecisionRequest) -> Floats32:
+        """Return a layer's inputs for a request: [in] for L2, [threads, in] for L3 and L4."""
         if layer != "l4":
-            return question.view
-        state = np.broadcast_to(question.state, (len(question.view), len(question.state)))
-        return np.concatenate((question.view, state), axis=1)
+            return request.view
+        # [threads, s] the factory's state beside every thread
+        state = np.broadcast_to(request.state, (len(request.view), len(request.state)))
+        return np.concatenate((request.view, state), axis=1)
 
-    def answer(self, question: DecisionRequest) -> Floats32:
-        """Return the deterministic answer: what an agent in play does."""
-        nets = self.nets if question.place in self.places else {}
-        if question.kind == "day":
-            return nets["l2"].mean(question.view) if "l2" in nets else _zeros("l2")
+    def act(self, request: DecisionRequest) -> Floats32:
+        """Return the deterministic residual, as an agent in play applies it; see `SampledAction.residual`."""
+        nets = self.nets if request.level in self.levels else {}
+        if request.kind == "day":
+            return nets["l2"].mean(request.view) if "l2" in nets else _zeros("l2")
         parts = [
-            nets[layer].mean(self.inputs(layer, question)) if layer in nets else _zeros(layer, len(question.partners))
+            nets[layer].mean(self.inputs(layer, request)) if layer in nets else _zeros(layer, len(request.partners))
             for layer in LAYERS[1:]
         ]
         return np.concatenate(parts, axis=1)
 
-    def sample(self, question: DecisionRequest, luck: np.random.Generator) -> SampledAction:
-        """Return an answer drawn for exploration."""
-        layers: tuple[Layer, ...] = ("l2",) if question.kind == "day" else ("l3", "l4")
+    def sample(self, request: DecisionRequest, rng: np.random.Generator) -> SampledAction:
+        """Sample an action for exploration."""
+        layers: tuple[Layer, ...] = ("l2",) if request.kind == "day" else ("l3", "l4")
         actions: dict[Layer, Floats32] = {}
         log_probs: dict[Layer, Floats32] = {}
         parts = []
         for layer in layers:
             if layer in self.nets:
-                drawn, log_probs[layer] = self.nets[layer].sample(self.inputs(layer, question), luck)
+                drawn, log_probs[layer] = self.nets[layer].sample(self.inputs(layer, request), rng)
                 actions[layer] = drawn
                 parts.append(drawn)
             else:
-                parts.append(_zeros(layer, *([len(question.partners)] if question.kind == "round" else [])))
+                parts.append(_zeros(layer, *([len(request.partners)] if request.kind == "round" else [])))
         return SampledAction(np.concatenate(parts, axis=-1), actions, log_probs)
 
     def arrays(self, **meta: Any) -> dict[str, Array]:  # noqa: ANN401 - plain values for JSON
-        """Return what a file of weights holds: arrays by name, and ``meta``, a JSON text."""
-        told = {
+        """Return the content of a file of weights: arrays by name, and ``meta``, a JSON text."""
+        content = {
             "kind": "online",
             "format": FORMAT,
             "features_digest": features_digest(),
             "l1_digest": l1_digest(),
             "layers": sorted(self.nets),
             "version": self.version,
-            "places": self.places,
+            "places": self.levels,
         } | meta
-        found: dict[str, Array] = {"meta": np.array(json.dumps(told, sort_keys=True))}
+        arrays: dict[str, Array] = {"meta": np.array(json.dumps(content, sort_keys=True))}
         for layer, net in self.nets.items():
-            found |= net.arrays(layer)
-        return found
+            arrays |= net.arrays(layer)
+        return arrays
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Read weights.
+        """Read a file of weights.
 
         Raises:
             ValueError: If they are of another kind or format, or were made with other features or another L1.
@@ -197,7 +198,7 @@ class PolicySet:
         if meta.get("kind") != "online" or meta.get("format") != FORMAT:
             raise ValueError(
                 f"{path} holds weights of kind {meta.get('kind')!r}, format {meta.get('format')!r}; "
-                f"here kind 'online', format {FORMAT} is needed: give a file that lita train-online or lita distill "
+                f"expected kind 'online', format {FORMAT}: give a file that lita train-online or lita distill "
                 "of this version wrote"
             )
         check_digest(meta["features_digest"], str(path))

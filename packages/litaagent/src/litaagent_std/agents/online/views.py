@@ -1,7 +1,8 @@
-"""What policies see: vectors made from `litaagent_std.policy.features`, for L2, for L3 and L4, and for the critic.
+"""Inputs of policies and critics: vectors for L2, for L3 and L4, and the state that a central critic sees.
 
-The features themselves are the ones of live play and of the data pipeline; here they are only joined and averaged
-over groups of delivery days, so that a vector does not depend on the number of days or partners.
+The features are those of `litaagent_std.policy.features`, as in live play and in the data pipeline. Here they are
+concatenated and averaged over buckets of delivery days, so that a vector's length depends neither on the horizon nor on
+the number of partners.
 """
 
 from __future__ import annotations
@@ -11,22 +12,21 @@ from typing import Final
 import numpy as np
 
 from litaagent_std.policy.arrays import Floats32
+from litaagent_std.policy.buckets import buckets
 from litaagent_std.policy.features import DAY_FEATURES, LIMIT, THREAD_FEATURES, day_features, thread_features
-from litaagent_std.policy.l2.heuristic import buckets
 from litaagent_std.policy.observation import Calendar, Observation, ThreadObservation
 from litaagent_std.policy.parameters import LEVELS, level_name
 
 __all__ = ["DAY_VIEW", "STATE_VIEW", "THREAD_VIEW", "day_view", "round_views", "state_view", "thread_view"]
 
-
 _BUCKETS: Final = ("today", "soon", "mid", "far")
 _KEPT: Final = 2
-"""Latest offers of a thread that its view holds."""
+"""Number of a thread's latest offers in its view."""
 _NOW: Final = ("bought", "sold", "net")
 _SIDES: Final = ("buying", "selling")
 _SUMMARY: Final = ("threads", "offers", "mean_advantage", "best_advantage", "offered_quantity")
 _SEEN: Final = ("progress", "days_left", "cash", "stock_in", "margin", "price_out_change_10", "shortfall_penalty_mean")
-_SEEN_PLACES: Final = tuple(DAY_FEATURES["x_static"].index(name) for name in _SEEN)
+_SEEN_COLUMNS: Final = tuple(DAY_FEATURES["x_static"].index(name) for name in _SEEN)
 _OFFER_ADVANTAGE: Final = THREAD_FEATURES["x_thread"].index("offer_advantage")
 _OFFER_QUANTITY: Final = THREAD_FEATURES["x_thread"].index("offer_quantity")
 
@@ -45,7 +45,7 @@ THREAD_VIEW: Final = (
     *THREAD_FEATURES["x_thread"],
     *THREAD_FEATURES["ranges"],
     *(f"partner_{name}" for name in THREAD_FEATURES["x_partner"]),
-    *(f"offer_{place}_{name}" for place in range(_KEPT) for name in (*THREAD_FEATURES["history"], "there")),
+    *(f"offer_{index}_{name}" for index in range(_KEPT) for name in (*THREAD_FEATURES["history"], "there")),
 )
 """Names of L3's and L4's inputs, in order."""
 
@@ -55,43 +55,48 @@ STATE_VIEW: Final = (
     "round",
     *(f"{side}_{name}" for side in _SIDES for name in _SUMMARY),
 )
-"""Names of what the central critic sees beside a thread's own view: the factory's day and all its threads."""
+"""Names of the state that a central critic sees beside a thread's own view: the factory's day and all its threads."""
 
 
 def day_view(obs: Observation) -> Floats32:
-    """L2's input on a morning, float32 [len(DAY_VIEW)]."""
+    """Return L2's input at day start, float32 [len(DAY_VIEW)]."""
     features = day_features(obs)
-    place = level_name(obs.level, obs.n_levels)
-    level = np.array([place == name for name in LEVELS], np.float32)
+    own_level = level_name(obs.level, obs.n_levels)
+    level = np.array([own_level == name for name in LEVELS], np.float32)  # [3] one-hot
     return np.concatenate((level, features.x_role, features.x_static, _by_bucket(features.x_temporal, obs.horizon)))
 
 
 def _by_bucket(columns: Floats32, horizon: int) -> Floats32:
-    """Means over the delivery days of each bucket, bucket by bucket; buckets that a short horizon lacks are 0."""
+    """Average columns [H+1, c] over the delivery days of each bucket; buckets that a short horizon lacks are 0.
+
+    Returns:
+        [len(_BUCKETS) · c], bucket by bucket.
+    """
     rows = [columns[group.start : group.stop].mean(0) for group in buckets(horizon)]
     rows += [np.zeros(columns.shape[1], np.float32)] * (len(_BUCKETS) - len(rows))
     return np.concatenate(rows).astype(np.float32)
 
 
 def _now(obs: Observation, calendar: Calendar) -> Floats32:
-    """Units bought and sold, and their difference, by bucket as they are agreed at this moment, in lines."""
+    """Return units bought, sold and their difference by bucket, as agreed at this moment, over the lines."""
     bought, sold = np.array(calendar.bought, np.float32), np.array(calendar.sold, np.float32)
-    units = np.stack((bought, sold, bought - sold), axis=1) / obs.n_lines
+    units = np.stack((bought, sold, bought - sold), axis=1) / obs.n_lines  # [H+1, 3]
     return np.clip(_by_bucket(units.astype(np.float32), obs.horizon), -LIMIT, LIMIT)
 
 
 def thread_view(thread: ThreadObservation, obs: Observation, day: Floats32, now: Floats32) -> Floats32:
-    """L3's and L4's input for a thread, float32 [len(THREAD_VIEW)].
+    """Return L3's and L4's input for a thread, float32 [len(THREAD_VIEW)].
 
     Args:
         thread: The thread.
-        obs: The morning.
-        day: `day_view` of the morning.
-        now: The commitments of this moment, as `state_view` gives them beside the state.
+        obs: The observation at day start.
+        day: Its `day_view`.
+        now: The commitments at this moment by bucket, [len(_BUCKETS) · len(_NOW)].
     """
     features = thread_features(thread, obs, _KEPT)
     start = len(LEVELS) + len(DAY_FEATURES["x_role"])
-    seen = day[[start + place for place in _SEEN_PLACES]]
+    seen = day[[start + column for column in _SEEN_COLUMNS]]  # [len(_SEEN)] the day's features that matter here
+    # [_KEPT · (features + 1)] the latest offers, each with a flag whether there is one
     offers = np.concatenate((features.history, features.mask[:, None].astype(np.float32)), axis=1).ravel()
     parts = (day[: len(LEVELS)], seen, now, features.x_thread, features.ranges, features.x_partner, offers)
     return np.concatenate(parts).astype(np.float32)
@@ -101,9 +106,9 @@ def round_views(threads: list[ThreadObservation], obs: Observation, day: Floats3
     """Return the views of a round.
 
     Args:
-        threads: The factory's threads that wait for a decision; at least one.
-        obs: The morning.
-        day: `day_view` of the morning.
+        threads: The factory's threads that need a decision; at least one.
+        obs: The observation at day start.
+        day: Its `day_view`.
 
     Returns:
         The threads' views [len(threads), len(THREAD_VIEW)] and the state [len(STATE_VIEW)].
@@ -114,14 +119,21 @@ def round_views(threads: list[ThreadObservation], obs: Observation, day: Floats3
 
 
 def state_view(threads: list[ThreadObservation], views: Floats32, day: Floats32, now: Floats32) -> Floats32:
-    """Return what the central critic sees of a factory's round, float32 [len(STATE_VIEW)]."""
-    start = len(LEVELS) + len(_SEEN) + len(now)
+    """Return the state that a central critic sees in a factory's round, float32 [len(STATE_VIEW)].
+
+    Args:
+        threads: The factory's threads that need a decision; at least one.
+        views: Their views [len(threads), len(THREAD_VIEW)].
+        day: `day_view` at day start.
+        now: The commitments at this moment by bucket.
+    """
+    start = len(LEVELS) + len(_SEEN) + len(now)  # column of the thread features in a view
     summary: list[float] = [threads[0].round / 20.0]
     for buying in (True, False):
-        mine = [place for place, thread in enumerate(threads) if thread.buying is buying]
-        offered = [place for place in mine if threads[place].offer is not None]
-        advantages = views[offered, start + _OFFER_ADVANTAGE]
-        summary += [len(mine) / 6.0, len(offered) / 6.0]
+        side = [index for index, thread in enumerate(threads) if thread.buying is buying]
+        offered = [index for index in side if threads[index].offer is not None]
+        advantages = views[offered, start + _OFFER_ADVANTAGE]  # [len(offered)]
+        summary += [len(side) / 6.0, len(offered) / 6.0]
         summary += [float(advantages.mean()), float(advantages.max())] if offered else [0.0, 0.0]
         summary.append(min(LIMIT, float(views[offered, start + _OFFER_QUANTITY].sum())))
     return np.concatenate((day, now, np.array(summary, np.float32)))

@@ -30,25 +30,29 @@ from apexrl.runs.lock import exclusive
 from litaagent_std.hrl_xf.data_pipeline.dataset import FORMAT, MANIFEST_NAME, SCHEMA_VERSION, OfflineData, read_manifest
 from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
 from litaagent_std.hrl_xf.data_pipeline.options import SPLITS, DatasetOptions
-from litaagent_std.hrl_xf.data_pipeline.selection import ChosenWorld, choose
+from litaagent_std.hrl_xf.data_pipeline.selection import SelectedWorld, select_worlds
 from litaagent_std.hrl_xf.data_pipeline.shards import ShardTask, gather, make_shards, shard_path
 from litaagent_std.hrl_xf.data_pipeline.split import SPLIT_NAME, WorldSplit, assign
+from litaagent_std.policy.digest import l1_digest
 from litaagent_std.policy.features import WiderHorizonWarning, features_digest
-from litaagent_std.policy.l1.digest import l1_digest
 from litaagent_std.records.reader import Records, Source, open_records
 
-__all__ = ["DATASETS_FOLDER", "Made", "build_dataset", "code_digest", "made_from", "relative_paths"]
+__all__ = ["DATASETS_FOLDER", "OnProgress", "build_dataset"]
 
 DATASETS_FOLDER: Final = "datasets"
-"""Where datasets go inside the data folder, unless told otherwise."""
+"""Default folder of datasets inside the data folder."""
 
 _SHARDS: Final = "shards"
 _BUILDING: Final = "building.json"
 _WORLDS_PER_TASK: Final = 8
 _FEW_WORLDS: Final = 8
-"""So few worlds are parsed sooner than workers start."""
+"""So few worlds are parsed faster than workers start."""
 
-Say = Callable[[str], None]
+_SHA256_BYTES: Final = 32
+
+OnProgress = Callable[[str], None]
+Provenance = dict[str, Any]
+"""What a dataset is provenance from and with, in plain values, with the digest of it."""
 
 
 def build_dataset(
@@ -57,37 +61,37 @@ def build_dataset(
     options: DatasetOptions | None = None,
     *,
     num_workers: int | None = None,
-    say: Say | None = None,
+    on_progress: OnProgress | None = None,
 ) -> OfflineData:
-    """Build a dataset from all records under some paths, or open it if it is there.
+    """Build a dataset from all records under some paths, or open it if it exists.
 
     Args:
         paths: A tournament's folder, one that holds several, or a sequence of such.
-        folder: Where the dataset goes; a folder named after the digest under ``datasets`` of the first path when
-            None.
-        options: Which samples.
-        num_workers: Worlds to parse at once; as many as there are CPUs when None, in this process for 1.
-        say: Is told about progress.
+        folder: Where the dataset goes; default: a folder named after the digest under ``datasets`` of the first
+            path.
+        options: Which samples; default: `DatasetOptions()`.
+        num_workers: Worlds to parse at once; default: as many as there are CPUs; 1 parses in this process.
+        on_progress: Called with each progress message; default: no messages.
 
     Raises:
         NoRecordsError: If there are no records, or none of this schema.
         RecordsDamagedError: If a file of the records cannot be read.
-        NoSuchAgentError: If nobody fits the options.
+        NoSuchAgentError: If no factory matches the options.
         DatasetError: If a world cannot be used.
     """
     roots = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     chosen_options = options or DatasetOptions()
     records = open_records(roots)
-    made = made_from(records, roots, chosen_options)
-    target = Path(folder) if folder is not None else roots[0] / DATASETS_FOLDER / made["digest"][:16]
-    if _is_there(target, made):
+    provenance = provenance_of(records, roots, chosen_options)
+    target = Path(folder) if folder is not None else roots[0] / DATASETS_FOLDER / provenance["digest"][:16]
+    if _exists(target, provenance):
         return OfflineData.open(target)
-    worlds = choose(records, chosen_options)
+    worlds = select_worlds(records, chosen_options)
     _check_horizon(worlds, chosen_options)
     ensure_folder(target)
     with exclusive(target):
-        if not _is_there(target, made):
-            _build(records, worlds, target, made, chosen_options, num_workers, say or _silent)
+        if not _exists(target, provenance):
+            _build(records, worlds, target, provenance, chosen_options, num_workers, on_progress or _silent)
     return OfflineData.open(target)
 
 
@@ -95,22 +99,22 @@ def _silent(_: str) -> None:
     return
 
 
-def _is_there(target: Path, made: Made) -> bool:
-    return (target / MANIFEST_NAME).exists() and read_manifest(target)["digest"] == made["digest"]
+def _exists(target: Path, provenance: Provenance) -> bool:
+    return (target / MANIFEST_NAME).exists() and read_manifest(target)["digest"] == provenance["digest"]
 
 
-def _check_horizon(worlds: Sequence[ChosenWorld], options: DatasetOptions) -> None:
-    league, wanted = worlds[0].horizon, options.horizon
-    if wanted is None or wanted == league:
+def _check_horizon(worlds: Sequence[SelectedWorld], options: DatasetOptions) -> None:
+    league, horizon = worlds[0].horizon, options.horizon
+    if horizon is None or horizon == league:
         return
-    if wanted < league:
+    if horizon < league:
         raise DatasetError(
-            f"horizon={wanted} is smaller than the league's {league}",
+            f"horizon={horizon} is smaller than the league's {league}",
             "standing contracts reach as far as the league's horizon",
-            f"give at least {league}, or nothing",
+            f"give at least {league}, or leave it out",
         )
     warnings.warn(
-        f"horizon={wanted} exceeds the league's {league}; leads {league + 1} to {wanted} are masked, "
+        f"horizon={horizon} exceeds the league's {league}; leads {league + 1} to {horizon} are masked, "
         f"and buckets come from the league's horizon",
         WiderHorizonWarning,
         stacklevel=3,
@@ -119,24 +123,24 @@ def _check_horizon(worlds: Sequence[ChosenWorld], options: DatasetOptions) -> No
 
 def _build(
     records: Records,
-    worlds: Sequence[ChosenWorld],
+    worlds: Sequence[SelectedWorld],
     target: Path,
-    made: Made,
+    provenance: Provenance,
     options: DatasetOptions,
     num_workers: int | None,
-    say: Say,
+    on_progress: OnProgress,
 ) -> None:
     shards = target / _SHARDS
-    _prepare(target, shards, made)
-    _parse(records, worlds, shards, options, num_workers, say)
-    say(f"gathering {len(worlds)} worlds")
-    split = _split(worlds, made, options)
+    _prepare(target, shards, provenance)
+    _parse(records, worlds, shards, options, num_workers, on_progress)
+    on_progress(f"gathering {len(worlds)} worlds")
+    split = _split(worlds, provenance, options)
     counts = gather(records, worlds, shards, target)
     split.write(target / SPLIT_NAME)
     league = worlds[0].horizon
     content = {
         "format": FORMAT,
-        **made,
+        **provenance,
         "horizon": options.horizon if options.horizon is not None else league,
         "league_horizon": league,
         "n_rounds": worlds[0].n_rounds,
@@ -144,7 +148,7 @@ def _build(
             "worlds": len(worlds),
             "configs": len({world.config for world in worlds}),
             "factories": sum(len(world.seats) for world in worlds),
-            "mornings": counts.mornings,
+            "mornings": counts.days,
             "actions": counts.actions,
             "skipped_mornings": counts.skipped,
         },
@@ -154,17 +158,17 @@ def _build(
     write_json(target / MANIFEST_NAME, content)
     shutil.rmtree(shards)
     (target / _BUILDING).unlink()
-    say(f"{counts.mornings} mornings, {counts.actions} actions")
+    on_progress(f"{counts.days} days, {counts.actions} actions")
 
 
-def _prepare(target: Path, shards: Path, made: Made) -> None:
-    """Make the folder ready: what belongs to another dataset goes, what belongs to this one stays."""
+def _prepare(target: Path, shards: Path, provenance: Provenance) -> None:
+    """Prepare the folder: remove what belongs to another dataset, keep the shards of this one."""
     (target / MANIFEST_NAME).unlink(missing_ok=True)
     marker = target / _BUILDING
-    wanted = f'"{made["digest"]}"\n'
-    if not marker.exists() or marker.read_text(encoding="utf-8") != wanted:
+    expected = f'"{provenance["digest"]}"\n'
+    if not marker.exists() or marker.read_text(encoding="utf-8") != expected:
         shutil.rmtree(shards, ignore_errors=True)
-        write_json(marker, made["digest"])
+        write_json(marker, provenance["digest"])
     for folder in (target, ensure_folder(shards), target / "macro", target / "micro"):
         if folder.exists():
             remove_leftovers(folder)
@@ -172,20 +176,20 @@ def _prepare(target: Path, shards: Path, made: Made) -> None:
 
 def _parse(
     records: Records,
-    worlds: Sequence[ChosenWorld],
+    worlds: Sequence[SelectedWorld],
     shards: Path,
     options: DatasetOptions,
     num_workers: int | None,
-    say: Say,
+    on_progress: OnProgress,
 ) -> None:
-    todo = [(place, world) for place, world in enumerate(worlds) if not shard_path(shards, place).exists()]
-    tasks = list(_tasks(records, todo, shards, options))
+    missing = [(index, world) for index, world in enumerate(worlds) if not shard_path(shards, index).exists()]
+    tasks = list(_tasks(records, missing, shards, options))
     workers = min(len(tasks), available_cpus() if num_workers is None else num_workers)
-    inline = workers <= 1 or (num_workers is None and len(todo) <= _FEW_WORLDS)
-    done = len(worlds) - len(todo)
+    inline = workers <= 1 or (num_workers is None and len(missing) <= _FEW_WORLDS)
+    done = len(worlds) - len(missing)
 
     def progress(_: TaskReport, report: RunReport) -> None:
-        say(f"parsed {min(len(worlds), done + report.finished * _WORLDS_PER_TASK)} of {len(worlds)} worlds")
+        on_progress(f"parsed {min(len(worlds), done + report.finished * _WORLDS_PER_TASK)} of {len(worlds)} worlds")
 
     settings = RunOptions(retries=1, progress=progress, ordered=False)
     with (
@@ -196,7 +200,7 @@ def _parse(
             if result.failure is not None:
                 raise DatasetError(
                     f"{result.label} cannot be used: {result.failure.message}",
-                    "every chosen world must be readable",
+                    "every selected world must be readable",
                     "run lita records PATH --verify, then restore or collect those worlds again",
                 )
 
@@ -207,54 +211,49 @@ def _label(task: ShardTask) -> str:
 
 
 def _tasks(
-    records: Records, todo: Sequence[tuple[int, ChosenWorld]], shards: Path, options: DatasetOptions
+    records: Records, missing: Sequence[tuple[int, SelectedWorld]], shards: Path, options: DatasetOptions
 ) -> Iterator[ShardTask]:
-    for source, group in groupby(todo, key=lambda item: item[1].key.source):
+    for source, group in groupby(missing, key=lambda item: item[1].key.source):
         folder = str(records.sources[source].folder)
-        while some := tuple(islice(group, _WORLDS_PER_TASK)):
-            yield ShardTask(folder, some, str(shards), options.labels, options.horizon)
+        while batch := tuple(islice(group, _WORLDS_PER_TASK)):
+            yield ShardTask(folder, batch, str(shards), options.labels, options.horizon)
 
 
-def _split(worlds: Sequence[ChosenWorld], made: Made, options: DatasetOptions) -> WorldSplit:
+def _split(worlds: Sequence[SelectedWorld], provenance: Provenance, options: DatasetOptions) -> WorldSplit:
     seeds = {world.config: world.config_seed for world in worlds}
     configs = assign([seeds[number] for number in range(len(seeds))], options.split_seed, options.ratios)
-    paths = list(made["sources"])
-    found: dict[str, dict[str, list[int]]] = {split: defaultdict(list) for split in SPLITS}
-    of = {number: split for split, numbers in configs.items() for number in numbers}
+    paths = list(provenance["sources"])
+    split_of = {number: split for split, numbers in configs.items() for number in numbers}
+    by_path: dict[str, dict[str, list[int]]] = {split: defaultdict(list) for split in SPLITS}
     for world in worlds:
-        found[of[world.config]][paths[world.key.source]].append(world.key.world)
+        by_path[split_of[world.config]][paths[world.key.source]].append(world.key.world)
     return WorldSplit(
         options.split_seed,
         options.ratios,
-        dict(made["sources"]),
+        dict(provenance["sources"]),
         configs,
         {split: tuple(seeds[number] for number in configs[split]) for split in SPLITS},
-        {split: {path: tuple(numbers) for path, numbers in found[split].items()} for split in SPLITS},
+        {split: {path: tuple(numbers) for path, numbers in by_path[split].items()} for split in SPLITS},
     )
-
-
-_SHA256_BYTES = 32
-
-Made = dict[str, Any]
 
 
 @cache
 def code_digest() -> str:
     """Return the SHA-256 of all code that turns records into samples."""
-    known = hashlib.sha256()
+    digest = hashlib.sha256()
     folders = [Path(__file__).parent]
     for package in (litaagent_std.policy, litaagent_std.records):
         assert package.__file__ is not None
         folders.append(Path(package.__file__).parent)
     for folder in folders:
         for path in sorted(folder.glob("*.py")):
-            known.update(f"{folder.name}/{path.name}\n".encode())
-            known.update(path.read_bytes())
-    return known.hexdigest()
+            digest.update(f"{folder.name}/{path.name}\n".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def source_digest(source: Source) -> str:
-    """Return the digest of a folder of records: of its complete files, and of worlds that still stand alone."""
+    """Return the digest of a folder of records: of its shards, and of single worlds not yet packed into one."""
     shards = [
         [shard.number, [entry.sha256 for entry in shard.files.values()], sorted(shard.failed)]
         for shard in source.manifest.shards
@@ -264,24 +263,24 @@ def source_digest(source: Source) -> str:
 
 
 def _last_bytes(path: Path) -> str:
-    """Return a segment's own checksum, which stands at its end."""
+    """Return a segment's own checksum, its last bytes."""
     with path.open("rb") as file:
         file.seek(-_SHA256_BYTES, os.SEEK_END)
         return file.read().hex()
 
 
 def relative_paths(records: Records, roots: Sequence[Path]) -> list[str]:
-    """Return the folders of records relative to the folder that was asked for, or to what several share."""
+    """Return the folders of records relative to the root, or to the common parent of several roots."""
     resolved = [root.resolve() for root in roots]
     base = resolved[0] if len(resolved) == 1 else Path(os.path.commonpath(resolved))
     return [Path(os.path.relpath(source.folder, base)).as_posix() for source in records.sources]
 
 
-def made_from(records: Records, roots: Sequence[Path], options: DatasetOptions) -> Made:
-    """Return all that determines a dataset, in plain values, with the digest of it."""
+def provenance_of(records: Records, roots: Sequence[Path], options: DatasetOptions) -> Provenance:
+    """Return everything that determines a dataset, with its digest."""
     paths = relative_paths(records, roots)
     sources = {path: source_digest(source) for path, source in zip(paths, records.sources, strict=True)}
-    made: Made = {
+    provenance: Provenance = {
         "schema_version": SCHEMA_VERSION,
         "sources": sources,
         "options": options.plain(),
@@ -289,4 +288,4 @@ def made_from(records: Records, roots: Sequence[Path], options: DatasetOptions) 
         "l1_digest": l1_digest(),
         "code_digest": code_digest(),
     }
-    return {**made, "digest": digest_config(made)}
+    return {**provenance, "digest": digest_config(provenance)}

@@ -1,20 +1,20 @@
-"""A dataset on disk, read without being loaded.
+"""A dataset on disk, memory-mapped.
 
 ::
 
     DATASET/
-      manifest.json       what it was made from and with, and its counts
-      world_split.json    which configurations train, validate and test
-      macro/goal_q.npy    an array per field, a row per morning of a factory
-      micro/history.npy   the same, a row per action of a negotiation
+      manifest.json       provenance and counts
+      world_split.json    configurations of train, val and test
+      macro/goal_q.npy    an array per field, a row per day of a factory
+      micro/history.npy   likewise, a row per action of a negotiation
 
-Arrays are mapped into memory: only what is used is read, so a dataset may be larger than the memory.
+Only the rows that are used are read, so a dataset may be larger than memory.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,8 +26,8 @@ from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError, EmptySplitEr
 from litaagent_std.hrl_xf.data_pipeline.options import SPLITS, Split
 from litaagent_std.hrl_xf.data_pipeline.split import SPLIT_NAME, WorldSplit
 from litaagent_std.policy.arrays import Array, Ints
+from litaagent_std.policy.digest import check_l1_digest
 from litaagent_std.policy.features import check_digest
-from litaagent_std.policy.l1.digest import check_l1_digest
 
 __all__ = ["FORMAT", "MANIFEST_NAME", "SCHEMA_VERSION", "OfflineData", "Part"]
 
@@ -71,8 +71,18 @@ class Part:
             self._arrays[name] = self._map(name)
         return self._arrays[name]
 
+    def chunks(self, size: int, names: Iterable[str] | None = None) -> Iterator[dict[str, Array]]:
+        """Yield the arrays in pieces of so many rows; of an empty part one piece without rows.
+
+        Args:
+            size: Rows of a piece.
+            names: Which arrays; default: all.
+        """
+        for start in range(0, max(1, len(self)), size):
+            yield {name: np.asarray(self[name][start : start + size]) for name in (names or self)}
+
     def rows(self, split: Split) -> Ints:
-        """Return the numbers of a split's rows.
+        """Return the row numbers of a split.
 
         Raises:
             EmptySplitError: If it has none.
@@ -84,7 +94,7 @@ class Part:
             configs = np.array(self._split.configs[split], np.int64)
             self._rows[split] = np.flatnonzero(np.isin(self["config"], configs)).astype(np.int64)
         if not len(self._rows[split]):
-            counts = {one: len(self._split.configs[one]) for one in SPLITS}
+            counts = {name: len(self._split.configs[name]) for name in SPLITS}
             raise EmptySplitError(
                 f"the split {split!r} of {str(self.folder.parent)!r} has no rows",
                 f"configurations go to splits whole, and there are {counts}",
@@ -109,11 +119,11 @@ class OfflineData:
     """A dataset; see `OfflineData.open`.
 
     Attributes:
-        folder: Where it is.
-        manifest: What ``manifest.json`` says.
-        split: What ``world_split.json`` says.
-        macro: A row for each morning of a factory.
-        micro: A row for each action of a negotiation.
+        folder: Folder of the dataset.
+        manifest: Content of ``manifest.json``.
+        split: Content of ``world_split.json``.
+        macro: A row per day of a factory.
+        micro: A row per action of a negotiation.
     """
 
     folder: Path
@@ -128,62 +138,62 @@ class OfflineData:
 
         Args:
             folder: Its folder.
-            check: Whether to refuse one that was made with other features or another L1.
+            check: Whether to reject a dataset made with other features or another L1.
 
         Raises:
-            DatasetError: If there is none, it is damaged, or it was made with something else.
+            DatasetError: If there is none, it is damaged, or its features or L1 differ.
         """
-        place = Path(folder)
-        manifest = read_manifest(place)
+        path = Path(folder)
+        manifest = read_manifest(path)
         if check:
             try:
-                check_digest(manifest["features_digest"], f"dataset {str(place)!r}")
-                check_l1_digest(manifest["l1_digest"], f"dataset {str(place)!r}")
+                check_digest(manifest["features_digest"], f"dataset {str(path)!r}")
+                check_l1_digest(manifest["l1_digest"], f"dataset {str(path)!r}")
             except ValueError as error:
                 raise DatasetError(str(error)) from error
-        split = WorldSplit.read(place / SPLIT_NAME)
-        parts = [Part(place / name, manifest["arrays"][name], split) for name in ("macro", "micro")]
-        return cls(place, manifest, split, *parts)
+        split = WorldSplit.read(path / SPLIT_NAME)
+        parts = [Part(path / name, manifest["arrays"][name], split) for name in ("macro", "micro")]
+        return cls(path, manifest, split, *parts)
 
     @property
     def digest(self) -> str:
-        """Digest of all that the dataset was made from and with."""
+        """Digest of everything that the dataset depends on."""
         return str(self.manifest["digest"])
 
     @property
     def horizon(self) -> int:
-        """Delivery days after today that the arrays have room for."""
+        """Delivery days after today that the arrays hold."""
         return int(self.manifest["horizon"])
 
     @property
     def league_horizon(self) -> int:
-        """The league's horizon, which buckets come from."""
+        """The league's horizon, which defines the buckets."""
         return int(self.manifest["league_horizon"])
 
     @property
     def features_digest(self) -> str:
-        """Digest of the feature table that it was made with."""
+        """Digest of the feature table."""
         return str(self.manifest["features_digest"])
 
     @property
     def l1_digest(self) -> str:
-        """Digest of the L1 that its baselines were made with."""
+        """Digest of the L1 that computed the baselines."""
         return str(self.manifest["l1_digest"])
 
     @cached_property
     def config_seeds(self) -> dict[int, int]:
         """Seed of each configuration by its number."""
-        found: dict[int, int] = {}
+        seeds: dict[int, int] = {}
         for split in SPLITS:
-            found.update(zip(self.split.configs[split], self.split.config_seeds[split], strict=True))
-        return found
+            seeds.update(zip(self.split.configs[split], self.split.config_seeds[split], strict=True))
+        return seeds
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Read a dataset's manifest.
 
     Raises:
-        DatasetError: If there is none, or one that this release cannot read.
+        DatasetError: If there is none, or this release cannot read it.
     """
     path = folder / MANIFEST_NAME
     try:
@@ -208,6 +218,6 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def _damaged(path: Path, why: str) -> DatasetError:
     return DatasetError(
         f"{str(path)!r} cannot be used: {why}",
-        "a dataset's files are those that were written",
+        "the files of a dataset are not changed after the build",
         "remove the dataset's folder and build it again",
     )

@@ -27,9 +27,9 @@ from litaagent_std.hrl_xf.data_pipeline.samples import MacroSample, MicroSample
 from litaagent_std.policy.arrays import Floats32, Ints32
 from litaagent_std.policy.buckets import bucket_edges
 from litaagent_std.policy.l1 import baseline as l1_baseline
-from litaagent_std.policy.l2.heuristic import Goals
 from litaagent_std.policy.observation import Agenda, Calendar, Offer, ThreadObservation
 from litaagent_std.policy.parameters import Parameters
+from litaagent_std.policy.plan import Goals
 
 __all__ = ["NEGOTIATIONS_CSV", "build_macro_dataset", "build_micro_dataset", "load_negotiation_csv"]
 
@@ -140,22 +140,22 @@ def _status(row: dict[str, str]) -> str:
 def _offers(history: str) -> list[dict[str, Any]]:
     """Read a negotiation's offers from its states.
 
-    scml names an offer after the negotiator that made it, and a negotiator after the partner; whose it was is said
-    beside it. Our own export says whose it was at once.
+    scml labels an offer with the negotiator that made it, and names a negotiator after the partner; the agent stands
+    in a column of its own. Our export labels an offer with the agent.
     """
-    found = []
+    offers = []
     for state in ast.literal_eval(history):
         agents = state.get("new_offerer_agents") or [by for by, _ in state["new_offers"]]
         for by, (_, offer) in zip(agents, state["new_offers"], strict=False):
             if offer is not None:
                 quantity, time, price = (int(value) for value in offer)
-                found.append({"round": state["step"], "by": by, "quantity": quantity, "time": time, "price": price})
-    return found
+                offers.append({"round": state["step"], "by": by, "quantity": quantity, "time": time, "price": price})
+    return offers
 
 
 Row = dict[str, Any]
 _BUY, _SELL = 0, 1
-_NOBODY: Final = (-1, -1, -1)
+_NO_OFFER: Final = (-1, -1, -1)
 _EMPTY: Final = Calendar((), (), (), ())
 _DEFAULT_ROUNDS: Final = 20
 
@@ -165,48 +165,48 @@ def build_macro_dataset(table: pa.Table, agent_name: str = "") -> list[MacroSamp
 
     Args:
         table: From `load_negotiation_csv`.
-        agent_name: Class names of agents begin with it; "" takes all.
+        agent_name: Prefix of the agents' class names; "" selects all.
 
     Raises:
-        NoSuchAgentError: If nobody fits.
+        NoSuchAgentError: If no agent matches.
     """
     rows = table.to_pylist()
     horizon = _horizon(rows)
-    found: dict[tuple[str, str], dict[int, list[tuple[int, Row]]]] = defaultdict(lambda: defaultdict(list))
+    by_agent: dict[tuple[str, str], dict[int, list[tuple[int, Row]]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         for side, role in ((_BUY, "buyer"), (_SELL, "seller")):
             if row[f"{role}_type"].startswith(agent_name):
-                found[row["world"], row[role]][row["day"]].append((side, row))
-    if not found:
-        raise _nobody(rows, agent_name)
-    return [sample for days in found.values() for sample in _mornings(days, horizon)]
+                by_agent[row["world"], row[role]][row["day"]].append((side, row))
+    if not by_agent:
+        raise _no_match(rows, agent_name)
+    return [sample for days in by_agent.values() for sample in _days(days, horizon)]
 
 
 def _horizon(rows: list[Row]) -> int:
     return max((row["time_max"] - row["day"] for row in rows), default=1)
 
 
-def _nobody(rows: list[Row], agent_name: str) -> NoSuchAgentError:
+def _no_match(rows: list[Row], agent_name: str) -> NoSuchAgentError:
     known = sorted({row[f"{role}_type"] for row in rows for role in ("buyer", "seller")})
     return NoSuchAgentError(
         f"no negotiation of an agent {agent_name!r}",
-        f"agents are named by how their class name begins; the tables hold {', '.join(known) or 'nobody'}",
+        f"agents are named by how their class name begins; the tables hold {', '.join(known) or 'no agents'}",
         "name one of these",
     )
 
 
-def _mornings(days: dict[int, list[tuple[int, Row]]], horizon: int) -> Iterator[MacroSample]:
+def _days(days: dict[int, list[tuple[int, Row]]], horizon: int) -> Iterator[MacroSample]:
     """Yield an agent's days in order; deals of a day enter the state of later days only."""
     edges = np.array(bucket_edges(horizon))
     last = max(days)
-    agreed = np.zeros((2, last + horizon + 2))
+    agreed = np.zeros((2, last + horizon + 2))  # [side, delivery day] units agreed so far
     first_prices: dict[int, float] = {}
     for day, negotiations in sorted(days.items()):
         usual = np.zeros(2)
         largest = max(row["quantity_max"] for _, row in negotiations)
         partners = np.zeros(2)
         quantity, value = np.zeros((2, len(edges) - 1)), np.zeros((2, len(edges) - 1))
-        standing = agreed[:, day : day + horizon + 1].copy()
+        standing = agreed[:, day : day + horizon + 1].copy()  # [side, lead] without the deals of this day
         for side, row in negotiations:
             usual[side] = (row["price_min"] + row["price_max"]) / 2
             first_prices.setdefault(side, usual[side])
@@ -230,10 +230,10 @@ def build_micro_dataset(table: pa.Table, agent_name: str = "") -> list[MicroSamp
 
     Args:
         table: From `load_negotiation_csv`.
-        agent_name: Class names of agents begin with it; "" takes all.
+        agent_name: Prefix of the agents' class names; "" selects all.
 
     Raises:
-        NoSuchAgentError: If nobody fits.
+        NoSuchAgentError: If no agent matches.
     """
     rows = table.to_pylist()
     horizon = _horizon(rows)
@@ -242,55 +242,55 @@ def build_micro_dataset(table: pa.Table, agent_name: str = "") -> list[MicroSamp
         for role in ("buyer", "seller"):
             partners[row["world"], row["day"], row[role]] += 1
     n_rounds = max((offer["round"] + 1 for row in rows for offer in row["offers"]), default=_DEFAULT_ROUNDS)
-    found: list[MicroSample] = []
+    samples: list[MicroSample] = []
     for row in rows:
         for role in ("buyer", "seller"):
             if row[f"{role}_type"].startswith(agent_name):
                 shares = partners[row["world"], row["day"], row[role]]
-                found += _actions(row, row[role], horizon, max(n_rounds, _DEFAULT_ROUNDS), shares)
-    if not found:
-        raise _nobody(rows, agent_name)
-    return found
+                samples += _actions(row, row[role], horizon, max(n_rounds, _DEFAULT_ROUNDS), shares)
+    if not samples:
+        raise _no_match(rows, agent_name)
+    return samples
 
 
 def _actions(row: Row, me: str, horizon: int, n_rounds: int, n_partners: int) -> Iterator[MicroSample]:
-    """Yield an agent's actions of one negotiation: its offers, and the answer that ended it if it was its own."""
+    """Yield an agent's actions in one negotiation: its offers, and the response that ended it if it was its own."""
     buying, day = row["buyer"] == me, row["day"]
     agenda = Agenda(*(row[f"{name}_{end}"] for name in ("quantity", "time", "price") for end in ("min", "max")))
     usual = (agenda.price_min + agenda.price_max) / 2 or 1.0
     scale = np.array([agenda.quantity_max, max(1, horizon), usual], np.float32)
-    history = np.array([_features(place, o, me, row, agenda, scale, n_rounds) for place, o in enumerate(row["offers"])])
-    history = history.reshape(-1, 6).astype(np.float32)
-    for place, op in _own_turns(row, me):
-        offer = row["offers"][place] if op == REJECT else None
-        made = _NOBODY if offer is None else (offer["quantity"], offer["time"] - day, offer["price"])
-        received = row["offers"][place - 1] if place else None
-        known = None if received is None else Offer(received["quantity"], received["time"], received["price"])
-        thread = ThreadObservation(day, "", buying, place // 2, n_rounds, 0.0, row["caller"] == me, known, (), _EMPTY)
-        context = np.array([place // 2 / n_rounds, float(buying), float(place > 0), n_partners / 6], np.float32)
+    history = np.array([_features(turn, o, me, row, agenda, scale, n_rounds) for turn, o in enumerate(row["offers"])])
+    history = history.reshape(-1, 6).astype(np.float32)  # [n_offers, 6]
+    for turn, op in _own_turns(row, me):
+        offer = row["offers"][turn] if op == REJECT else None
+        counter = _NO_OFFER if offer is None else (offer["quantity"], offer["time"] - day, offer["price"])
+        received = row["offers"][turn - 1] if turn else None
+        offered = None if received is None else Offer(received["quantity"], received["time"], received["price"])
+        thread = ThreadObservation(day, "", buying, turn // 2, n_rounds, 0.0, row["caller"] == me, offered, (), _EMPTY)
+        context = np.array([turn // 2 / n_rounds, float(buying), float(turn > 0), n_partners / 6], np.float32)
         baseline = _baseline(thread, agenda, n_partners)
         name = f"{row['world']}/{row['negotiation_id']}"
-        yield MicroSample(name, history[:place], np.array([op, *made], np.int32), baseline, context, scale)
+        yield MicroSample(name, history[:turn], np.array([op, *counter], np.int32), baseline, context, scale)
 
 
 def _own_turns(row: Row, me: str) -> Iterator[tuple[int, int]]:
-    """Yield the place of each own action among the negotiation's offers, and what it was."""
+    """Yield each own action: the number of offers before it, and its operation."""
     offers = row["offers"]
-    for place, offer in enumerate(offers):
+    for turn, offer in enumerate(offers):
         if offer["by"] == me:
-            yield place, REJECT
+            yield turn, REJECT
     if offers and offers[-1]["by"] != me and row["status"] in ("agreement", "broken"):
         yield len(offers), ACCEPT if row["status"] == "agreement" else END
 
 
 def _features(
-    place: int, offer: Row, me: str, row: Row, agenda: Agenda, scale: Floats32, n_rounds: int
+    turn: int, offer: Row, me: str, row: Row, agenda: Agenda, scale: Floats32, n_rounds: int
 ) -> tuple[float, ...]:
     width = agenda.price_max - agenda.price_min
     above = (offer["price"] - agenda.price_min) / width if width else 0.5
     return (
         float(offer["by"] == me),
-        (place // 2 + 1) / (n_rounds + 1),
+        (turn // 2 + 1) / (n_rounds + 1),
         offer["quantity"] / scale[0],
         (offer["time"] - row["day"]) / scale[1],
         (offer["price"] / scale[2] - 1) / 0.1,

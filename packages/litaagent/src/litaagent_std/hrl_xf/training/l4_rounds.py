@@ -13,8 +13,8 @@ from litaagent_std.hrl_xf.training.data import GoalHat, TrainingData, rows_of
 from litaagent_std.policy.arrays import Bools, Floats, Floats32, Ints
 from litaagent_std.policy.buckets import bucket_of
 from litaagent_std.policy.features import THREAD_FEATURES
-from litaagent_std.policy.l4.heuristic import best_subset
 from litaagent_std.policy.networks.inputs import L4_SIZE, coordinator_inputs, spread
+from litaagent_std.policy.plan import best_subset
 
 __all__ = ["Rounds", "exact_choice", "rounds_of"]
 

@@ -32,8 +32,8 @@ from litaagent_std.hrl_xf.training.evaluation.run import evaluate_all
 from litaagent_std.hrl_xf.training.loop import Interrupted, load_state
 from litaagent_std.hrl_xf.training.record import RECORD_NAME, RUNS_FOLDER, TrainingRecord
 from litaagent_std.hrl_xf.training.trainer import HRLXFTrainer
+from litaagent_std.policy.digest import check_l1_digest
 from litaagent_std.policy.features import check_digest
-from litaagent_std.policy.l1.digest import check_l1_digest
 
 __all__ = ["new_run", "train"]
 
@@ -84,7 +84,7 @@ def train(config: TrainRunConfig) -> int:
                     ratios=config.split_ratios,
                 ),
                 num_workers=config.num_workers or None,
-                say=logger.info,
+                on_progress=logger.info,
             )
             shutil.copyfile(data.folder / SPLIT_NAME, folder / SPLIT_NAME)
             _phases(config, trainer, data)

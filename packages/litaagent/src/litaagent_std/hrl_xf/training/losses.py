@@ -173,7 +173,7 @@ class GoalValue(nn.Module):
 
 
 def goal_inputs(quantity: Tensor, price: Tensor, day: DayBatch) -> Tensor:
-    """Goals without units ``[N, 4·B]``; the same as `policy.network_inputs.goal_inputs`, differentiable."""
+    """Goals without units ``[N, 4·B]``; the same as `policy.networks.inputs.goal_inputs`, differentiable."""
     units = quantity / day.lines.clamp(min=1.0).view(-1, 1, 1)
     relative = (price / day.price.clamp(min=1e-6).unsqueeze(-1) - 1.0) / PRICE_UNIT
     relative = torch.where(price > 0, relative, torch.zeros_like(relative))

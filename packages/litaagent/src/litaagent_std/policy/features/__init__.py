@@ -1,8 +1,8 @@
-"""From observations to arrays: the one place where a live agent and the data pipeline get their inputs from.
+"""From observations to arrays: the inputs of a live agent and of the data pipeline.
 
-`day_features` and `thread_features` read rows of `FEATURES`, the table of every name, source, formula and scale. The
-table of the documentation is `as_markdown`; `features_digest` names the table, and whatever was made with it
-(datasets, weights) carries the digest so that it never meets arrays of another.
+`day_features` and `thread_features` evaluate rows of `FEATURES`, the table of every name, source, formula and scale.
+`as_markdown` prints it for the documentation. Datasets and weights carry its digest (`features_digest`), so that they
+are never used with arrays of another table.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 REVISION: Final = 1
-"""Raised when values change although no row of the table does."""
+"""Increased when values change although no row of the table does."""
 
 _DAY: Final[Mapping[str, Sequence[Feature[Any, Any]]]] = {"x_static": STATIC, "x_temporal": TEMPORAL, "x_role": ROLE}
 _THREAD: Final[Mapping[str, Sequence[Feature[Any, Any]]]] = {
@@ -62,9 +62,11 @@ THREAD_FEATURES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 def features_digest() -> str:
     """Return the table's SHA-256 in hexadecimal digits."""
-    rows = [[array, f.name, f.source, f.formula, float(f.scale)] for array, some in FEATURES.items() for f in some]
-    told = {"features": rows, "limit": LIMIT, "reports_kept": REPORTS_KEPT, "revision": REVISION}
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    rows = [
+        [array, f.name, f.source, f.formula, float(f.scale)] for array, features in FEATURES.items() for f in features
+    ]
+    content = {"features": rows, "limit": LIMIT, "reports_kept": REPORTS_KEPT, "revision": REVISION}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def check_digest(digest: str, what: str) -> None:

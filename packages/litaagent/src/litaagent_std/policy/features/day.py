@@ -1,4 +1,4 @@
-"""Features of a factory's day, from its morning's observation alone."""
+"""Features of a factory's day, from the observation of its start alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LEAD: Final = Feature["Leads", Floats]
 
 
 class WiderHorizonWarning(UserWarning):
-    """More delivery days were asked for than the league allows; those beyond are masked."""
+    """More delivery days were requested than the league allows; those beyond are masked."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +44,7 @@ class DayFeatures:
 
 @dataclass(frozen=True, slots=True)
 class Leads:
-    """An observation's delivery days that exist, as columns; today's exogenous contracts stand apart."""
+    """An observation's delivery days that exist, as columns ``[L]``; today's exogenous contracts are separate."""
 
     obs: Observation
     lead: Floats
@@ -62,12 +62,12 @@ class Leads:
 
 
 def day_features(obs: Observation, horizon: int | None = None) -> DayFeatures:
-    """Turn a factory's morning into arrays.
+    """Turn a factory's day into arrays.
 
     Args:
-        obs: The morning.
-        horizon: Delivery days after today to make room for; the league's own when None. Days beyond the
-            league's are masked, and a `WiderHorizonWarning` says so.
+        obs: The observation of the day's start.
+        horizon: Delivery days after today, the number of rows less one; default: the league's own. Days beyond the
+            league's are masked with a `WiderHorizonWarning`.
 
     Raises:
         ValueError: If the horizon is smaller than the league's, or the observation is not finite.
@@ -76,7 +76,7 @@ def day_features(obs: Observation, horizon: int | None = None) -> DayFeatures:
     if wanted < obs.horizon:
         raise ValueError(
             f"horizon={wanted} is smaller than the league's {obs.horizon}: standing contracts would be lost; "
-            f"give at least {obs.horizon}, or nothing"
+            f"give at least {obs.horizon}, or None"
         )
     if wanted > obs.horizon:
         warnings.warn(
@@ -109,13 +109,13 @@ def _leads(obs: Observation, length: int) -> Leads:
 
 
 def _mean(values: Iterable[float]) -> float:
-    """Return a mean that does not depend on the order; 0 of nothing."""
+    """Return a mean that does not depend on the order; 0 if there are no values."""
     known = list(values)
     return part(fsum(known), len(known))
 
 
 def _relative(price: float, usual: float) -> float:
-    """Return how far a price lies above its usual value; 0 where there is none of either."""
+    """Return how far a price lies above its usual value; 0 if either is missing."""
     return price / usual - 1.0 if price > 0 and usual > 0 else 0.0
 
 
@@ -131,7 +131,7 @@ def _unit_prices(value: Floats, quantity: Floats, usual: float) -> Floats:
 
 
 def _capacity(obs: Observation) -> float:
-    """Return what all factories of the own level can produce in a day."""
+    """Return the units that all factories of the own level can produce in a day."""
     return float(obs.n_lines * (1 + len(obs.competitors)))
 
 
@@ -172,7 +172,7 @@ def _group(name: str) -> tuple[Feature[Observation, float], ...]:
     )  # fmt: skip
 
 
-# Tables keep their own layout, a feature to an entry: the formatter would give each argument a line.
+# One entry per feature; the formatter would put each argument on a line of its own.
 STATIC: Final[tuple[Feature[Observation, float], ...]] = (
     _DAY("progress", "day, n_days", "day / n_days", 1, lambda o: o.day / o.n_days),
     _DAY("days_left", "day, n_days", "squash((n_days − day) / 10)", 1, lambda o: squash(o.days_left / 10)),
@@ -195,23 +195,23 @@ STATIC: Final[tuple[Feature[Observation, float], ...]] = (
          lambda o: squash(o.needed_supplies / o.n_lines)),
     _DAY("exogenous_in", "exogenous_in, n_lines", "exogenous_in / n_lines", 1, lambda o: o.exogenous_in / o.n_lines),
     _DAY("exogenous_in_price", "exogenous_in_value, exogenous_in, trading_prices",
-         "value / quantity / price_in − 1, 0 without", 0.2,
+         "value / quantity / price_in − 1, 0 if none", 0.2,
          lambda o: _relative(part(o.exogenous_in_value, o.exogenous_in), o.price_in)),
     _DAY("exogenous_out", "exogenous_out, n_lines", "exogenous_out / n_lines", 1,
          lambda o: o.exogenous_out / o.n_lines),
     _DAY("exogenous_out_price", "exogenous_out_value, exogenous_out, trading_prices",
-         "value / quantity / price_out − 1, 0 without", 0.2,
+         "value / quantity / price_out − 1, 0 if none", 0.2,
          lambda o: _relative(part(o.exogenous_out_value, o.exogenous_out), o.price_out)),
     _DAY("market_supply", "market_exogenous_quantity, n_lines, competitors",
          "units of the first product / (n_lines · factories of the own level)", 1,
          lambda o: part(o.market_exogenous_quantity[0], _capacity(o))),
     _DAY("market_supply_price", "market_exogenous_value, market_exogenous_quantity, trading_prices",
-         "value / quantity / trading price of the first product − 1, 0 without", 0.2, lambda o: _edge_price(o, 0)),
+         "value / quantity / trading price of the first product − 1, 0 if none", 0.2, lambda o: _edge_price(o, 0)),
     _DAY("market_demand", "market_exogenous_quantity, n_lines, competitors",
          "units of the last product / (n_lines · factories of the own level)", 1,
          lambda o: part(o.market_exogenous_quantity[-1], _capacity(o))),
     _DAY("market_demand_price", "market_exogenous_value, market_exogenous_quantity, trading_prices",
-         "value / quantity / trading price of the last product − 1, 0 without", 0.2, lambda o: _edge_price(o, -1)),
+         "value / quantity / trading price of the last product − 1, 0 if none", 0.2, lambda o: _edge_price(o, -1)),
     _DAY("margin", "trading_prices, production_cost", "(price_out − price_in − production_cost) / price_out", 1,
          lambda o: part(o.price_out - o.price_in - o.production_cost, o.price_out)),
     _DAY("production_cost", "production_cost, trading_prices", "production_cost / price_out", 1,
@@ -252,11 +252,11 @@ TEMPORAL: Final[tuple[Feature[Leads, Floats], ...]] = (
     _LEAD("today", "", "1 for lead 0", 1, lambda d: (d.lead == 0).astype(np.float64)),
     _LEAD("bought", "calendar.bought, n_lines", "bought / n_lines", 1, lambda d: d.bought / d.obs.n_lines),
     _LEAD("bought_price", "calendar.bought_value, calendar.bought, trading_prices",
-          "value / quantity / price_in − 1, 0 without", 0.1,
+          "value / quantity / price_in − 1, 0 if none", 0.1,
           lambda d: _unit_prices(d.bought_value, d.bought, d.obs.price_in)),
     _LEAD("sold", "calendar.sold, n_lines", "sold / n_lines", 1, lambda d: d.sold / d.obs.n_lines),
     _LEAD("sold_price", "calendar.sold_value, calendar.sold, trading_prices",
-          "value / quantity / price_out − 1, 0 without", 0.1,
+          "value / quantity / price_out − 1, 0 if none", 0.1,
           lambda d: _unit_prices(d.sold_value, d.sold, d.obs.price_out)),
     _LEAD("forced_in", "exogenous_in, n_lines", "exogenous_in / n_lines at lead 0", 1,
           lambda d: d.forced_in / d.obs.n_lines),

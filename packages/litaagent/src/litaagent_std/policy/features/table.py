@@ -1,4 +1,4 @@
-"""What a feature is: a row of a table with its source, formula and scale, and how rows become arrays.
+"""Features as rows of a table with source, formula and scale, and their evaluation as arrays.
 
 Formulas use addition, subtraction, multiplication, division and comparison alone, in double precision; the result
 is divided by its scale, cut at `LIMIT` and rounded to single precision once. So the same observation gives the same
@@ -33,7 +33,7 @@ class Feature(Generic[Source, Value]):
     Attributes:
         name: Its name, unique in its group.
         source: The fields of the observation that it is made from.
-        formula: How, in words of the documentation.
+        formula: Its formula, for the documentation.
         scale: What the formula's value is divided by.
         value: The formula.
     """
@@ -56,7 +56,7 @@ def squash(x: Value) -> Value:
 
 
 def to_vector(features: Sequence[Feature[Source, float]], source: Source) -> Floats32:
-    """Compute single numbers.
+    """Compute one number per feature.
 
     Returns:
         Array of shape [len(features)].
@@ -81,12 +81,12 @@ def to_columns(features: Sequence[Feature[Source, Floats]], source: Source, leng
         ValueError: If a value is not finite, which no legal observation gives.
     """
     values = np.empty((length, len(features)), np.float64)
-    for place, feature in enumerate(features):
-        values[:, place] = feature.value(source) / feature.scale
+    for column, feature in enumerate(features):
+        values[:, column] = feature.value(source) / feature.scale
     finite = np.isfinite(values)
     if not finite.all():
-        row, place = np.argwhere(~finite)[0]
-        raise _not_finite(features[place], float(values[row, place]))
+        row, column = np.argwhere(~finite)[0]
+        raise _not_finite(features[column], float(values[row, column]))
     return np.minimum(np.maximum(values, -LIMIT), LIMIT).astype(np.float32)
 
 

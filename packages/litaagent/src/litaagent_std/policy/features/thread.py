@@ -1,10 +1,10 @@
 """Features of a negotiation thread at the moment of an action, from what came before it.
 
-Three things are kept out on purpose. A thread's calendar holds deals of the same day, and which of them an agent
-knew depends on whether it answers its partners together or one by one: commitments come from the morning. The time
-of an action follows from its round: before a mechanism starts, its own clock still shows 0. The time of an offer
-follows from its place, because offers alternate, two a round: an agent that answers all partners together hears an
-offer only in the round after.
+Three things are left out on purpose. A thread's calendar holds deals of the same day, and which of them an agent
+knew depends on whether it replies to its partners together or one by one: commitments are those of the day's start. The
+time of an action follows from its round: before a mechanism starts, its own clock still shows 0. The time of an offer
+follows from its index, because offers alternate, two a round: an agent that replies to all partners together receives
+an offer only in the round after.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ThreadFeatures:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A thread with what its day says about it."""
+    """A thread with the data of its day."""
 
     thread: ThreadObservation
     obs: Observation
@@ -59,10 +59,10 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """Offers of a thread as columns, with their places counted from the thread's first."""
+    """Offers of a thread as columns ``[L]``, with their indices counted from the thread's first."""
 
     now: Moment
-    place: Floats
+    index: Floats
     mine: Floats
     quantity: Floats
     time: Floats
@@ -74,8 +74,8 @@ def thread_features(thread: ThreadObservation, obs: Observation, length: int | N
 
     Args:
         thread: The thread.
-        obs: The morning of its day.
-        length: Rows of the history; two for each round when None, which holds every history. Of a longer
+        obs: The observation of its day.
+        length: Rows of the history; default: two for each round, which holds every history. Of a longer
             history the latest offers are kept.
 
     Raises:
@@ -87,7 +87,7 @@ def thread_features(thread: ThreadObservation, obs: Observation, length: int | N
     if rows < 1:
         raise ValueError(f"length={rows} leaves no room for a history; give at least 1")
     offers = _offers(now, rows)
-    n_offers = len(offers.place)
+    n_offers = len(offers.index)
     history = np.zeros((rows, len(HISTORY)), np.float32)
     history[:n_offers] = to_columns(HISTORY, offers, n_offers)
     return ThreadFeatures(
@@ -105,7 +105,7 @@ def _moment(thread: ThreadObservation, obs: Observation) -> Moment:
         raise ValueError(f"a thread {side}, but the factory of level {obs.level} has no agenda for it on that day")
     for partner in partners:
         if partner.name == thread.partner:
-            return Moment(thread, obs, agenda, partner, sum(not one.bankrupt for one in partners))
+            return Moment(thread, obs, agenda, partner, sum(not other.bankrupt for other in partners))
     known = [partner.name for partner in partners]
     raise ValueError(f"a thread {side} with {thread.partner!r}, but that side's partners of the day are {known}")
 
@@ -117,12 +117,12 @@ def _offers(now: Moment, most: int) -> Offers:
         rows.append((False, *thread.offer))
     first = max(0, len(rows) - most)
     table = np.array(rows[first:], np.float64).reshape(-1, 4)
-    place = np.arange(first, len(rows), dtype=np.float64)
-    return Offers(now, place, table[:, 0], table[:, 1], table[:, 2], table[:, 3])
+    index = np.arange(first, len(rows), dtype=np.float64)
+    return Offers(now, index, table[:, 0], table[:, 1], table[:, 2], table[:, 3])
 
 
 def _advantage(now: Moment, price: Floats | float) -> Floats | float:
-    """Return a price's place in the legal band, 0 for our worst price and 1 for our best."""
+    """Return a price's position in the legal band, 0 for our worst price and 1 for our best."""
     low, high = now.agenda.price_min, now.agenda.price_max
     if high <= low:
         return price * 0.0 + 0.5
@@ -140,11 +140,11 @@ def _columns(x: Floats | float) -> Floats:
 _OFFER: Final = Feature[Offers, Floats]
 _NOW: Final = Feature[Moment, float]
 
-# Tables keep their own layout, a feature to an entry: the formatter would give each argument a line.
+# One entry per feature; the formatter would put each argument on a line of its own.
 HISTORY: Final[tuple[Feature[Offers, Floats], ...]] = (
     _OFFER("mine", "turns.mine", "1 for our offers", 1, lambda h: h.mine),
-    _OFFER("relative_time", "place of the offer, n_rounds", "(place // 2 + 1) / (n_rounds + 1)", 1,
-           lambda h: (h.place // 2 + 1) / (h.now.thread.n_rounds + 1)),
+    _OFFER("relative_time", "index of the offer, n_rounds", "(index // 2 + 1) / (n_rounds + 1)", 1,
+           lambda h: (h.index // 2 + 1) / (h.now.thread.n_rounds + 1)),
     _OFFER("quantity", "turns.offer, offer, n_lines", "quantity / n_lines", 1,
            lambda h: h.quantity / h.now.obs.n_lines),
     _OFFER("lead", "turns.offer, offer, day, horizon", "(time − day) / horizon", 1,
@@ -152,7 +152,7 @@ HISTORY: Final[tuple[Feature[Offers, Floats], ...]] = (
     _OFFER("price", "turns.offer, offer, trading_prices", "price / trading price − 1", 0.1,
            lambda h: h.price / _usual(h.now) - 1.0),
     _OFFER("advantage", "turns.offer, offer, agenda, buying",
-           "place in the legal band of prices, 0 our worst, 1 our best, ½ in a band of one price", 1,
+           "position in the legal band of prices, 0 our worst, 1 our best, ½ in a band of one price", 1,
            lambda h: _columns(_advantage(h.now, h.price))),
 )  # fmt: skip
 
@@ -177,7 +177,7 @@ def _on_table(now: Moment) -> Offer | None:
 
 
 def _committed(now: Moment) -> float:
-    """Return what the morning's calendar holds of our side on the delivery day of the offer on the table."""
+    """Return what the calendar of the day's start holds of our side on the delivery day of the offer on the table."""
     offer, calendar = now.thread.offer, now.obs.calendar
     units = calendar.bought if now.thread.buying else calendar.sold
     if offer is None or not 0 <= offer.time - now.obs.day < len(units):
@@ -199,16 +199,16 @@ THREAD: Final[tuple[Feature[Moment, float], ...]] = (
     _NOW("answers", "offer", "1 if an offer is on the table", 1, lambda m: float(m.thread.offer is not None)),
     _NOW("n_partners", "suppliers or consumers", "partners of that side that are not bankrupt", 6,
          lambda m: float(m.n_partners)),
-    _NOW("offer_quantity", "offer, n_lines", "quantity / n_lines, 0 without", 1,
+    _NOW("offer_quantity", "offer, n_lines", "quantity / n_lines, 0 if none", 1,
          lambda m: 0.0 if (o := _on_table(m)) is None else o.quantity / m.obs.n_lines),
-    _NOW("offer_lead", "offer, day, horizon", "(time − day) / horizon, 0 without", 1,
+    _NOW("offer_lead", "offer, day, horizon", "(time − day) / horizon, 0 if none", 1,
          lambda m: 0.0 if (o := _on_table(m)) is None else (o.time - m.obs.day) / max(1, m.obs.horizon)),
-    _NOW("offer_price", "offer, trading_prices", "price / trading price − 1, 0 without", 0.1,
+    _NOW("offer_price", "offer, trading_prices", "price / trading price − 1, 0 if none", 0.1,
          lambda m: 0.0 if (o := _on_table(m)) is None else o.price / _usual(m) - 1.0),
-    _NOW("offer_advantage", "offer, agenda, buying", "place in the legal band as in the history, 0 without", 1,
+    _NOW("offer_advantage", "offer, agenda, buying", "position in the legal band as in the history, 0 if none", 1,
          lambda m: 0.0 if (o := _on_table(m)) is None else float(_advantage(m, o.price))),
-    _NOW("offer_committed", "offer, the morning's calendar, n_lines",
-         "units of our side already agreed for its delivery day / n_lines, 0 without", 1, _committed),
+    _NOW("offer_committed", "offer, the day's calendar, n_lines",
+         "units of our side already agreed for its delivery day / n_lines, 0 if none", 1, _committed),
 )  # fmt: skip
 
 
@@ -222,9 +222,9 @@ def _trend(now: Moment) -> float:
 PARTNER: Final[tuple[Feature[Moment, float], ...]] = (
     _NOW("bankrupt", "partner.bankrupt", "1 if bankrupt", 1, lambda m: float(m.partner.bankrupt)),
     _NOW("reported", "partner.report_days", "1 if there is a report", 1, lambda m: float(bool(m.partner.report_days))),
-    _NOW("report_age", "partner.report_days, day", "day − day of the latest report, 0 without", 5,
+    _NOW("report_age", "partner.report_days, day", "day − day of the latest report, 0 if none", 5,
          lambda m: float(m.obs.day - m.partner.report_days[-1]) if m.partner.report_days else 0.0),
-    _NOW("cash", "partner.report_cash, initial_balance", "latest cash / our initial_balance, 0 without", 1,
+    _NOW("cash", "partner.report_cash, initial_balance", "latest cash / our initial_balance, 0 if none", 1,
          lambda m: part(m.partner.report_cash[-1], m.obs.initial_balance) if m.partner.report_cash else 0.0),
     _NOW("cash_trend", "partner.report_cash, partner.report_days, initial_balance",
          "change of cash per day over its kept reports / our initial_balance, 0 with fewer than two", 0.02, _trend),

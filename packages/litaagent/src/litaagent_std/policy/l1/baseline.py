@@ -1,4 +1,4 @@
-"""L1, baseline: a strong decision without any model of the partner.
+"""L1, baseline: the decision without any model of the partner.
 
 Prices concede over the rounds from the favourable end of the band to the goal's reservation price; a sale is
 offered for the least filled delivery day with all that is left of it; a purchase is spread evenly over the
@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from math import ceil, floor
 
-from ..l2.heuristic import Goals, band_price
 from ..observation import Agenda, Offer, ThreadObservation
 from ..parameters import Parameters
+from ..plan import Goals, band_price
+
+__all__ = ["buy_offers", "buy_reservation", "progress", "sell_offers", "sell_reservation"]
 
 
 def progress(thread: ThreadObservation, *, proposing: bool) -> float:
-    """Return how far a thread is, 1 when this is its last effective decision.
+    """Return the relative time of a thread, 1 when this is its last effective decision.
 
     The side that opens has its last proposal answered in the last round; the other side's proposal of the
     last round is never answered, so its last effective one is a round earlier.
@@ -27,7 +29,7 @@ def progress(thread: ThreadObservation, *, proposing: bool) -> float:
 def sell_reservation(
     goals: Goals, agenda: Agenda, lead: int, time: float, parameters: Parameters, patience: float = 1.0
 ) -> float:
-    """Return the least price of a sale at this relative time, in whole units; without patience the final one."""
+    """Return the least price of a sale at this relative time, in whole units; at patience 0 the final one."""
     start = band_price(agenda, parameters.sell_start)
     end = goals.p_sell[lead]
     return float(round(end + max(0.0, start - end) * (1.0 - float(time**parameters.sell_curve)) * patience))
@@ -48,7 +50,7 @@ def sell_offers(
     goals: Goals,
     parameters: Parameters,
 ) -> dict[str, Offer | None]:
-    """Offers each consumer all that is left of the least filled delivery day; nothing is offered twice.
+    """Offer each consumer all that is left of the least filled delivery day; nothing is offered twice.
 
     Args:
         threads: Threads that need a proposal.
@@ -77,7 +79,7 @@ def buy_offers(
     goals: Goals,
     parameters: Parameters,
 ) -> dict[str, Offer | None]:
-    """Spreads today's need evenly over the suppliers; arguments as in `sell_offers`."""
+    """Spread today's need evenly over the suppliers; arguments as in `sell_offers`."""
     offers: dict[str, Offer | None] = {}
     for index, thread in enumerate(threads):
         lead = next((k for k, units in enumerate(room) if units > 0), None)

@@ -1,4 +1,4 @@
-"""L1, guard: brings whatever layers decided within the bounds, all threads of a side together.
+"""L1, guard: clips whatever the layers decided to the bounds, all threads of a side together.
 
 Accepted sets never exceed the lines that a day has left, nor free cash. Proposals are made smaller, or dropped,
 until the units that partners could take beyond the soft bound cost no more than the risk budget in expectation.
@@ -11,22 +11,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..l4.heuristic import Book, best_subset
-from ..layers import Action, Plan, Situation
+from ..layers import Action, Situation
 from ..observation import Offer, ThreadObservation
+from ..plan import Book, Plan, best_subset
 from .safety import clip
+
+__all__ = ["Allowance", "guard", "wanted_plan"]
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What the guard may let through.
+    """Limits that the guard enforces.
 
     Attributes:
-        caps: Units that may be promised by lead: `l1_risk.sale_caps` or `l1_risk.purchase_cap`.
+        caps: Units that may be promised by lead: `risk.sale_caps` or `risk.purchase_cap`.
         total: Units that may be promised over all leads together; None for sales.
         excess_cost: Cost of one unit too many.
         budgets: Expected cost of excess that may be risked, by lead; changed in place.
-        acceptance: Probability that a thread's partner takes an offer; None when there is no model.
+        acceptance: Probability that a thread's partner takes an offer; None if there is no model.
     """
 
     caps: tuple[int, ...]

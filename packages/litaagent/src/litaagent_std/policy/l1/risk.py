@@ -1,27 +1,25 @@
-"""L1, soft bounds: how much may be sold on trust, and what a risk budget allows beyond it.
+"""L1, soft bounds: how much may be sold before its input has arrived, and what a risk budget allows beyond it.
 
-Input that is there or contracted covers a sale; with a risk budget, input that is sure to come counts too. At a
+Input that is in stock or contracted covers a sale; with a risk budget, input that is expected to come counts too. At a
 budget of 0 only covered units are sold, and the soft bounds are as hard as the hard ones.
 """
 
 from __future__ import annotations
 
 from math import isfinite
-from typing import TYPE_CHECKING
 
-from ..memory import Memory
+from ..memory import Memory, Regime
 from ..observation import Calendar, Observation
 from ..parameters import Parameters
-from .safety import Bounds, Regime
+from ..plan import Bounds, Goals
 
-if TYPE_CHECKING:
-    from ..l2.heuristic import Goals
+__all__ = ["bounded_goals", "purchase_cap", "sale_caps", "sellable"]
 
 
 def sellable(
     obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory, parameters: Parameters
 ) -> tuple[int, ...]:
-    """Return the units to sell by lead: what is covered, and with a risk budget what is sure to come.
+    """Return the units to sell by lead: what is covered, and with a risk budget what is expected to come.
 
     While the stock of a factory whose stock persists is below its target, what comes in is kept: a unit
     kept now can be sold on every later day.
@@ -84,11 +82,11 @@ def purchase_cap(obs: Observation, calendar: Calendar, limits: Bounds, memory: M
 
 
 def bounded_goals(goals: Goals, obs: Observation, caps: tuple[int, ...], most: int) -> Goals:
-    """Brings any goals within L1's bounds: sales and purchases under their caps, prices finite.
+    """Clip any goals to L1's bounds: sales and purchases under their caps, prices finite.
 
     Args:
         goals: Goals of a learned layer.
-        obs: The morning's observation.
+        obs: The day's observation.
         caps: `sale_caps` of this moment.
         most: `purchase_cap` of this moment.
 

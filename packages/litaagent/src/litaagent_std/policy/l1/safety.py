@@ -1,70 +1,22 @@
-"""L1, safety: what may be bought and sold, and the clip that everything leaving the agent passes.
+"""L1, hard bounds: what may be bought and sold, and the clip that everything leaving the agent passes.
 
 Hard bounds hold at every setting: an offer consists of integers inside the agenda; what is accepted for a day
-never exceeds the lines left free by that day's commitments; purchases never exceed free cash. Soft bounds are
-bought with a risk budget: outstanding proposals, and sales beyond input that is already there or contracted.
+never exceeds the lines left free by that day's commitments; purchases never exceed free cash. Soft bounds may be
+exceeded within a risk budget: outstanding proposals, and sales beyond input that is in stock or contracted.
 With a budget of 0 the soft bounds are hard too.
-
-scml (0.7 and 0.8) never takes used input out of the stock, so that a stock of ``n_lines`` feeds the factory
-for ever. That may change, so the regime is measured, not believed: `RegimeDetector` compares each morning's
-stock with what either rule predicts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
-
+from ..memory import Regime
 from ..observation import Agenda, Calendar, Observation, Offer
+from ..plan import Bounds
 
-
-class Regime(Enum):
-    """Whether production takes input out of the stock."""
-
-    PERSISTENT = "persistent"
-    DEPLETING = "depleting"
-
-
-class RegimeDetector:
-    """Finds out from the factory's own books whether stock depletes.
-
-    Args:
-        prior: The regime to assume until a day tells.
-    """
-
-    def __init__(self, prior: Regime) -> None:
-        self.regime = prior
-        self.known = False
-
-    def update(self, stock_before: int, bought: int, produced: int, stock_after: int) -> None:
-        """Learns from one settled day; only a day that used more input than it received can tell."""
-        if produced <= bought:
-            return
-        if stock_after == stock_before:
-            self.regime, self.known = Regime.PERSISTENT, True
-        elif stock_after == stock_before + bought - produced:
-            self.regime, self.known = Regime.DEPLETING, True
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What may still be agreed, by lead (days until delivery).
-
-    Attributes:
-        lines: Units that the lines leave free: the hard bound of sales.
-        covered: Units that existing or contracted input covers as well: the bound of sales at risk 0.
-        spare: Input that is there or contracted and not promised to a sale; negative where sales are uncovered.
-        buy: Units worth of free cash at the highest legal price: the hard bound of all purchases together.
-    """
-
-    lines: tuple[int, ...]
-    covered: tuple[int, ...]
-    spare: tuple[int, ...]
-    buy: int
+__all__ = ["affordable", "bounds", "clip"]
 
 
 def bounds(obs: Observation, calendar: Calendar, regime: Regime) -> Bounds:
-    """Compute the bounds from the morning's observation and the commitments of this moment.
+    """Compute the bounds from the day's observation and the commitments of this moment.
 
     Leads beyond the agenda or the last day get 0.
     """
@@ -89,7 +41,7 @@ def _open_leads(obs: Observation, length: int) -> range:
 
 
 def _spare_input(obs: Observation, calendar: Calendar, regime: Regime) -> list[int]:
-    """Return, by lead, the input that is there or contracted and not yet promised to a sale."""
+    """Return, by lead, the input that is in stock or contracted and not yet promised to a sale."""
     incoming = [q + (obs.exogenous_in if lead == 0 else 0) for lead, q in enumerate(calendar.bought)]
     outgoing = [q + (obs.exogenous_out if lead == 0 else 0) for lead, q in enumerate(calendar.sold)]
     if regime is Regime.PERSISTENT:
@@ -98,7 +50,7 @@ def _spare_input(obs: Observation, calendar: Calendar, regime: Regime) -> list[i
     for lead in range(len(incoming)):
         total += incoming[lead] - outgoing[lead]
         spare.append(total)
-    # A sale on one day takes input from every later day: the scarcest day from there on decides.
+    # A sale on one day takes input from every later day: the minimum over the later days decides.
     for lead in range(len(spare) - 2, -1, -1):
         spare[lead] = min(spare[lead], spare[lead + 1])
     return spare
@@ -119,7 +71,7 @@ def affordable(obs: Observation, calendar: Calendar) -> int:
 
 
 def clip(offer: Offer, agenda: Agenda, most: int) -> Offer | None:
-    """Brings an offer inside the agenda and under a quantity bound; None when nothing legal is left."""
+    """Return an offer clipped to the agenda and to a greatest quantity; None when nothing legal is left."""
     quantity = min(int(offer.quantity), most, agenda.quantity_max)
     if quantity < agenda.quantity_min:
         return None

@@ -1,9 +1,9 @@
-"""L1's baseline for one thread alone, from the morning and the thread: what residuals are measured against.
+"""L1's baseline for one thread alone, from the day's observation and the thread: the base of residuals.
 
-In play the baseline of `Side` knows the deals of the day so far. A record cannot tell which of them an agent knew
-when it decided, so here the day is planned once, in the morning: every partner gets its share of the day's goal,
-and a thread's round moves only the price. The same plan can be made live (`day_start_plans` with the brain's memory)
-and from a record, so that a residual means the same in training and in play.
+In play the baseline of `Side` knows the deals of the day so far. A record does not show which of them an agent knew
+when it decided, so here the day is planned once, at its start: every partner gets its share of the day's goal,
+and a thread's round moves only the price. The same plan is made live and from a record, so that a residual means the
+same in training and in play.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 from math import ceil, floor
 from typing import Literal
 
-from ..l2.heuristic import Goals, HeuristicGoals
-from ..memory import Memory
 from ..observation import Agenda, Observation, Offer, Partner, ThreadObservation
 from ..parameters import Parameters
+from ..plan import Bounds, Goals
 from . import baseline
-from .safety import bounds, clip
+from .safety import clip
 
 __all__ = ["SidePlan", "day_start_plans", "thread_baseline"]
 
@@ -33,7 +32,7 @@ class SidePlan:
         day: The day.
         selling: Which side this is.
         agenda: The side's legal range of offers.
-        goals: The heuristic goals of the morning.
+        goals: The heuristic goals of the day's start.
         parameters: The level's parameters.
         room: Most units to accept, by lead.
         most: Most units to offer, by lead.
@@ -51,20 +50,19 @@ class SidePlan:
 
 
 def day_start_plans(
-    obs: Observation, memory: Memory, parameters: Parameters
+    obs: Observation, limits: Bounds, goals: Goals, parameters: Parameters
 ) -> tuple[SidePlan | None, SidePlan | None]:
-    """Plans both sides of a day.
+    """Plan both sides of a day.
 
     Args:
-        obs: The morning.
-        memory: What is remembered, this morning taken in.
+        obs: The day's observation.
+        limits: L1's bounds at the day's start.
+        goals: The heuristic goals at the day's start.
         parameters: The level's parameters.
 
     Returns:
         The plans of buying and of selling; None for a side that the level does not trade.
     """
-    limits = bounds(obs, obs.calendar, memory.regime)
-    goals = HeuristicGoals(parameters).goals(obs, obs.calendar, limits, memory)
     leads = obs.horizon + 1
     buys = sells = None
     if obs.buy_agenda is not None:
@@ -96,11 +94,11 @@ def _opening(obs: Observation, partner: Partner, *, selling: bool) -> ThreadObse
 
 
 def thread_baseline(thread: ThreadObservation, plan: SidePlan) -> tuple[Kind, Offer]:
-    """Decides one thread alone.
+    """Decide one thread alone.
 
     Returns:
         Whether to accept, reject or end, and the counter-offer. There is always one, also beside an acceptance
-        (what would be offered instead) and an end (the least that may be offered, at the price of the moment): a
+        (what would be offered instead) and an end (the least that may be offered, at the price of this round): a
         residual needs something to be added to.
     """
     share = plan.shares.get(thread.partner)

@@ -1,64 +1,24 @@
-"""L2: the day's goals, a quantity and a reservation price for every delivery day.
+"""L2, heuristic: the day's goals from rules, a quantity and a reservation price for every delivery day.
 
-The heuristic version is a function of the observation; a learned version gives one quantity and one price per
-delivery bucket and side, which `expand` spreads over the leads. Buckets come from the league's horizon.
+`expand` spreads goals by delivery bucket, as a learned L2 gives them, over the leads.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
 from math import ceil
-from typing import Protocol
 
+from ..buckets import buckets
 from ..l1.risk import sellable
-from ..l1.safety import Bounds, Regime
-from ..memory import Memory
-from ..observation import Agenda, Calendar, Observation
+from ..memory import Memory, Regime
+from ..observation import Calendar, Observation
 from ..parameters import Parameters
+from ..plan import Bounds, Goals, band_price
 
-
-@dataclass(frozen=True, slots=True)
-class Goals:
-    """What the day is for, by lead (days until delivery).
-
-    Attributes:
-        q_buy: Units to buy.
-        p_buy: The most to pay per unit.
-        q_sell: Units to sell.
-        p_sell: The least to ask per unit.
-        hold: What a unit of unsold capacity is worth.
-        unit_value: What one more unit of input is worth today, beyond which no price is paid.
-    """
-
-    q_buy: tuple[int, ...]
-    p_buy: tuple[float, ...]
-    q_sell: tuple[int, ...]
-    p_sell: tuple[float, ...]
-    hold: tuple[float, ...]
-    unit_value: float
-
-
-class GoalLayer(Protocol):
-    """Any version of L2."""
-
-    def goals(self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory) -> Goals:
-        """Set the goals from the morning's observation and the commitments of this moment."""
-
-
-def buckets(horizon: int) -> tuple[range, ...]:
-    """Return the leads of each delivery bucket: today, then three parts of the horizon that grow."""
-    cuts = sorted({0, 1, 1 + ceil(horizon * 0.2), 1 + ceil(horizon * 0.5), horizon + 1})
-    return tuple(range(low, high) for low, high in pairwise(cuts))
-
-
-def band_price(agenda: Agenda, position: float) -> float:
-    """Return the price at a position of the legal band, 0 for the lowest and 1 for the highest."""
-    return agenda.price_min + min(1.0, max(0.0, position)) * (agenda.price_max - agenda.price_min)
+__all__ = ["HeuristicGoals", "expand"]
 
 
 class HeuristicGoals:
-    """Goals from rules: sell all that is covered, hold enough stock, keep to prices by lead, fill and drift.
+    """Set goals by rules: sell all that is covered, hold enough stock, prices by lead, fill and drift.
 
     Args:
         parameters: The level's parameters.
@@ -85,6 +45,7 @@ class HeuristicGoals:
         floor = self._unit_cost(obs, memory)
         prices, hold = [], []
         for lead in leads:
+            # The fuller a delivery day is beyond its usual fill, the higher the final price and the value of capacity.
             unusual = calendar.sold[lead] / obs.n_lines - memory.usual_fill[lead]
             full = min(1.0, max(0.0, memory.full_rate + p.fill_weight * unusual))
             position = p.sell_end_slack + (p.sell_end_full - p.sell_end_slack) * full
@@ -96,7 +57,7 @@ class HeuristicGoals:
 
     @staticmethod
     def _unit_cost(obs: Observation, memory: Memory) -> float:
-        """Return what a unit sold costs: production and used input, less the storage it saves."""
+        """Return the cost of a sold unit: production and used input, less the storage it saves."""
         used = obs.price_in if memory.regime is Regime.DEPLETING and not obs.first_level else 0.0
         return obs.production_cost + used - obs.storage_cost * obs.price_in
 
@@ -146,8 +107,9 @@ class HeuristicGoals:
 
 
 def expand(obs: Observation, values: tuple[tuple[float, float, float, float], ...]) -> Goals:
-    """Spreads one (Q_buy, P_buy, Q_sell, P_sell) per bucket over the leads, quantities in equal whole parts."""
+    """Spread one (Q_buy, P_buy, Q_sell, P_sell) per bucket over the leads, quantities in equal whole parts."""
     leads = obs.horizon + 1
+    # [4][H + 1] quantities and prices by lead; a bucket's first leads get the remainder of its units
     columns: list[list[float]] = [[0.0] * leads for _ in range(4)]
     for bucket, (q_buy, p_buy, q_sell, p_sell) in zip(buckets(obs.horizon), values, strict=True):
         for index, lead in enumerate(bucket):

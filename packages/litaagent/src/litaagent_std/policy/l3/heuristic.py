@@ -1,9 +1,9 @@
-"""L3: what a partner would accept.
+"""L3, heuristic: the probability that a partner accepts an offer.
 
-The league seats mostly its own default agents, whose rules of acceptance are simple. `archetypes` states them
-as probabilities of acceptance for every possible offer at once; `PartnerModel` weighs them by how well they
-explain a partner's answers so far (Bayes' rule, tempered, because answers within a day resemble each other).
-`OfferGrid` holds every legal offer of a side, so that a thread's best proposal is one pass of numpy.
+Most partners in the league are its own default agents, whose rules of acceptance are simple. `archetypes` states the
+rules as probabilities of acceptance for every possible offer at once; `PartnerModel` is a belief over the archetypes,
+updated by Bayes' rule with a partner's replies (tempered, because replies within a day are correlated). `OfferGrid`
+holds every legal offer of a side, so that a thread's best proposal is found by one pass of numpy.
 """
 
 from __future__ import annotations
@@ -16,29 +16,31 @@ import numpy as np
 from ..arrays import Bools, Floats, Ints
 from ..observation import Agenda, Offer
 
-ARCHETYPES: Final = ("random", "greedy", "sharing", "able")
-"""Accepts one offer in ten; bargains over the price and takes up to 3/4 of its lines; shares its need out and
-buys ahead at the lowest price only; and a competitor who takes little."""
+__all__ = ["ARCHETYPES", "OfferGrid", "PartnerModel", "archetypes"]
 
+ARCHETYPES: Final = ("random", "greedy", "sharing", "able")
+"""Types of partners: accepts one offer in ten; bargains over the price and takes up to 3/4 of its lines; distributes
+its need over its partners and buys ahead at the lowest price only; a strong competitor who accepts little."""
 PRIOR: Final = (0.28, 0.28, 0.28, 0.16)
+"""Belief about a partner before its first reply."""
 LARGE_OFFER: Final = (0.65, 0.03, 0.3, 0.04)
 """How often each archetype offers more units than a factory has lines."""
 
-_LEAST, _MOST = 0.002, 0.97
+_LEAST, _MOST = 0.002, 0.97  # no probability of acceptance is more extreme
 
 
 @dataclass(frozen=True, slots=True)
 class OfferGrid:
-    """Every offer of a side: each lead × quantity × price of the agenda.
+    """Every offer of a side: each lead × quantity × price of the agenda, n in all.
 
     Attributes:
-        lead: Days until delivery, shape (n,).
-        quantity: Units, shape (n,).
-        price: Unit price, shape (n,).
-        concession: Place in the price band as the receiver sees it, 1 at its best price, shape (n,).
-        share: Quantity over our lines, shape (n,).
-        today: Whether delivery is today, shape (n,).
-        ahead: For a sale, whether a bargaining buyer takes the price for a later day, shape (n,).
+        lead: Days until delivery, ``[n]``.
+        quantity: Units, ``[n]``.
+        price: Unit price, ``[n]``.
+        concession: Position in the price band as the receiver sees it, 1 at its best price, ``[n]``.
+        share: Quantity over our lines, ``[n]``.
+        today: Whether delivery is today, ``[n]``.
+        ahead: For a sale, whether a bargaining buyer takes the price for a later day, ``[n]``.
     """
 
     lead: Ints
@@ -74,27 +76,28 @@ class OfferGrid:
 
     def index(self, offer: Offer, day: int) -> int | None:
         """Return the entry of an offer, or None when the grid does not hold it."""
-        found = np.flatnonzero(
+        matches = np.flatnonzero(
             (self.lead == offer.time - day) & (self.quantity == offer.quantity) & (self.price == offer.price)
         )
-        return int(found[0]) if len(found) else None
+        return int(matches[0]) if len(matches) else None
 
     def no_better(self, offer: Offer, day: int, *, selling: bool) -> Bools:
-        """Return the offers for the same later day that are no better for the receiver, shape (n,)."""
+        """Return the offers for the same later day that are no better for the receiver, ``[n]``."""
         worse = self.price >= offer.price if selling else self.price <= offer.price
         same = (self.lead == offer.time - day) & ~self.today
         return np.asarray(same & worse & (self.quantity >= offer.quantity))
 
 
 def archetypes(grid: OfferGrid, time: float, *, selling: bool, edge: bool) -> Floats:
-    """Return the probability that each archetype accepts each offer, shape (4, n).
+    """Return the probability that each archetype accepts each offer, ``[4, n]``.
 
     Args:
         grid: The offers.
         time: Relative time of the thread.
         selling: Whether we sell.
-        edge: Whether the partner sits at the other end of the chain, where its need is exogenous.
+        edge: Whether the partner is at an end of the chain, where its need is exogenous.
     """
+    # [n] each
     best = grid.concession >= 0.999
     small = grid.share <= 0.75
     bargain = _soft(grid.concession - (1.0 - time) ** 0.6, 0.06)
@@ -130,7 +133,7 @@ class PartnerModel:
     """Belief about one partner: a weight for each archetype.
 
     Args:
-        rate: How much one answer counts, from 0 (not at all) to 1 (as independent evidence).
+        rate: Weight of one refusal or offer as evidence, from 0 (none) to 1 (independent evidence).
     """
 
     def __init__(self, rate: float) -> None:
@@ -139,21 +142,21 @@ class PartnerModel:
 
     @property
     def weights(self) -> Floats:
-        """The weights, summing to 1, shape (4,)."""
+        """The weights, summing to 1, ``[4]``."""
         shifted = np.exp(self._log_weights - self._log_weights.max())
         return np.asarray(shifted / shifted.sum())
 
-    def answer(self, likelihood: Floats, *, accepted: bool) -> None:
-        """Take an answer in; `likelihood` is each archetype's probability of accepting, shape (4,)."""
+    def observe_reply(self, likelihood: Floats, *, accepted: bool) -> None:
+        """Update the belief from a reply; `likelihood` is each archetype's probability of accepting, ``[4]``."""
         evidence = np.log(likelihood if accepted else 1.0 - likelihood)
-        self._learn(evidence * (1.0 if accepted else self._rate))
+        self._update(evidence * (1.0 if accepted else self._rate))
 
-    def offered(self, *, large: bool) -> None:
-        """Take the size of one of the partner's own offers in."""
+    def observe_offer(self, *, large: bool) -> None:
+        """Update the belief from the size of one of the partner's own offers."""
         chance = np.array(LARGE_OFFER)
-        self._learn(self._rate * np.log(chance if large else 1.0 - chance))
+        self._update(self._rate * np.log(chance if large else 1.0 - chance))
 
-    def _learn(self, evidence: Floats) -> None:
-        # Weights never vanish, so that a partner who changes is recognised again.
+    def _update(self, evidence: Floats) -> None:
+        # Weights are bounded below, so that a partner who changes is recognised again.
         weights = self._log_weights + evidence
         self._log_weights = np.maximum(weights - weights.max(), -6.0)

@@ -1,26 +1,26 @@
-"""L3 in play, learned: the network's decision in each thread of a round.
+"""L3, learned: the network's decision in each thread of a round.
 
-The network reads what it was trained on: the features of thread and morning, the learned goals of the morning, and
-L1's baseline of the thread alone (`l1_thread`).
+The network's inputs are those of its training: the features of thread and day, the learned goals of the day's start,
+and L1's baseline of the thread alone (`l1.thread`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..arrays import Ints
 from ..features import thread_features
+from ..l1.safety import bounds
 from ..l1.thread import SidePlan, day_start_plans, thread_baseline
+from ..l2.heuristic import HeuristicGoals
 from ..l2.learned import LearnedGoals
 from ..layers import Action, Situation, residual
+from ..networks.inference import DayInputs, DecisionNetwork, ThreadInputs
 from ..networks.inputs import OPERATIONS, baseline_inputs, goal_inputs
 from ..observation import Agenda, Observation, Offer
 from ..parameters import Parameters, level_name
-
-if TYPE_CHECKING:
-    from ..networks.inference import DayInputs, DecisionNetwork, ThreadInputs
 
 __all__ = ["LearnedDecisions"]
 
@@ -31,21 +31,22 @@ class LearnedDecisions:
     Args:
         network: The trained network.
         goals: The learned L2 whose goals it was trained with.
-        parameters: Numbers of L1's baseline.
+        parameters: Parameters of L1's baseline.
     """
 
     def __init__(self, network: DecisionNetwork, goals: LearnedGoals, parameters: Parameters | None = None) -> None:
         self._network, self._goals = network, goals
         self._parameters = parameters or Parameters()
-        self._morning: Observation | None = None
+        self._obs: Observation | None = None
         self._plans: tuple[SidePlan | None, SidePlan | None] = (None, None)
 
     def decide(self, situation: Situation, alpha: Mapping[str, float]) -> Mapping[str, Action]:
-        """Decides the threads of a round; see `DecisionLayer`."""
+        """Decide the threads of a round; see `DecisionLayer`."""
         obs, agenda = situation.obs, situation.agenda
         batch, counters = self._inputs(situation)
         low, high = legal_range(agenda, obs.day)
         count = len(situation.threads)
+        # [M] operations and [M, 3] counter-offers (quantity, lead, price)
         ops, offers = self._network.decide(batch, np.tile(low, (count, 1)), np.tile(high, (count, 1)))
         actions: dict[str, Action] = {}
         for thread, op, (quantity, lead, price), base in zip(
@@ -59,10 +60,8 @@ class LearnedDecisions:
         return actions
 
     def _inputs(self, situation: Situation) -> tuple[ThreadInputs, list[Offer | None]]:
-        from ..networks.inference import ThreadInputs
-
         obs = situation.obs
-        quantity, price, day = self._goals.morning(obs)
+        quantity, price, day = self._goals.day_start(obs)
         plan = self._plan(situation)
         features = [thread_features(thread, obs) for thread in situation.threads]
         decisions = [("end", None) if plan is None else thread_baseline(thread, plan) for thread in situation.threads]
@@ -77,6 +76,7 @@ class LearnedDecisions:
             np.full(count, float(obs.n_lines)),
             obs.horizon,
         )
+        # [1, 4·B] goals of the day, the same for all its threads
         goal = goal_inputs(quantity[None], price[None], day.lines, day.price)
         batch = ThreadInputs(
             _repeated(day, count),
@@ -93,21 +93,22 @@ class LearnedDecisions:
     def _plan(self, situation: Situation) -> SidePlan | None:
         """Return L1's plan of the side, made once a day."""
         obs = situation.obs
-        if self._morning is not obs:
+        if self._obs is not obs:
             level = self._parameters.at(level_name(obs.level, obs.n_levels))
-            self._morning, self._plans = obs, day_start_plans(obs, situation.memory, level)
+            limits = bounds(obs, obs.calendar, situation.memory.regime)
+            goals = HeuristicGoals(level).goals(obs, obs.calendar, limits, situation.memory)
+            self._obs, self._plans = obs, day_start_plans(obs, limits, goals, level)
         return self._plans[situation.selling]
 
 
-def legal_range(agenda: Agenda, day: int) -> tuple[np.ndarray, np.ndarray]:
+def legal_range(agenda: Agenda, day: int) -> tuple[Ints, Ints]:
     """Return the least and the greatest legal quantity, lead and unit price, each ``[3]``."""
     low = np.array([agenda.quantity_min, agenda.time_min - day, agenda.price_min])
     return low, np.array([agenda.quantity_max, agenda.time_max - day, agenda.price_max])
 
 
 def _repeated(day: DayInputs, count: int) -> DayInputs:
-    from ..networks.inference import DayInputs
-
+    """Return the inputs of one day, ``[1, …]``, repeated for each of its threads, ``[count, …]``."""
     return DayInputs(
         np.repeat(day.x_static, count, 0),
         np.repeat(day.x_temporal, count, 0),

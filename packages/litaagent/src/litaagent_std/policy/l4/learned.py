@@ -1,23 +1,22 @@
-"""L4 in play, learned: attention over the threads of a round weighs their offers."""
+"""L4, learned: attention over the threads of a round gives each a weight α."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
+from ..arrays import Floats32
 from ..layers import Situation
+from ..networks.inference import CoordinatorNetwork
 from ..networks.inputs import coordinator_inputs
 from ..observation import ThreadObservation
 
-if TYPE_CHECKING:
-    from ..networks.inference import CoordinatorNetwork
-
 __all__ = ["LearnedCoordination"]
 
-TAKEN: Final = 0.5
-"""An offer is accepted from this α on."""
+ACCEPT_FROM: Final = 0.5
+"""The least α of an offer that is accepted."""
 
 
 class LearnedCoordination:
@@ -40,7 +39,7 @@ class LearnedCoordination:
         return {thread.partner: float(value) for thread, value in zip(threads, alpha, strict=True)}
 
     def accept(self, situation: Situation, wanted: frozenset[str]) -> frozenset[str]:
-        """Take wanted offers in the order of α, as long as α favours them and they fit."""
+        """Accept wanted offers in the order of α, as long as α is large enough and they fit."""
         alpha = self.weigh(situation)
         room = _room(situation)
         offers = {thread.partner: thread.offer for thread in situation.threads if thread.offer is not None}
@@ -48,14 +47,14 @@ class LearnedCoordination:
         for partner in sorted(wanted & offers.keys(), key=lambda name: (-alpha[name], name)):
             offer = offers[partner]
             lead = offer.time - situation.obs.day
-            if alpha[partner] >= TAKEN and 0 <= lead < len(room) and offer.quantity <= room[lead]:
+            if alpha[partner] >= ACCEPT_FROM and 0 <= lead < len(room) and offer.quantity <= room[lead]:
                 taken.add(partner)
                 room[lead] -= offer.quantity
         return frozenset(taken)
 
 
 def _room(situation: Situation) -> list[int]:
-    """Return the units that may still be agreed by lead: the goal less what is on other tables, within L1."""
+    """Return the units that may still be agreed by lead: the goal less outstanding proposals, within L1's bounds."""
     goals, bounds = situation.goals, situation.bounds
     room = list(goals.q_sell if situation.selling else goals.q_buy)
     for offer in situation.outstanding.values():
@@ -66,7 +65,8 @@ def _room(situation: Situation) -> list[int]:
     return [max(0, min(units, limit)) for units, limit in zip(room, most, strict=True)]
 
 
-def _inputs(situation: Situation, threads: list[ThreadObservation]) -> np.ndarray:
+def _inputs(situation: Situation, threads: list[ThreadObservation]) -> Floats32:
+    """Return the network's inputs of threads that have an offer on the table, ``[K, L4_SIZE]``."""
     obs, goals = situation.obs, situation.goals
     room = _room(situation)
     limits = goals.p_sell if situation.selling else goals.p_buy

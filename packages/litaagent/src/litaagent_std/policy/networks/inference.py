@@ -1,79 +1,30 @@
-"""Trained layers with numpy alone: running the networks, and making layers of weights.
+"""Forward passes of the trained networks with numpy alone.
 
-The networks are those of `hrl_xf` (torch), line by line; a test holds the two together.
+The networks are those of `hrl_xf` (torch); a test compares the outputs of both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..arrays import Array, Bools, Floats32, Ints
-from ..l2.heuristic import buckets
-from ..layers import LayerSet
-from .inputs import (
-    BASELINE_SIZE,
-    GOAL_CAP,
-    GOAL_SHARPNESS,
-    L4_SIZE,
-    MASKED,
-    OFFER_SIZE,
-    PRICE_UNIT,
-    band_columns,
-    thread_columns,
-)
-from .weights import Weights, WeightsError, load_weights, read_weights
+from ..buckets import buckets
+from .inputs import GOAL_CAP, GOAL_SHARPNESS, MASKED, PRICE_UNIT, band_columns, thread_columns
+from .weights import Weights, WeightsError
 
 __all__ = [
-    "BASELINE_SIZE",
-    "GOAL_CAP",
-    "GOAL_SHARPNESS",
-    "L4_SIZE",
-    "MASKED",
-    "OFFER_SIZE",
-    "PRICE_UNIT",
     "AcceptanceNetwork",
     "CoordinatorNetwork",
     "DayInputs",
     "DecisionNetwork",
     "GoalNetwork",
     "ThreadInputs",
-    "Weights",
-    "WeightsError",
-    "band_columns",
-    "load_layers",
-    "load_weights",
     "softmax",
-    "thread_columns",
 ]
-
-
-def load_layers(path: str | Path) -> LayerSet:
-    """Return the learned layers that a weights file or folder holds, ready for `Brain`.
-
-    Raises:
-        WeightsError: As `read_weights`; also for an L3 without the L2 whose goals it was trained with.
-    """
-    from ..l2.learned import LearnedGoals
-    from ..l3.learned import LearnedDecisions
-    from ..l4.learned import LearnedCoordination
-
-    found = read_weights(path)
-    goal = LearnedGoals(GoalNetwork(found["l2"])) if "l2" in found else None
-    decision = None
-    if "l3" in found:
-        if goal is None:
-            raise WeightsError(
-                f"{found['l3'].source!r} was trained with the goals of an L2, and none is beside it; give a folder "
-                "that holds both"
-            )
-        decision = LearnedDecisions(DecisionNetwork(found["l3"]), goal)
-    coordination = LearnedCoordination(CoordinatorNetwork(found["l4"])) if "l4" in found else None
-    return LayerSet(goal, decision, coordination)
 
 
 def softmax(logits: Array) -> Floats32:
@@ -321,7 +272,7 @@ class AcceptanceNetwork(_ThreadNetwork):
         super().__init__(weights, "acceptance")
 
     def __call__(self, batch: ThreadInputs, offers: Floats32) -> Floats32:
-        """Return probabilities ``[M, O]`` of offers ``[M, O, 4]`` as `network_inputs.offer_inputs` makes them."""
+        """Return probabilities ``[M, O]`` of offers ``[M, O, 4]`` as `inputs.offer_inputs` makes them."""
         code, context = self._thread_code(batch, batch.x_thread[:, :0])
         own, _ = last_own(batch.history, batch.history_mask)
         columns = thread_columns()

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from ..arrays import Array, Floats, Floats32
+from ..buckets import buckets
 from ..features import DAY_FEATURES, THREAD_FEATURES
-from ..l2.heuristic import buckets
 
 __all__ = [
     "BASELINE_SIZE",

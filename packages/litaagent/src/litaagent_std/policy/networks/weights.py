@@ -16,8 +16,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ..arrays import Array
+from ..digest import l1_digest
 from ..features import features_digest
-from ..l1.digest import l1_digest
 
 __all__ = ["FORMAT", "FORMAT_VERSION", "Weights", "WeightsError", "check_made_with", "load_weights", "read_weights"]
 

@@ -1,7 +1,7 @@
-"""L1's baseline decision in every recorded situation, from the plans that the policy makes in the morning.
+"""L1's baseline decision in every recorded situation, from the plans that the policy makes at day start.
 
-The plans are made by `policy.l1_thread.day_start_plans`. Deciding a turn from a plan is arithmetic, done here for all
-turns of a factory at once; tests compare every turn with `policy.l1_thread.thread_baseline`.
+The plans are made by `policy.l1.thread.day_start_plans`. Deciding a turn from a plan is arithmetic, done here for all
+turns of a factory at once; tests compare every turn with `policy.l1.thread.thread_baseline`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import numpy as np
 from litaagent_std.hrl_xf.data_pipeline.extraction.columns import ACCEPT, END, REJECT, WorldColumns, ints
 from litaagent_std.policy.arrays import Bools, Floats, Ints
 from litaagent_std.policy.l1.baseline import progress
+from litaagent_std.policy.l1.safety import bounds
 from litaagent_std.policy.l1.thread import SidePlan, day_start_plans
-from litaagent_std.policy.l2.heuristic import band_price
+from litaagent_std.policy.l2.heuristic import HeuristicGoals
 from litaagent_std.policy.memory import Memory
 from litaagent_std.policy.observation import Calendar, Observation, ThreadObservation
 from litaagent_std.policy.parameters import Parameters, level_name
+from litaagent_std.policy.plan import band_price
 from litaagent_std.records.world import WorldRecord
 
 __all__ = ["Baselines", "baselines", "plans_of"]
@@ -33,44 +35,47 @@ class Baselines:
     """The baseline's decision before each turn.
 
     Attributes:
-        op: What it would do.
-        counter: What it would offer, also where it accepts or ends: quantity, lead, unit price.
+        op: Its operation, [turn].
+        counter: Its counter-offer, also where it accepts or ends: quantity, lead, unit price, [turn, 3].
     """
 
     op: Ints
     counter: Ints
 
 
-def plans_of(record: WorldRecord, world: WorldColumns, seat: int, mornings: Sequence[Observation]) -> list[Plans]:
+def plans_of(record: WorldRecord, world: WorldColumns, seat: int, observations: Sequence[Observation]) -> list[Plans]:
     """Return the baseline's plans of buying and selling for every day of a factory."""
-    first = mornings[0]
+    first = observations[0]
     parameters = Parameters().at(level_name(first.level, first.n_levels))
     memory = Memory(first.horizon + 1, assume_persistent=parameters.assume_persistent, rate=parameters.fill_rate)
     due = _due(record, world, seat)
+    heuristic = HeuristicGoals(parameters)
     plans = []
-    for obs in mornings:
+    for obs in observations:
         memory.start_day(obs)
-        plans.append(day_start_plans(obs, memory, parameters))
+        limits = bounds(obs, obs.calendar, memory.regime)
+        goals = heuristic.goals(obs, obs.calendar, limits, memory)
+        plans.append(day_start_plans(obs, limits, goals, parameters))
         bought, sold = due[obs.day].tolist()
         memory.note_calendar(Calendar((bought,), (0.0,), (sold,), (0.0,)))
     return plans
 
 
 def _due(record: WorldRecord, world: WorldColumns, seat: int) -> Ints:
-    """Return the units bought and sold for each day with which the day goes into settlement, [day, side]."""
+    """Return the units bought and sold that are due on each day at settlement, [day, side]."""
     table = record.tables["contracts"]
     buyer, seller = ints(table["buyer"]), ints(table["seller"])
     time, quantity = ints(table["time"]), ints(table["quantity"])
     partner = np.where(buyer == seat, seller, buyer)
-    counts = ((buyer == seat) | (seller == seat)) & (time < world.n_days)
-    counts[counts] &= ~world.bankrupt[time[counts], partner[counts]]
+    valid = ((buyer == seat) | (seller == seat)) & (time < world.n_days)
+    valid[valid] &= ~world.bankrupt[time[valid], partner[valid]]
     due = np.zeros((world.n_days, 2), np.int64)
-    np.add.at(due, (time[counts], (seller[counts] == seat).astype(np.int64)), quantity[counts])
+    np.add.at(due, (time[valid], (seller[valid] == seat).astype(np.int64)), quantity[valid])
     return due
 
 
 def baselines(world: WorldColumns, seat: int, names: Sequence[str], plans: Sequence[Plans], turns: Ints) -> Baselines:
-    """Decides every turn of a factory as `policy.l1_thread.thread_baseline` does, all at once.
+    """Decide all turns of a factory at once, as `policy.l1.thread.thread_baseline` does one by one.
 
     Args:
         world: The world's columns.
@@ -82,29 +87,32 @@ def baselines(world: WorldColumns, seat: int, names: Sequence[str], plans: Seque
     days = _Days.of(plans, {name: number for number, name in enumerate(names)}, world.horizon + 1)
     thread = world.thread[turns]
     buying = world.buyer[thread] == seat
-    at = (world.day[thread], np.where(buying, 0, 1))
+    at = (world.day[thread], np.where(buying, 0, 1))  # each turn's index in [day, side]
     partner = np.where(buying, world.seller[thread], world.buyer[thread])
     opens = (world.caller[thread] == seat).astype(np.int64)
-    low, high = days.low[at], days.high[at]
+    low, high = days.low[at], days.high[at]  # [turn, 3] legal quantity, lead and price
+    # [turn] the partner's share of the plan; the smallest legal offer where it has none
     lead, quantity = days.lead[(*at, partner)], days.quantity[(*at, partner)]
     none = quantity < low[:, 0]
     lead, quantity = np.where(none, low[:, 1], lead), np.where(none, low[:, 0], quantity)
+    # [turn] price of the counter-offer: concession by side, opener and round
     powers = _powers(plans)
     conceded = [_conceded(*powers, world.n_rounds, proposing=proposing) for proposing in (False, True)]
     when = (at[1], opens, world.round[turns])
     price = _limit(days.start[at], days.end[(*at, lead)], conceded[1][when], buying)
     counter = np.stack([quantity, np.clip(lead, low[:, 1], high[:, 1]), np.clip(price, low[:, 2], high[:, 2])], axis=1)
     op = np.where(none, END, REJECT)
+    # Accept a legal offer at our limit price or better, if there is room on its delivery day.
     answers = np.flatnonzero(world.answers[turns])
     if len(answers):
         offer = world.offers[world.received[turns[answers]]].copy()
         offer[:, 1] -= at[0][answers]
         legal = ((offer >= low[answers]) & (offer <= high[answers])).all(axis=1)
-        there = (at[0][answers], at[1][answers], np.where(legal, offer[:, 1], 0))
-        when_now = (at[1][answers], opens[answers], world.round[turns[answers]])
-        limit = _limit(days.start[there[:2]], days.end[there], conceded[0][when_now], buying[answers])
+        delivery = (at[0][answers], at[1][answers], np.where(legal, offer[:, 1], 0))  # index in [day, side, lead]
+        when_received = (at[1][answers], opens[answers], world.round[turns[answers]])
+        limit = _limit(days.start[delivery[:2]], days.end[delivery], conceded[0][when_received], buying[answers])
         good = np.where(buying[answers], offer[:, 2] <= limit, offer[:, 2] >= limit)
-        op[answers[legal & good & (offer[:, 0] <= days.room[there])]] = ACCEPT
+        op[answers[legal & good & (offer[:, 0] <= days.room[delivery])]] = ACCEPT
     return Baselines(op, counter.astype(np.int64))
 
 
@@ -119,7 +127,7 @@ class _Days:
         end: Price that it ends at, [day, side, lead].
         room: Most units to accept, [day, side, lead].
         lead: Lead of each partner's share, [day, side, seat].
-        quantity: Its quantity, cut at what may be offered; 0 without a share, [day, side, seat].
+        quantity: Its quantity, clipped to what may be offered; 0 if it has no share, [day, side, seat].
     """
 
     low: Ints
@@ -153,7 +161,7 @@ class _Days:
 
 
 def _powers(plans: Sequence[Plans]) -> tuple[float, float, float]:
-    """Return what shapes the concession of prices: urgency and curve of buying, curve of selling."""
+    """Return the parameters of the price concession: urgency and curve of buying, curve of selling."""
     p = next(plan.parameters for sides in plans for plan in sides if plan is not None)
     return p.buy_urgency, p.buy_curve, p.sell_curve
 
@@ -161,18 +169,18 @@ def _powers(plans: Sequence[Plans]) -> tuple[float, float, float]:
 @cache
 def _conceded(urgency: float, buy_curve: float, sell_curve: float, n_rounds: int, *, proposing: bool) -> Floats:
     """Return how far prices have moved from start to end, [side, opens, round]."""
-    found = np.zeros((2, 2, n_rounds + 1))
+    conceded = np.zeros((2, 2, n_rounds + 1))
     for opens in (False, True):
         for round_ in range(n_rounds + 1):
             now = ThreadObservation(0, "", True, round_, n_rounds, 0.0, opens, None, (), Calendar((), (), (), ()))
             time = progress(now, proposing=proposing)
-            found[0, int(opens), round_] = max(urgency, float(time**buy_curve))
-            found[1, int(opens), round_] = float(time**sell_curve)
-    return found
+            conceded[0, int(opens), round_] = max(urgency, float(time**buy_curve))
+            conceded[1, int(opens), round_] = float(time**sell_curve)
+    return conceded
 
 
 def _limit(start: Floats, end: Floats, conceded: Floats, buying: Bools) -> Floats:
-    """Return the limit prices that `l1_baseline`'s reservations give, in whole units."""
+    """Return the limit prices of `policy.l1.baseline`'s reservations, rounded."""
     bid = np.minimum(end, start + (end - start) * conceded)
     ask = end + np.maximum(0.0, start - end) * (1.0 - conceded)
     return np.rint(np.where(buying, bid, ask))

@@ -35,20 +35,20 @@ class WorldColumns:
         seller: Its selling seat.
         caller: Its first proposer.
         product: Its product.
-        first_offer: Place of its first offer among all offers of the world.
+        first_offer: Index of its first offer among all offers of the world.
         n_offers: Offers that were made in it.
         offers: All offers as (quantity, delivery day, unit price), in the order of negotiations and turns.
-        offer_by: Who made each.
+        offer_by: Seat that made each offer.
         thread: Negotiation of each turn.
-        factory: Who acts.
+        factory: Seat that acts.
         round: Rounds completed before it.
         answers: Whether it answers an offer.
-        op: What it does: `ACCEPT`, `REJECT` (with an offer of its own, the first one too) or `END`.
+        op: Operation: `ACCEPT`, `REJECT` (with an offer of its own, the first one too) or `END`.
         before: Offers of its negotiation before it.
-        own_offer: Place of its own offer among all offers; meaningful where it is a `REJECT`.
-        received: Place of the offer on the table before it; meaningful where it answers.
-        taken: Whether the partner accepted its offer: 1 or 0, -1 without an offer or an answer to it.
-        bankrupt: Whether each factory is bankrupt in the morning, [day, factory].
+        own_offer: Index of its own offer among all offers; valid where it is a `REJECT`.
+        received: Index of the offer on the table before it; valid where it answers.
+        taken: Whether the partner accepted its offer: 1 or 0; -1 if there was no offer, or no answer to it.
+        bankrupt: Whether each factory is bankrupt at day start, [day, factory].
     """
 
     n_days: int
@@ -83,12 +83,12 @@ class WorldColumns:
         """
         n, t, facts = record.tables["negotiations"], record.tables["turns"], record.facts
         n_turns = ints(n["n_turns"])
-        thread = np.repeat(np.arange(len(n_turns)), n_turns)
+        thread = np.repeat(np.arange(len(n_turns)), n_turns)  # [turn] number of its negotiation
         _check_turns(record, thread)
         has, quantity = _present(t["quantity"]), ints(t["quantity"])
-        offers = np.stack([quantity, ints(t["time"]), ints(t["unit_price"])], axis=1)[has]
-        earlier: Ints = np.cumsum(has) - has
-        starts = np.cumsum(n_turns) - n_turns
+        offers = np.stack([quantity, ints(t["time"]), ints(t["unit_price"])], axis=1)[has]  # [offer, 3]
+        earlier: Ints = np.cumsum(has) - has  # [turn] offers of the world before it
+        starts = np.cumsum(n_turns) - n_turns  # [negotiation] its first turn
         first_offer = np.append(earlier, has.sum())[starts]
         answers, response = _present(t["response"]), ints(t["response"])
         op = np.where(answers & (response == _ACCEPTED), ACCEPT, np.where(has, REJECT, END))
@@ -119,7 +119,7 @@ class WorldColumns:
 
 
 def ints(column: Any) -> Ints:  # noqa: ANN401 - an Arrow column
-    """Return an Arrow column as whole numbers, -1 where it is missing."""
+    """Return an Arrow column as integers, -1 where it is null."""
     filled = column.fill_null(-1) if column.null_count else column
     return np.asarray(filled.to_numpy(), np.int64)
 
@@ -151,6 +151,6 @@ def _taken(thread: Ints, op: Ints) -> Ints:
 
 def _bankrupt(record: WorldRecord) -> Bools:
     table: pa.Table = record.tables["days"]
-    found = np.zeros((record.facts["n_days"], len(record.factories)), np.bool_)
-    found[ints(table["day"]), ints(table["factory"])] = table["bankrupt"].to_numpy()
-    return found
+    bankrupt = np.zeros((record.facts["n_days"], len(record.factories)), np.bool_)
+    bankrupt[ints(table["day"]), ints(table["factory"])] = table["bankrupt"].to_numpy()
+    return bankrupt

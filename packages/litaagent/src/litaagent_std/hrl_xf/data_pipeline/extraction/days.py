@@ -1,4 +1,4 @@
-"""A world's mornings as numpy columns: what `observe_day` sees, for all days and factories at once."""
+"""A world's observations as numpy columns: what `observe_day` gives, for all days and factories at once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ENDS: Final = ("quantity_min", "quantity_max", "time_min", "time_max", "price_m
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """The latest reports about each factory that are published by each morning, [day, factory].
+    """The latest reports about each factory that are published by day start, [day, factory].
 
     Attributes:
         days: Days of reports by factory.
@@ -39,7 +39,7 @@ class Reports:
         kept: How many of these an observation keeps.
         first_day: Day of the oldest kept report.
         first_cash: Cash in it.
-        last_day: Day of the latest report, -1 without.
+        last_day: Day of the latest report, -1 if none.
         last_cash: Cash in it.
         assets: Assets in it.
         breach_probability: Its breach probability.
@@ -67,30 +67,31 @@ class Reports:
         names = ("cash", "assets", "breach_probability", "breach_level")
         values = np.stack([floats(table[name])[order] for name in names]) if len(order) else np.zeros((4, 0))
         day, factory = day[order], factory[order]
-        starts = np.searchsorted(factory, np.arange(n_seats + 1))
-        own = [day[low:high] for low, high in pairwise(starts.tolist())]
-        mornings = np.arange(n_days)
-        stop = np.stack([np.searchsorted(one, mornings) for one in own], axis=1)
+        starts = np.searchsorted(factory, np.arange(n_seats + 1))  # reports are sorted by factory and day
+        report_days = [day[low:high] for low, high in pairwise(starts.tolist())]
+        # [day, factory] reports of earlier days, how many of them are kept, and rows of the last and first kept one
+        stop = np.stack([np.searchsorted(own, np.arange(n_days)) for own in report_days], axis=1)
         kept = np.minimum(stop, REPORTS_KEPT)
-        some = stop > 0
-        last, first = np.where(some, starts[:-1] + stop - 1, 0), np.where(some, starts[:-1] + stop - kept, 0)
+        published = stop > 0
+        last = np.where(published, starts[:-1] + stop - 1, 0)
+        first = np.where(published, starts[:-1] + stop - kept, 0)
         padded_day, padded = np.append(day, 0), np.concatenate([values, np.zeros((4, 1))], axis=1)
-        latest = np.where(some, padded[:, last], 0.0)
+        latest = np.where(published, padded[:, last], 0.0)  # [4, day, factory]
         return cls(
-            [one.tolist() for one in own],
+            [own.tolist() for own in report_days],
             [values[0, low:high].tolist() for low, high in pairwise(starts.tolist())],
             stop,
             kept,
-            np.where(some, padded_day[first], 0),
-            np.where(some, padded[0, first], 0.0),
-            np.where(some, padded_day[last], -1),
+            np.where(published, padded_day[first], 0),
+            np.where(published, padded[0, first], 0.0),
+            np.where(published, padded_day[last], -1),
             *latest,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class WorldDays:
-    """Mornings of a world.
+    """Observations of a world.
 
     Attributes:
         names: Ids of the factories.
@@ -132,7 +133,7 @@ class WorldDays:
         facts, factories = record.facts, record.factories
         n_days, n_seats, n_products = facts["n_days"], len(factories), facts["n_levels"] + 1
         days, markets = record.tables["days"], record.tables["markets"]
-        at = (ints(days["day"]), ints(days["factory"]))
+        at = (ints(days["day"]), ints(days["factory"]))  # each row's index in [day, factory]
         private: dict[str, Array] = {}
         for name in (*_WHOLE, *_REAL):
             kind = np.int64 if name in _WHOLE else np.float64
@@ -140,12 +141,12 @@ class WorldDays:
             private[name][at] = days[name].to_numpy()
         bankrupt = np.zeros((n_days, n_seats), np.bool_)
         bankrupt[at] = days["bankrupt"].to_numpy()
-        place = (ints(markets["day"]), ints(markets["product"]))
+        market = (ints(markets["day"]), ints(markets["product"]))  # each row's index in [day, product]
         prices = np.zeros((3, n_days, n_products))
         for row, name in enumerate(("trading_price", "exogenous_quantity", "exogenous_value")):
-            prices[row][place] = floats(markets[name])
+            prices[row][market] = floats(markets[name])
         ends = np.zeros((n_days, n_products, len(_ENDS)), np.int64)
-        ends[place] = np.stack([ints(markets[name]) for name in _ENDS], axis=1)
+        ends[market] = np.stack([ints(markets[name]) for name in _ENDS], axis=1)
         return cls(
             record.names,
             facts["n_levels"],
@@ -189,14 +190,14 @@ class WorldDays:
             [
                 Partner(name, bankrupt, tuple(days[stop - kept : stop]), tuple(cash[stop - kept : stop]), *latest)
                 for name, days, cash, stop, kept, *latest, bankrupt in zip(
-                    self.names, r.days, r.cash, *morning, strict=True
+                    self.names, r.days, r.cash, *day, strict=True
                 )
             ]
-            for morning in columns
+            for day in columns
         ]
 
     def observations(self, seat: int, partners: list[list[Partner]]) -> list[Observation]:
-        """Return a factory's days, equal to `WorldRecord.observations`.
+        """Return a factory's observations by day, equal to `WorldRecord.observations`.
 
         Args:
             seat: The factory.
@@ -207,10 +208,10 @@ class WorldDays:
         groups[2] = [other for other in groups[2] if other != seat]
         constants, columns = self._constants(seat), self._by_day(seat)
         prices: list[tuple[float, ...]] = columns["trading_prices"]
-        found = []
+        observations = []
         for day in range(self.n_days):
-            suppliers, consumers, competitors = (tuple([partners[day][one] for one in group]) for group in groups)
-            found.append(
+            suppliers, consumers, competitors = (tuple([partners[day][other] for other in group]) for group in groups)
+            observations.append(
                 Observation(
                     day=day,
                     **constants,
@@ -222,7 +223,7 @@ class WorldDays:
                     competitors=competitors,
                 )
             )
-        return found
+        return observations
 
     def _constants(self, seat: int) -> dict[str, Any]:
         """Return the fields of a factory's observations that never change."""
@@ -266,25 +267,31 @@ class WorldDays:
 
 
 def floats(column: Any) -> Floats:  # noqa: ANN401 - an Arrow column
-    """Return an Arrow column as real numbers."""
+    """Return an Arrow column as floats."""
     return np.asarray(column.to_numpy(), np.float64)
 
 
 def _calendar(record: WorldRecord, bankrupt: Bools, horizon: int) -> Floats:
-    """Return what stands each morning by delivery day: contracts of earlier days whose partner is not bankrupt."""
+    """Return commitments at day start by lead: contracts of earlier days whose partner is not bankrupt.
+
+    Returns:
+        Units and value bought, units and value sold, [4, day, factory, lead].
+    """
     table = record.tables["contracts"]
     columns: Sequence[Ints] = [ints(table[n]) for n in ("day", "time", "buyer", "seller", "quantity", "unit_price")]
     signed, time = columns[0], columns[1]
     n_days, n_seats = bankrupt.shape
+    # [contract] first day on which it is in the calendar, and on how many days
     first = np.maximum(signed + 1, time - horizon)
     count = np.maximum(0, np.minimum(time, n_days - 1) - first + 1)
-    which = np.repeat(np.arange(len(signed)), count)
-    morning = first[which] + np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
-    _, time, buyer, seller, quantity, price = (column[which] for column in columns)
-    found = np.zeros((4, n_days, n_seats, horizon + 1))
+    # one row per contract and day on which it is in the calendar
+    contract = np.repeat(np.arange(len(signed)), count)
+    day = first[contract] + np.arange(len(contract)) - np.repeat(np.cumsum(count) - count, count)
+    _, time, buyer, seller, quantity, price = (column[contract] for column in columns)
+    calendar = np.zeros((4, n_days, n_seats, horizon + 1))
     for row, (own, other) in enumerate(((buyer, seller), (seller, buyer))):
-        stands = ~bankrupt[morning, other]
-        place = (morning[stands], own[stands], (time - morning)[stands])
-        np.add.at(found[2 * row], place, quantity[stands])
-        np.add.at(found[2 * row + 1], place, (quantity * price)[stands])
-    return found
+        valid = ~bankrupt[day, other]
+        at = (day[valid], own[valid], (time - day)[valid])
+        np.add.at(calendar[2 * row], at, quantity[valid])
+        np.add.at(calendar[2 * row + 1], at, (quantity * price)[valid])
+    return calendar

@@ -45,7 +45,7 @@ class DayGoals:
 
 @dataclass(frozen=True, slots=True)
 class _Acts:
-    """What a factory wanted or got: day, side, lead, quantity and unit price of each."""
+    """Acts of a factory, offers or deals: day, side, lead, quantity and unit price of each."""
 
     day: Ints
     side: Ints
@@ -55,7 +55,7 @@ class _Acts:
 
 
 def day_goals(
-    record: WorldRecord, world: WorldColumns, seat: int, mornings: Sequence[Observation], labels: Labels
+    record: WorldRecord, world: WorldColumns, seat: int, observations: Sequence[Observation], labels: Labels
 ) -> DayGoals:
     """Read the goals of a factory's days.
 
@@ -63,29 +63,30 @@ def day_goals(
         record: The world.
         world: Its columns.
         seat: The factory.
-        mornings: Its observations by day.
+        observations: Its observations by day.
         labels: What counts as a goal.
     """
     acts = _intentions(world, seat) if labels == "intention" else _deals(record, seat)
     edges = np.array(bucket_edges(world.horizon))
     shape = (world.n_days, 2, len(edges) - 1)
-    known = (acts.lead >= 0) & (acts.lead < edges[-1]) & (acts.quantity > 0)
-    place = (acts.day[known], acts.side[known], np.searchsorted(edges, acts.lead[known], side="right") - 1)
+    valid = (acts.lead >= 0) & (acts.lead < edges[-1]) & (acts.quantity > 0)
+    # [act] index in [day, side, bucket]
+    at = (acts.day[valid], acts.side[valid], np.searchsorted(edges, acts.lead[valid], side="right") - 1)
     units, value, largest = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    quantity = acts.quantity[known].astype(np.float64)
-    np.add.at(units, place, quantity)
-    np.add.at(value, place, quantity * acts.price[known])
-    np.maximum.at(largest, place, quantity)
+    quantity = acts.quantity[valid].astype(np.float64)
+    np.add.at(units, at, quantity)
+    np.add.at(value, at, quantity * acts.price[valid])
+    np.maximum.at(largest, at, quantity)
     price = np.divide(value, units, out=np.zeros(shape), where=units > 0)
     if labels == "intention":
-        units = np.minimum(units, np.maximum(largest, _needs(mornings, edges)))
+        units = np.minimum(units, np.maximum(largest, _needs(observations, edges)))
     return DayGoals(units.astype(np.float32), price.astype(np.float32))
 
 
 def _intentions(world: WorldColumns, seat: int) -> _Acts:
-    mine = np.flatnonzero((world.factory == seat) & (world.op != END))
-    _, firsts = np.unique(world.thread[mine], return_index=True)
-    turns = mine[firsts]
+    own = np.flatnonzero((world.factory == seat) & (world.op != END))
+    _, firsts = np.unique(world.thread[own], return_index=True)
+    turns = own[firsts]  # the first own act of each negotiation
     thread = world.thread[turns]
     offer = world.offers[np.where(world.op[turns] == ACCEPT, world.received[turns], world.own_offer[turns])]
     day = world.day[thread]
@@ -101,10 +102,10 @@ def _deals(record: WorldRecord, seat: int) -> _Acts:
     return _Acts(day, np.where(buyer[own] == seat, BUY, SELL), time - day, quantity, price)
 
 
-def _needs(mornings: Sequence[Observation], edges: Ints) -> Floats:
-    """Return the most that a factory can want by day, side and bucket."""
-    free = np.zeros((len(mornings), 2, int(edges[-1])))
-    for day, obs in enumerate(mornings):
+def _needs(observations: Sequence[Observation], edges: Ints) -> Floats:
+    """Return the largest need of a factory, [day, side, bucket]."""
+    free = np.zeros((len(observations), 2, int(edges[-1])))  # [day, side, lead] units that the lines leave free
+    for day, obs in enumerate(observations):
         left = min(int(edges[-1]), obs.days_left)
         free[day, BUY, :left] = obs.n_lines - np.array(obs.calendar.bought[:left])
         free[day, SELL, :left] = obs.n_lines - np.array(obs.calendar.sold[:left])
@@ -112,50 +113,47 @@ def _needs(mornings: Sequence[Observation], edges: Ints) -> Floats:
     return np.add.reduceat(np.maximum(free, 0.0), edges[:-1], axis=2)
 
 
-_LEAST_SPREAD = 1e-9
+_LEAST_STD = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class SeatReturns:
-    """What the seats of a configuration bring.
+    """Returns of the seats of a configuration.
 
     Attributes:
         mean: Mean return-to-go over worlds, [day, seat].
-        spread: Standard deviation from it over days and worlds, [seat]; 0 where there is one world only.
+        std: Standard deviation from it over days and worlds, [seat]; 0 if there is one world only.
     """
 
     mean: Floats
-    spread: Floats
+    std: Floats
 
     def normalised(self, returns: Floats, day: Ints, seat: Ints) -> Floats:
-        """Return how far returns lie above the mean, in standard deviations; 0 where nothing can be compared."""
-        spread = self.spread[seat]
+        """Return ``(return − mean) / std``; 0 where the standard deviation is 0."""
+        std = self.std[seat]
         above = returns - self.mean[day, seat]
-        return np.divide(above, spread, out=np.zeros_like(above), where=spread > _LEAST_SPREAD)
+        return np.divide(above, std, out=np.zeros_like(above), where=std > _LEAST_STD)
 
 
 def seat_returns(records: Records, worlds: Sequence[WorldKey]) -> SeatReturns:
-    """Measures the seats of one configuration over all its worlds, whoever played."""
+    """Compute the returns of the seats of one configuration over all its worlds, whoever played."""
     factories = records.table("factories", columns=["factory", "score", "initial_balance"], keys=worlds)
     days = records.table("days", columns=["day", "factory", "balance"], keys=worlds)
-    place = _places(worlds)
+    index = {(key.source, key.world): number for number, key in enumerate(worlds)}
     n_days, n_seats = int(ints(days["day"]).max()) + 1, int(ints(factories["factory"]).max()) + 1
     score, initial = np.zeros((2, len(worlds), n_seats))
-    seats = (_rows(factories, place), ints(factories["factory"]))
+    seats = (_rows(factories, index), ints(factories["factory"]))
     score[seats] = factories["score"].to_numpy()
     initial[seats] = factories["initial_balance"].to_numpy()
-    balance = np.zeros((len(worlds), n_days, n_seats))
-    balance[_rows(days, place), ints(days["day"]), ints(days["factory"])] = days["balance"].to_numpy()
+    balance = np.zeros((len(worlds), n_days, n_seats))  # [world, day, seat]
+    balance[_rows(days, index), ints(days["day"]), ints(days["factory"])] = days["balance"].to_numpy()
     owned = np.divide(balance, initial[:, None], out=np.zeros_like(balance), where=initial[:, None] > 0)
-    returns = score[:, None] - owned
+    returns = score[:, None] - owned  # return-to-go, [world, day, seat]
     mean = returns.mean(axis=0)
     return SeatReturns(mean, np.sqrt(((returns - mean) ** 2).mean(axis=(0, 1))))
 
 
-def _places(worlds: Sequence[WorldKey]) -> Mapping[tuple[int, int], int]:
-    return {(key.source, key.world): number for number, key in enumerate(worlds)}
-
-
-def _rows(table: object, place: Mapping[tuple[int, int], int]) -> Ints:
+def _rows(table: object, index: Mapping[tuple[int, int], int]) -> Ints:
+    """Return the index of each row's world."""
     source, world = ints(table["source"]), ints(table["world"])  # type: ignore[index]  # an Arrow table
-    return np.array([place[key] for key in zip(source.tolist(), world.tolist(), strict=True)])
+    return np.array([index[key] for key in zip(source.tolist(), world.tolist(), strict=True)])

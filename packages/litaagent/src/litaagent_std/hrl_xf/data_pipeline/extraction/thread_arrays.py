@@ -1,8 +1,8 @@
 """`policy.features.thread_features` for all turns of a factory at once.
 
 Names, order and scales come from the policy's own table; what depends on offers, ranges and partners is computed here
-by columns, with the same operations in the same order, and what depends on round and role is asked of the table
-itself, once for each combination. Tests compare every turn of recorded worlds with `thread_features`, bit by bit.
+by columns, with the same operations in the same order; what depends on round and role is computed by the table
+itself, once per combination. Tests compare every turn of recorded worlds with `thread_features`, bit by bit.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _FROM_HISTORY: Final = {
 """Columns of ``x_thread`` that repeat the last row of the history."""
 _COMMITTED: Final = "offer_committed"
 _NAMES: Final = [feature.name for feature in THREAD]
-_PLACE: Final = [(_NAMES.index(own), [f.name for f in HISTORY].index(theirs)) for own, theirs in _FROM_HISTORY.items()]
+_SOURCE: Final = [(_NAMES.index(own), [f.name for f in HISTORY].index(theirs)) for own, theirs in _FROM_HISTORY.items()]
 _EMPTY: Final = Calendar((), (), (), ())
-_SOMEBODY: Final = Partner("", False, (), (), 0.0, 0.0, 0.0)
-_SOME_MORNING: Final = Observation(
+_DUMMY_PARTNER: Final = Partner("", False, (), (), 0.0, 0.0, 0.0)
+_DUMMY_OBSERVATION: Final = Observation(
     *(0, 1, 1, 0, 2, 1, False, 1.0, 1.0, 0, 0, 0, 0, 0, 0.0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
     (1.0, 1.0, 1.0),
     (1.0, 1.0, 1.0),
@@ -49,12 +49,12 @@ _SOME_MORNING: Final = Observation(
     (),
     (),
 )
-"""Stands where a formula of the table asks for a morning and does not depend on it."""
+"""Observation for formulas of the table that take one and do not depend on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadArrays:
-    """Features of a factory's turns; see `policy.features_thread.ThreadFeatures`.
+    """Features of a factory's turns; see `policy.features.thread.ThreadFeatures`.
 
     Attributes:
         rows: History rows of all offers of its negotiations, and a last row of zeros; see `expand_history`.
@@ -97,7 +97,7 @@ def thread_arrays(world: WorldColumns, days: WorldDays, seat: int, turns: Ints) 
 
     Args:
         world: The world's columns.
-        days: Its mornings.
+        days: Its observations.
         seat: The factory.
         turns: The turns.
     """
@@ -105,9 +105,9 @@ def thread_arrays(world: WorldColumns, days: WorldDays, seat: int, turns: Ints) 
     thread, before = world.thread[turns], world.before[turns]
     answers = world.answers[turns]
     x_thread = _by_role(world, seat, own, turns)
-    last = own.offers[np.where(answers, own.start[thread] + before - 1, -1)]
-    for place, source in _PLACE:
-        x_thread[:, place] = last[:, source]
+    last = own.offers[np.where(answers, own.start[thread] + before - 1, -1)]  # [turn, n_history] offer on the table
+    for column, source in _SOURCE:
+        x_thread[:, column] = last[:, source]
     x_thread[:, _NAMES.index(_COMMITTED)] = _committed(world, days, seat, turns)
     start = own.start[thread]
     return ThreadArrays(own.offers, start, before, own.ranges[thread], x_thread, own.partner[thread])
@@ -115,27 +115,29 @@ def thread_arrays(world: WorldColumns, days: WorldDays, seat: int, turns: Ints) 
 
 def _threads(world: WorldColumns, days: WorldDays, seat: int) -> _Threads:
     n = len(world.day)
-    found = np.flatnonzero((world.buyer == seat) | (world.seller == seat))
-    day, buying = world.day[found], world.buyer[found] == seat
-    other = np.where(buying, world.seller[found], world.buyer[found])
-    counts = world.n_offers[found]
+    threads = np.flatnonzero((world.buyer == seat) | (world.seller == seat))
+    day, buying = world.day[threads], world.buyer[threads] == seat
+    other = np.where(buying, world.seller[threads], world.buyer[threads])
+    counts = world.n_offers[threads]
     ends = np.cumsum(counts)
     start, n_partners = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    start[found] = ends - counts
+    start[threads] = ends - counts
+    # [day] consumers and suppliers that are not bankrupt
     alive = [(~days.bankrupt[:, days.seats_at(int(days.level[seat]) + step)]).sum(axis=1) for step in (1, -1)]
-    n_partners[found] = np.where(buying, alive[1][day], alive[0][day])
+    n_partners[threads] = np.where(buying, alive[1][day], alive[0][day])
     ranges, partner = np.zeros((n, len(RANGES)), np.float32), np.zeros((n, len(PARTNER)), np.float32)
-    ranges[found] = scaled(RANGES, _ranges(world, days, seat, found))
-    partner[found] = scaled(PARTNER, _partner(days, seat, day, other))
-    place = np.repeat(world.first_offer[found] - (ends - counts), counts) + np.arange(int(counts.sum()))
-    rows = scaled(HISTORY, _history(world, days, seat, np.repeat(found, counts), place))
-    # A last row of zeros stands for offers that were not made.
+    ranges[threads] = scaled(RANGES, _ranges(world, days, seat, threads))
+    partner[threads] = scaled(PARTNER, _partner(days, seat, day, other))
+    # [own offer] its index among all offers of the world
+    index = np.repeat(world.first_offer[threads] - (ends - counts), counts) + np.arange(int(counts.sum()))
+    rows = scaled(HISTORY, _history(world, days, seat, np.repeat(threads, counts), index))
+    # The last row, of zeros, is that of missing offers.
     offers = np.concatenate([rows, np.zeros((1, len(HISTORY)), np.float32)])
     return _Threads(start, offers, ranges, partner, n_partners)
 
 
 def _usual(world: WorldColumns, days: WorldDays, threads: Ints) -> Floats:
-    """Return the trading price of what is negotiated, 1 where there is none."""
+    """Return the trading price of the negotiated product, 1 where there is none."""
     price = days.trading[world.day[threads], world.product[threads]]
     return np.where(price > 0, price, 1.0)
 
@@ -170,17 +172,17 @@ def _partner(days: WorldDays, seat: int, day: Ints, other: Ints) -> dict[str, Fl
     }
 
 
-def _history(world: WorldColumns, days: WorldDays, seat: int, threads: Ints, place: Ints) -> dict[str, Floats]:
-    """Return the columns of offers; ``threads`` and ``place`` say where each stands."""
-    quantity, time, price = world.offers[place].T.astype(np.float64)
-    inside = (place - world.first_offer[threads]).astype(np.float64)
+def _history(world: WorldColumns, days: WorldDays, seat: int, threads: Ints, index: Ints) -> dict[str, Floats]:
+    """Return the columns of offers, given the negotiation and the index of each among all offers."""
+    quantity, time, price = world.offers[index].T.astype(np.float64)
+    turn = (index - world.first_offer[threads]).astype(np.float64)
     low, high = days.ends[world.day[threads], world.product[threads]][:, 4:].T
     wide, band = high > low, np.where(high > low, high - low, 1)
     buying = world.buyer[threads] == seat
     advantage = np.where(buying, high - price, price - low) / band
     return {
-        "mine": (world.offer_by[place] == seat).astype(np.float64),
-        "relative_time": (inside // 2 + 1) / (world.n_rounds + 1),
+        "mine": (world.offer_by[index] == seat).astype(np.float64),
+        "relative_time": (turn // 2 + 1) / (world.n_rounds + 1),
         "quantity": quantity / days.lines[seat],
         "lead": (time - world.day[threads]) / max(1, days.horizon),
         "price": price / _usual(world, days, threads) - 1.0,
@@ -196,27 +198,27 @@ def _by_role(world: WorldColumns, seat: int, own: _Threads, turns: Ints) -> Floa
     packed = np.ravel_multi_index(
         [np.asarray(part, np.int64) for part in parts], (1 + world.n_rounds, 2, 2, 2, 1 + int(own.n_partners.max()))
     )
-    kinds, firsts, places = np.unique(packed, return_index=True, return_inverse=True)
-    rows = np.empty((len(kinds), len(THREAD)), np.float32)
-    for kind, first in enumerate(firsts.tolist()):
-        rows[kind] = _role_row(world.n_rounds, *(int(part[first]) for part in parts))
-    return rows[places.reshape(-1)]
+    combinations, firsts, inverse = np.unique(packed, return_index=True, return_inverse=True)
+    rows = np.empty((len(combinations), len(THREAD)), np.float32)
+    for number, first in enumerate(firsts.tolist()):
+        rows[number] = _role_row(world.n_rounds, *(int(part[first]) for part in parts))
+    return rows[inverse.reshape(-1)]
 
 
 @cache
 def _role_row(n_rounds: int, round_: int, buys: int, opens: int, answers: int, n_partners: int) -> Floats32:
-    """Return ``x_thread`` of a thread in which only time and role are real."""
+    """Return ``x_thread`` for a combination of time and role; the other columns are placeholders."""
     offer = Offer(1, 0, 1) if answers else None
     now = ThreadObservation(0, "", bool(buys), round_, n_rounds, 0.0, bool(opens), offer, (), _EMPTY)
-    return to_vector(THREAD, Moment(now, _SOME_MORNING, Agenda(1, 1, 0, 0, 1, 1), _SOMEBODY, n_partners))
+    return to_vector(THREAD, Moment(now, _DUMMY_OBSERVATION, Agenda(1, 1, 0, 0, 1, 1), _DUMMY_PARTNER, n_partners))
 
 
 def _committed(world: WorldColumns, days: WorldDays, seat: int, turns: Ints) -> Floats32:
-    """Return what the morning's calendar holds on the delivery day of the offer on the table, over the lines."""
+    """Return the units committed at day start on the delivery day of the offer on the table, over the lines."""
     if not len(world.offers):
         return np.zeros(len(turns), np.float32)
     thread = world.thread[turns]
-    units = days.calendar[[0, 2], :, seat]
+    units = days.calendar[[0, 2], :, seat]  # [side, day, lead]
     day = world.day[thread]
     lead = world.offers[np.maximum(0, world.received[turns]), 1] - day
     inside = world.answers[turns] & (lead >= 0) & (lead < units.shape[2])
@@ -229,11 +231,11 @@ def expand_history(rows: Floats32, start: Ints, count: Ints, length: int) -> tup
     """Return each action's history with its mask, [n, length, n_history] and [n, length].
 
     Args:
-        rows: Offers of all negotiations; the last row is 0.
+        rows: Offers of all negotiations; the last row is zeros.
         start: Row of each action's first offer.
         count: Offers before it.
         length: Rows of a history.
     """
     steps = np.arange(length)
-    mask = steps < np.asarray(count)[:, None]
+    mask = steps < np.asarray(count)[:, None]  # [n, length]
     return np.take(rows, np.where(mask, np.asarray(start)[:, None] + steps, len(rows) - 1), axis=0), mask

@@ -22,7 +22,7 @@ from litaagent_std.policy.arrays import Array, Bools, Floats32, Ints
 from litaagent_std.policy.observation import Observation
 from litaagent_std.records.world import WorldRecord
 
-__all__ = ["MACRO", "MICRO", "Arrays", "WorldSamples", "whole_histories", "world_samples"]
+__all__ = ["MACRO", "MICRO", "Arrays", "WorldSamples", "pad_histories", "world_samples"]
 
 Arrays = dict[str, Array]
 
@@ -44,7 +44,7 @@ MACRO: Final[dict[str, str]] = {
     "factory": "i2",
     "day": "i2",
 }
-"""Types of the arrays of a world's mornings; a dataset adds ``return_norm``, ``config`` and ``world``."""
+"""Types of the arrays of a world's days; a dataset adds ``return_norm``, ``config`` and ``world``."""
 
 MICRO: Final[dict[str, str]] = {
     "history_start": "i4",
@@ -66,8 +66,8 @@ MICRO: Final[dict[str, str]] = {
     "round": "i2",
     "return_to_go": "f4",
 }
-"""Types of the arrays of a world's turns; a dataset adds ``return_norm``, ``config`` and ``world``, and has whole
-histories in place of ``history_start`` and ``history_count``."""
+"""Types of the arrays of a world's turns; a dataset adds ``return_norm``, ``config`` and ``world``, and has padded
+histories instead of ``history_start`` and ``history_count``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,11 @@ class WorldSamples:
     """Samples of a world.
 
     Attributes:
-        macro: Arrays of `MACRO`, a row for each morning of a chosen factory that has somebody to trade with.
-        micro: Arrays of `MICRO`, a row for each turn of a chosen factory; ``day_row`` counts from this world's
-            first morning.
+        macro: Arrays of `MACRO`, a row for each day of a selected factory that has a partner to trade with.
+        micro: Arrays of `MICRO`, a row for each turn of a selected factory; ``day_row`` counts from this world's
+            first row.
         offers: History rows that ``history_start`` counts from, and a last row of zeros.
-        skipped: Mornings left out: the factory is bankrupt, or all its partners are.
+        skipped: Days left out: the factory is bankrupt, or all its partners are.
     """
 
     macro: Arrays
@@ -88,8 +88,8 @@ class WorldSamples:
     skipped: int
 
 
-def whole_histories(micro: Arrays, offers: Floats32, n_rounds: int) -> Arrays:
-    """Return a world's turns with the history of each in place of where it begins and how long it is."""
+def pad_histories(micro: Arrays, offers: Floats32, n_rounds: int) -> Arrays:
+    """Return a world's turns with padded histories instead of ``history_start`` and ``history_count``."""
     rest = {name: values for name, values in micro.items() if not name.startswith("history_")}
     history, mask = expand_history(offers, micro["history_start"], micro["history_count"], 2 * n_rounds)
     return {"history": history, "history_mask": mask, **rest}
@@ -104,7 +104,7 @@ def world_samples(
         record: The world.
         seats: The factories.
         labels: What counts as L2's goal.
-        horizon: Delivery days after today to make room for; the league's own when None.
+        horizon: Delivery days after today that the arrays hold; default: the league's horizon.
 
     Raises:
         BadSampleError: If a value is not finite.
@@ -115,7 +115,7 @@ def world_samples(
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
-    """Keep the collector of cycles from walking over all mornings of a world again and again: they have none."""
+    """Pause the garbage collector, which would scan all observations of a world again and again for cycles."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -130,40 +130,40 @@ def _samples(record: WorldRecord, seats: Sequence[int], labels: Labels, horizon:
     features, partners = day_arrays(days, seats, horizon), days.partners()
     issues = _issues(days)
     macros, micros, offers, skipped, first, n_offers = [], [], [], 0, 0, 0
-    for place, seat in enumerate(seats):
-        mornings = days.observations(seat, partners)
-        of_seat = DayArrays(*(getattr(features, name)[:, place] for name in _FEATURES))
-        macro, rows = _mornings(record, world, seat, mornings, of_seat, labels)
+    for index, seat in enumerate(seats):
+        observations = days.observations(seat, partners)
+        of_seat = DayArrays(*(getattr(features, name)[:, index] for name in _FEATURES))
+        macro, rows = _days(record, world, seat, observations, of_seat, labels)
         macros.append(macro)
-        micro, made = _turns(record, world, days, seat, mornings, rows + first, issues)
+        micro, history = _turns(record, world, days, seat, observations, rows + first, issues)
         micro["return_to_go"] = macro["return_to_go"][micro["day_row"] - first]
         micro["history_start"] = micro["history_start"] + n_offers
         micros.append(micro)
-        offers.append(made[:-1])
-        n_offers += len(made) - 1
+        offers.append(history[:-1])
+        n_offers += len(history) - 1
         skipped += int((rows < 0).sum())
         first += len(macro["day"])
     offers.append(np.zeros((1, offers[0].shape[1]), np.float32))
     return WorldSamples(_join(macros, MACRO, record), _join(micros, MICRO, record), np.concatenate(offers), skipped)
 
 
-def _mornings(
+def _days(
     record: WorldRecord,
     world: WorldColumns,
     seat: int,
-    mornings: Sequence[Observation],
+    observations: Sequence[Observation],
     features: DayArrays,
     labels: Labels,
 ) -> tuple[Arrays, Ints]:
-    """Return the arrays of a factory's mornings, and the row of each day (-1 for a day that is left out)."""
+    """Return the arrays of a factory's days, and the row of each day (negative for a day that is left out)."""
     role = features.x_role
     kept = np.flatnonzero(role.any(axis=1) & ~world.bankrupt[:, seat])
-    goals = day_goals(record, world, seat, mornings, labels)
-    traded = role[kept][:, :, None] > 0
+    goals = day_goals(record, world, seat, observations, labels)
+    traded = role[kept][:, :, None] > 0  # [day, side, 1]
     quantity = np.where(traded, goals.quantity[kept], 0.0)
-    score, initial = float(record.factories[seat]["score"]), mornings[0].initial_balance
-    cash = np.array([obs.cash for obs in mornings])
-    rows = np.full(len(mornings), -(10**9))
+    score, initial = float(record.factories[seat]["score"]), observations[0].initial_balance
+    cash = np.array([obs.cash for obs in observations])
+    rows = np.full(len(observations), -(10**9))
     rows[kept] = np.arange(len(kept))
     return {
         "x_static": features.x_static[kept],
@@ -173,8 +173,8 @@ def _mornings(
         "goal_q": quantity,
         "goal_p": np.where(quantity > 0, goals.price[kept], 0.0),
         "goal_p_mask": quantity > 0,
-        "lines": np.full(len(kept), mornings[0].n_lines),
-        "price": np.array([(obs.price_in, obs.price_out) for obs in mornings])[kept],
+        "lines": np.full(len(kept), observations[0].n_lines),
+        "price": np.array([(obs.price_in, obs.price_out) for obs in observations])[kept],
         "return_to_go": (score - cash / initial)[kept] if initial else np.zeros(len(kept)),
         "factory": np.full(len(kept), seat),
         "day": kept,
@@ -186,7 +186,7 @@ def _turns(
     world: WorldColumns,
     days: WorldDays,
     seat: int,
-    mornings: Sequence[Observation],
+    observations: Sequence[Observation],
     rows: Ints,
     issues: tuple[Ints, Ints],
 ) -> tuple[Arrays, Floats32]:
@@ -196,9 +196,9 @@ def _turns(
     thread = world.thread[turns]
     day = world.day[thread]
     features = thread_arrays(world, days, seat, turns)
-    plain = baselines(world, seat, record.names, plans_of(record, world, seat, mornings), turns)
+    baseline = baselines(world, seat, record.names, plans_of(record, world, seat, observations), turns)
     low, high = issues
-    at = (day, world.product[thread])
+    at = (day, world.product[thread])  # each turn's index in [day, product]
     op = world.op[turns]
     return {
         "history_start": features.start,
@@ -210,8 +210,8 @@ def _turns(
         "op": op,
         "offer": _offers(world, world.own_offer[turns], op == REJECT, day),
         "received": _offers(world, world.received[turns], world.answers[turns], day),
-        "baseline_op": plain.op,
-        "baseline": plain.counter,
+        "baseline_op": baseline.op,
+        "baseline": baseline.counter,
         "issue_low": low[at],
         "issue_high": high[at],
         "taken": world.taken[turns],
@@ -221,12 +221,12 @@ def _turns(
     }, features.rows
 
 
-def _offers(world: WorldColumns, place: Ints, known: Bools, day: Ints) -> Ints:
-    """Return offers as quantity, lead and unit price, -1 where there is none."""
-    found = np.full((len(place), 3), -1)
-    found[known] = world.offers[place[known]]
-    found[known, 1] -= day[known]
-    return found
+def _offers(world: WorldColumns, index: Ints, valid: Bools, day: Ints) -> Ints:
+    """Return offers as quantity, lead and unit price ``[turn, 3]``, -1 where there is none."""
+    offers = np.full((len(index), 3), -1)
+    offers[valid] = world.offers[index[valid]]
+    offers[valid, 1] -= day[valid]
+    return offers
 
 
 def _issues(days: WorldDays) -> tuple[Ints, Ints]:

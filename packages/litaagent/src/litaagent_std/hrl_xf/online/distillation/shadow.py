@@ -18,8 +18,8 @@ from litaagent_std.agents.online.agent import LitaOnline
 from litaagent_std.agents.online.seat import DecisionRequest, apply_action
 from litaagent_std.agents.online.steering import Steering
 from litaagent_std.policy.brain import Decision
-from litaagent_std.policy.l2.heuristic import Goals
 from litaagent_std.policy.observation import Observation, ThreadObservation
+from litaagent_std.policy.plan import Goals
 
 __all__ = ["Agreement", "ShadowedAgent"]
 

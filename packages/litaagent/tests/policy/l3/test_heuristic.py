@@ -46,7 +46,7 @@ def test_everybody_but_the_random_one_sells_today_at_the_highest_price():
 def test_an_acceptance_at_the_top_price_gives_the_random_one_away():
     model = PartnerModel(0.4)
     likely = np.array(list(chance(Offer(10, 15, 22), 0.3).values()))
-    model.answer(likely, accepted=True)
+    model.observe_reply(likely, accepted=True)
     assert ARCHETYPES[int(model.weights.argmax())] == "random"
     assert model.weights.sum() == pytest.approx(1.0)
 
@@ -54,7 +54,7 @@ def test_an_acceptance_at_the_top_price_gives_the_random_one_away():
 def test_beliefs_never_vanish():
     model = PartnerModel(1.0)
     for _ in range(200):
-        model.offered(large=True)
+        model.observe_offer(large=True)
     assert model.weights.min() > 0.001
 
 

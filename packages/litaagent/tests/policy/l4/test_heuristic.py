@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litaagent_std.policy.l3.heuristic import OfferGrid
-from litaagent_std.policy.l4.heuristic import Book, Spreader, best_subset
+from litaagent_std.policy.l4.heuristic import Spreader
 from litaagent_std.policy.observation import Agenda
+from litaagent_std.policy.plan import Book, best_subset
 
 
 @given(st.lists(st.tuples(st.integers(1, 12), st.floats(-5, 50)), max_size=7), st.integers(0, 20))

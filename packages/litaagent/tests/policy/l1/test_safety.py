@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from litaagent_std.policy.l1.safety import Regime, RegimeDetector, bounds, clip
+from litaagent_std.policy.l1.safety import bounds, clip
+from litaagent_std.policy.memory import Regime, RegimeDetector
 from litaagent_std.policy.observation import Agenda, Calendar, Offer
 
 

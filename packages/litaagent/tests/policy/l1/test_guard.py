@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from litaagent_std.policy.l1.guard import Allowance, guard, wanted_plan
 from litaagent_std.policy.l1.safety import bounds
 from litaagent_std.policy.l2.heuristic import HeuristicGoals
-from litaagent_std.policy.layers import Action, Plan, Situation
+from litaagent_std.policy.layers import Action, Situation
 from litaagent_std.policy.memory import Memory
 from litaagent_std.policy.observation import Offer, ThreadObservation
 from litaagent_std.policy.parameters import Parameters
+from litaagent_std.policy.plan import Plan
 
 NAMES = ("a", "b", "c", "d")
 

@@ -6,10 +6,10 @@ import pytest
 
 from litaagent_std.policy.l1.risk import bounded_goals, purchase_cap, sale_caps, sellable
 from litaagent_std.policy.l1.safety import bounds
-from litaagent_std.policy.l2.heuristic import Goals
 from litaagent_std.policy.memory import Memory
 from litaagent_std.policy.observation import Calendar
 from litaagent_std.policy.parameters import Parameters
+from litaagent_std.policy.plan import Goals
 
 NAN, INF = float("nan"), float("inf")
 

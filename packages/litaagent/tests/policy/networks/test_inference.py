@@ -13,9 +13,11 @@ from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
 from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
 from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
 from litaagent_std.hrl_xf.training.export import TOLERANCE, as_threads, export_layer, parity, random_threads
+from litaagent_std.policy.digest import l1_digest
 from litaagent_std.policy.features import features_digest
-from litaagent_std.policy.l1.digest import l1_digest
+from litaagent_std.policy.learned import load_layers
 from litaagent_std.policy.networks import inference
+from litaagent_std.policy.networks.weights import WeightsError, load_weights
 
 META = {"horizon": 10, "features_digest": features_digest(), "l1_digest": l1_digest()}
 
@@ -56,7 +58,7 @@ def test_numpy_decides_the_same_and_legally(mode, tmp_path):
     low = torch.tensor([1, 0, 9]).expand(500, 3)
     high = torch.stack([torch.full((500,), 30), high_lead, torch.full((500,), 20)], dim=1)
     wanted = model.decide(batch, low, high)
-    op, offer = inference.DecisionNetwork(inference.load_weights(tmp_path / "w.npz")).decide(
+    op, offer = inference.DecisionNetwork(load_weights(tmp_path / "w.npz")).decide(
         as_threads(batch), low.numpy(), high.numpy()
     )
     assert np.array_equal(op, wanted.op.numpy())
@@ -85,23 +87,23 @@ def rewritten(path, **changes):
 def test_weights_made_with_something_else_are_refused(changes, message, tmp_path):
     export_layer(ThreadCoordinator(), tmp_path / "w.npz", META)
     rewritten(tmp_path / "w.npz", **changes)
-    with pytest.raises(inference.WeightsError, match=message):
-        inference.load_layers(tmp_path / "w.npz")
+    with pytest.raises(WeightsError, match=message):
+        load_layers(tmp_path / "w.npz")
 
 
 def test_missing_damaged_and_lonely_weights_say_what_to_do(tmp_path):
-    with pytest.raises(inference.WeightsError, match="no weights"):
-        inference.load_layers(tmp_path / "none.npz")
-    with pytest.raises(inference.WeightsError, match=r"no \.npz"):
-        inference.load_layers(tmp_path)
+    with pytest.raises(WeightsError, match="no weights"):
+        load_layers(tmp_path / "none.npz")
+    with pytest.raises(WeightsError, match=r"no \.npz"):
+        load_layers(tmp_path)
     (tmp_path / "w.npz").write_bytes(b"PK\x03\x04cut")
-    with pytest.raises(inference.WeightsError, match="no weights file"):
-        inference.load_layers(tmp_path)
+    with pytest.raises(WeightsError, match="no weights file"):
+        load_layers(tmp_path)
     export_layer(TemporalDecisionTransformer(10, dim=8, layers=1), tmp_path / "w.npz", META)
-    with pytest.raises(inference.WeightsError, match="goals of an L2"):
-        inference.load_layers(tmp_path)
+    with pytest.raises(WeightsError, match="goals of an L2"):
+        load_layers(tmp_path)
     export_layer(HorizonManagerPPO(10, dim=8), tmp_path / "l2.npz", META)
-    layers = inference.load_layers(tmp_path)
+    layers = load_layers(tmp_path)
     assert layers.goal is not None
     assert layers.decision is not None
     assert layers.coordination is None
