@@ -19,9 +19,9 @@ from typing import Any
 from benchmarks.harness import Benchmark, Figure
 from litaagent_std.hrl_xf.data_pipeline import build_macro_dataset, build_micro_dataset, load_negotiation_csv
 from litaagent_std.hrl_xf.data_pipeline.build import build_dataset
-from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import whole_histories, world_samples
+from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import pad_histories, world_samples
 from litaagent_std.hrl_xf.data_pipeline.options import DatasetOptions
-from litaagent_std.hrl_xf.data_pipeline.selection import choose
+from litaagent_std.hrl_xf.data_pipeline.selection import select_worlds
 from litaagent_std.hrl_xf.data_pipeline.shards import read_worlds
 from litaagent_std.records.reader import open_records
 from litaagent_std.records.recorder import Recorder, WorldFacts
@@ -74,11 +74,11 @@ def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
 
 def parse(folder: Path) -> int:
     """Read records into samples, whole histories included; return the number of actions."""
-    chosen = choose(open_records(folder), EVERYBODY)
+    chosen = select_worlds(open_records(folder), EVERYBODY)
     actions = 0
     for world, record in zip(chosen, read_worlds(str(folder), chosen), strict=True):
         samples = world_samples(record, world.seats)
-        actions += len(whole_histories(samples.micro, samples.offers, world.n_rounds)["history"])
+        actions += len(pad_histories(samples.micro, samples.offers, world.n_rounds)["history"])
     return actions
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from litaagent_std.hrl_xf.data_pipeline.build import build_dataset
-from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import whole_histories, world_samples
+from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import pad_histories, world_samples
 from litaagent_std.hrl_xf.data_pipeline.options import DatasetOptions
 from litaagent_std.records.recorder import Recorder, WorldFacts
 from litaagent_std.records.threads import decisions
@@ -43,7 +43,7 @@ def whole():
 
     def make(record, seats=None, **options):
         samples = world_samples(record, range(len(record.names)) if seats is None else seats, **options)
-        return replace(samples, micro=whole_histories(samples.micro, samples.offers, record.facts["n_rounds"]))
+        return replace(samples, micro=pad_histories(samples.micro, samples.offers, record.facts["n_rounds"]))
 
     return make
 

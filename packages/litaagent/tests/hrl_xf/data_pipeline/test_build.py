@@ -92,7 +92,7 @@ def test_another_l1_features_code_or_options_make_another_dataset(tournament, mo
     records = open_records(tournament)
 
     def digest(options=GREEDY):
-        return build.made_from(records, [tournament], options)["digest"]
+        return build.provenance_of(records, [tournament], options)["digest"]
 
     first = digest()
     assert digest() == first

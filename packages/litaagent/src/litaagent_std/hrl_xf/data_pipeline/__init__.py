@@ -1,7 +1,19 @@
 """From records of tournaments to datasets for L2 and L3, without leakage.
 
-`load_tournament_data` is the way in; `build.build_dataset` gives the dataset on disk (`dataset.OfflineData`) that
-training reads. Needs numpy and pyarrow: no torch, no scml.
+Doors: `load_tournament_data` gives samples, `build_dataset` the dataset on disk (`OfflineData`) that training reads,
+`load_negotiation_csv` reads scml's own tables. Inside:
+
+==============  =====================================================================================
+``options``     `DatasetOptions`: which samples a dataset holds; ``errors``: what can go wrong
+``selection``   worlds and factories that match the options; ``split``: train, val and test
+``extraction/`` from the record of one world to arrays: observations, features, labels, baseline
+``shards``      one file per world, and the arrays gathered from them; ``build``: the whole way
+``dataset``     `OfflineData`, memory-mapped; ``stats``: its figures; ``export``: Parquet with a card
+``samples``     samples one by one; ``storage``: saving and loading them
+``tables``      samples from scml's negotiation tables
+==============  =====================================================================================
+
+Needs numpy and pyarrow: no torch, no scml.
 """
 
 from litaagent_std.hrl_xf.data_pipeline.build import build_dataset

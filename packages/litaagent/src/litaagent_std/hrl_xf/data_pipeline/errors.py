@@ -1,4 +1,4 @@
-"""What can be wrong with records, tables and datasets, each with the way out."""
+"""Errors of records, tables and datasets; each message says got, expected and hint."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ __all__ = ["BadSampleError", "DatasetError", "EmptySplitError", "NoSuchAgentErro
 
 
 class DatasetError(UserFacingError):
-    """A dataset cannot be made or read."""
+    """A dataset cannot be built or read."""
 
 
 class NoSuchAgentError(DatasetError):
-    """No recorded factory was played by the agent that was asked for."""
+    """No recorded factory was played by the requested agent."""
 
 
 class EmptySplitError(DatasetError):
@@ -20,4 +20,4 @@ class EmptySplitError(DatasetError):
 
 
 class BadSampleError(DatasetError, ValueError):
-    """A sample is not usable: a value is not finite, or nothing of it is left after masking."""
+    """A sample cannot be used: a value is not finite, or everything is masked."""

@@ -1,11 +1,11 @@
-"""A dataset as Parquet with a card, for readers that know nothing of this project.
+"""Export of a dataset as Parquet with a card, readable without this project.
 
 ::
 
     FOLDER/
-      README.md        the card: what it is, what it was made from, columns, splits, how to read it
-      macro.parquet    a row per morning
-      micro.parquet    a row per action; ``day_row`` is the row of its morning in macro.parquet
+      README.md        the card: content, provenance, columns, splits
+      macro.parquet    a row per day of a factory
+      micro.parquet    a row per action; ``day_row`` is the row of its day in macro.parquet
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ROWS: Final = 16_384
 
 MEANING: Final[dict[str, str]] = {
     "split": "train, val or test; configurations are never divided",
-    "x_static": "the factory and its market in the morning",
+    "x_static": "the factory and its market at day start",
     "x_temporal": "delivery days from today on, [lead, feature]",
     "x_role": "1 for each side that is negotiable: buying, selling",
     "mask": "which delivery days exist",
@@ -41,31 +41,31 @@ MEANING: Final[dict[str, str]] = {
     "goal_p_mask": "where the price counts",
     "lines": "production lines: the scale of quantities",
     "price": "trading prices of input and output: the scales of prices",
-    "return_to_go": "final score less the morning's balance, both relative to the initial balance",
-    "return_norm": "the same, relative to all worlds of the configuration at this seat",
+    "return_to_go": "final score minus the balance at day start, both relative to the initial balance",
+    "return_norm": "the same, normalised over all worlds of the configuration at this seat",
     "config": "number of the configuration",
     "world": "number of the world in the dataset",
     "factory": "the seat",
     "day": "the day",
-    "history": "offers strictly before the action, [place, feature]",
+    "history": "offers strictly before the action, [offer, feature]",
     "history_mask": "which rows of the history are offers",
     "ranges": "ends of the legal ranges",
     "x_thread": "time, role and the offer on the table",
-    "x_partner": "the partner as its reports show it",
-    "day_row": "row of the morning",
+    "x_partner": "the partner, from its published reports",
+    "day_row": "row of the day in macro",
     "op": "0 accept, 1 reject (with a counter-offer, the first proposal too), 2 end",
-    "offer": "quantity, lead and unit price of the counter-offer, -1 without",
-    "received": "the offer on the table, -1 without",
+    "offer": "quantity, lead and unit price of the counter-offer, -1 if none",
+    "received": "the offer on the table, -1 if none",
     "baseline_op": "what L1's baseline would do",
     "baseline": "what it would offer",
     "issue_low": "least legal quantity, lead and unit price",
     "issue_high": "largest legal quantity, lead and unit price",
-    "taken": "whether the partner accepted the counter-offer; -1 without one, or without an answer",
+    "taken": "whether the partner accepted the counter-offer; -1 if there was none, or no answer",
     "side": "0 buying, 1 selling",
     "thread": "number of the negotiation in its world",
     "round": "rounds completed before the action",
 }
-"""What each column means."""
+"""Meaning of each column."""
 
 
 def export_parquet(data: OfflineData, folder: str | Path) -> Path:
@@ -73,7 +73,7 @@ def export_parquet(data: OfflineData, folder: str | Path) -> Path:
 
     Args:
         data: The dataset.
-        folder: Where to; files of an earlier export are replaced.
+        folder: Target; files of an earlier export are replaced.
 
     Returns:
         The folder.
@@ -86,11 +86,11 @@ def export_parquet(data: OfflineData, folder: str | Path) -> Path:
 
 
 def _splits(data: OfflineData) -> Ints8:
-    """Return the place of each configuration's split."""
-    found = np.zeros(1 + max((n for split in SPLITS for n in data.split.configs[split]), default=0), np.int8)
-    for place, split in enumerate(SPLITS):
-        found[list(data.split.configs[split])] = place
-    return found
+    """Return the index into `SPLITS` of each configuration, [configuration]."""
+    splits = np.zeros(1 + max((n for split in SPLITS for n in data.split.configs[split]), default=0), np.int8)
+    for index, split in enumerate(SPLITS):
+        splits[list(data.split.configs[split])] = index
+    return splits
 
 
 def _write(path: Path, part: Part, splits: Ints8) -> None:
@@ -105,8 +105,7 @@ def _write(path: Path, part: Part, splits: Ints8) -> None:
 
 
 def _tables(part: Part, splits: Ints8) -> Iterator[pa.Table]:
-    for start in range(0, max(1, len(part)), _ROWS):
-        arrays = {name: np.asarray(part[name][start : start + _ROWS]) for name in part}
+    for arrays in part.chunks(_ROWS):
         names = pa.DictionaryArray.from_arrays(pa.array(splits[arrays["config"]]), pa.array(SPLITS))
         columns = {"split": names.cast(pa.string())}
         yield pa.table(columns | {name: _column(values) for name, values in arrays.items()})
@@ -126,8 +125,8 @@ def card(data: OfflineData) -> str:
     lines = [
         f"# Negotiations of {m['options']['agent_name'] or 'all agents'} in the SCML Standard league",
         "",
-        f"Behaviour of recorded agents for offline learning: {m['counts']['mornings']} mornings with the goals that "
-        f"the day showed, and {m['counts']['actions']} negotiation actions with all that came before each, from "
+        f"Behaviour of recorded agents for offline learning: {m['counts']['mornings']} days of factories with the "
+        f"goals that the day showed, and {m['counts']['actions']} actions with all that preceded each, from "
         f"{m['counts']['worlds']} worlds of {m['counts']['configs']} configurations.",
         "",
         "| made with | value |",
@@ -138,7 +137,7 @@ def card(data: OfflineData) -> str:
         "",
         "| split | configurations | worlds |",
         "|---|---|---|",
-        *(f"| {one} | {len(data.split.configs[one])} | {data.split.n_worlds(one)} |" for one in SPLITS),
+        *(f"| {split} | {len(data.split.configs[split])} | {data.split.n_worlds(split)} |" for split in SPLITS),
     ]
     for name, part in (("macro", data.macro), ("micro", data.micro)):
         lines += ["", f"## {name}.parquet", "", "| column | shape | meaning |", "|---|---|---|"]

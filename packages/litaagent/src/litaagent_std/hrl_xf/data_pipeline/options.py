@@ -1,4 +1,4 @@
-"""What determines a dataset, beside the records it is made from."""
+"""Options of a dataset: with the records, they determine its content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Split = Literal["train", "val", "test"]
 
 SPLITS: Final[tuple[Split, ...]] = ("train", "val", "test")
 DEFAULT_AGENT: Final = "PenguinAgent"
-"""Whom the trainer learns from unless told otherwise, as in document 002."""
+"""The agent that is imitated by default."""
 
 DEFAULT_RATIOS: Final = (0.85, 0.10, 0.05)
 
@@ -24,11 +24,11 @@ class DatasetOptions:
     """Which samples a dataset holds.
 
     Attributes:
-        agent_name: Class names of agents begin with it; "" takes every factory.
-        top: Only the best so many agents of each tournament by their mean score; None for all.
+        agent_name: Prefix of the agents' class names; "" selects every factory.
+        top: Only the best agents of each tournament by mean score, this many; None for all.
         min_score: Only factories that ended with at least this score; None for all.
         labels: L2's goals from intentions (first proposals, within needs) or from the day's deals.
-        horizon: Delivery days after today to make room for; the league's own when None.
+        horizon: Delivery days after today that the arrays hold; default: the league's horizon.
         split_seed: Seed of the assignment of configurations to splits.
         ratios: Shares of configurations in train, val and test.
     """
@@ -45,7 +45,7 @@ class DatasetOptions:
         if self.labels not in ("intention", "deals"):
             raise DatasetError(f"labels={self.labels!r}", "L2's labels are 'intention' or 'deals'", "choose one")
         if self.top is not None and self.top < 1:
-            raise DatasetError(f"top={self.top}", "it counts agents from the best one", "give 1 or more, or nothing")
+            raise DatasetError(f"top={self.top}", "it counts agents from the best", "give 1 or more, or leave it out")
         total = sum(self.ratios)
         if len(self.ratios) != 3 or min(self.ratios) < 0 or self.ratios[0] <= 0 or abs(total - 1.0) > 1e-6:
             raise DatasetError(

@@ -1,4 +1,4 @@
-"""Which factories of which worlds give samples."""
+"""Selection of the factories and worlds whose samples a dataset holds."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError, NoSuchAgentE
 from litaagent_std.hrl_xf.data_pipeline.options import DatasetOptions
 from litaagent_std.records.reader import Records, WorldKey
 
-__all__ = ["ChosenWorld", "choose"]
+__all__ = ["SelectedWorld", "select_worlds"]
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenWorld:
+class SelectedWorld:
     """A world with the seats that give samples.
 
     Attributes:
@@ -34,34 +34,34 @@ class ChosenWorld:
     seats: tuple[int, ...]
 
 
-def choose(records: Records, options: DatasetOptions) -> list[ChosenWorld]:
-    """Find the factories that fit, in the order of folders, worlds and seats.
+def select_worlds(records: Records, options: DatasetOptions) -> list[SelectedWorld]:
+    """Select the factories that match, in the order of folders, worlds and seats.
 
     Configurations are the same when they were drawn with the same seed, also across tournaments.
 
     Raises:
-        NoSuchAgentError: If nobody fits.
-        DatasetError: If the worlds that fit were played under different horizons or numbers of rounds.
+        NoSuchAgentError: If no factory matches.
+        DatasetError: If the selected worlds were played with different horizons or numbers of rounds.
     """
     factories = records.table("factories", columns=["factory", "agent_type", "competitor", "score"]).to_pylist()
     best = _best(factories, options.top)
     seats: dict[tuple[int, int], list[int]] = defaultdict(list)
     for row in factories:
-        if _fits(row, options, best):
+        if _matches(row, options, best):
             seats[row["source"], row["world"]].append(row["factory"])
     if not seats:
-        raise _nobody(factories, options)
+        raise _no_match(factories, options)
     columns = ["config_seed", "horizon", "n_rounds"]
-    chosen: list[ChosenWorld] = []
+    selected: list[SelectedWorld] = []
     numbers: dict[int, int] = {}
     for row in records.table("worlds", columns=columns).to_pylist():
         key = WorldKey(row["source"], row["world"])
         if key in seats:
             config = numbers.setdefault(row["config_seed"], len(numbers))
             facts = (row["config_seed"], row["horizon"], row["n_rounds"])
-            chosen.append(ChosenWorld(key, config, *facts, tuple(sorted(seats[key]))))
-    _check_same(chosen)
-    return chosen
+            selected.append(SelectedWorld(key, config, *facts, tuple(sorted(seats[key]))))
+    _check_same(selected)
+    return selected
 
 
 def class_name(agent_type: str) -> str:
@@ -69,7 +69,7 @@ def class_name(agent_type: str) -> str:
     return agent_type.rpartition(".")[2].rpartition(":")[2]
 
 
-def _fits(row: dict[str, Any], options: DatasetOptions, best: set[tuple[int, str]] | None) -> bool:
+def _matches(row: dict[str, Any], options: DatasetOptions, best: set[tuple[int, str]] | None) -> bool:
     name = class_name(row["agent_type"])
     return (
         name.startswith(options.agent_name)
@@ -86,34 +86,34 @@ def _best(factories: list[dict[str, Any]], top: int | None) -> set[tuple[int, st
     for row in factories:
         if row["competitor"] is not None:
             scores[row["source"], class_name(row["agent_type"])].append(row["score"])
-    found: set[tuple[int, str]] = set()
+    best: set[tuple[int, str]] = set()
     for source in sorted({source for source, _ in scores}):
-        mean = {name: sum(own) / len(own) for (of, name), own in scores.items() if of == source}
+        mean = {name: sum(own) / len(own) for (origin, name), own in scores.items() if origin == source}
         ranked = sorted(mean, key=lambda name: (-mean[name], name))
-        found |= {(source, name) for name in ranked[:top]}
-    return found
+        best |= {(source, name) for name in ranked[:top]}
+    return best
 
 
-def _nobody(factories: list[dict[str, Any]], options: DatasetOptions) -> NoSuchAgentError:
+def _no_match(factories: list[dict[str, Any]], options: DatasetOptions) -> NoSuchAgentError:
     known = sorted({class_name(row["agent_type"]) for row in factories})
-    wanted = f"no recorded factory fits agent_name={options.agent_name!r}"
+    message = f"no recorded factory matches agent_name={options.agent_name!r}"
     if options.top is not None:
-        wanted += f" among the best {options.top} of its tournament"
+        message += f" among the best {options.top} of its tournament"
     if options.min_score is not None:
-        wanted += f" with a score of {options.min_score:g} or more"
+        message += f" with a score of {options.min_score:g} or more"
     return NoSuchAgentError(
-        wanted,
+        message,
         f"agents are named by how their class name begins; recorded are {', '.join(known) or 'no worlds at all'}",
-        "name one of these, ask for less, or collect a tournament with that agent",
+        "name one of these, loosen the filters, or collect a tournament with that agent",
     )
 
 
-def _check_same(worlds: list[ChosenWorld]) -> None:
+def _check_same(worlds: list[SelectedWorld]) -> None:
     for name in ("horizon", "n_rounds"):
         values = sorted({getattr(world, name) for world in worlds})
         if len(values) > 1:
             raise DatasetError(
                 f"the worlds differ in {name}: {values}",
                 "arrays of one dataset have one shape, and buckets come from the league's horizon",
-                "make a dataset of each kind of world from its own folder",
+                "build one dataset per kind of world, each from its own folder",
             )

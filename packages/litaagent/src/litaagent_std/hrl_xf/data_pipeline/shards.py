@@ -23,11 +23,11 @@ from litaagent_std.hrl_xf.data_pipeline.extraction.labels import SeatReturns, se
 from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import (
     Arrays,
     WorldSamples,
-    whole_histories,
+    pad_histories,
     world_samples,
 )
 from litaagent_std.hrl_xf.data_pipeline.options import Labels
-from litaagent_std.hrl_xf.data_pipeline.selection import ChosenWorld
+from litaagent_std.hrl_xf.data_pipeline.selection import SelectedWorld
 from litaagent_std.records.reader import Records, WorldKey, open_records
 from litaagent_std.records.world import WorldRecord
 
@@ -53,55 +53,56 @@ class ShardTask:
 
     Attributes:
         records: The folder of records.
-        worlds: The worlds with their place in the dataset.
-        folder: Where the shards go.
+        worlds: The worlds with their index in the dataset.
+        folder: Folder of the shards.
         labels: What counts as L2's goal.
-        horizon: Delivery days after today to make room for; the league's own when None.
+        horizon: Delivery days after today that the arrays hold; default: the league's horizon.
     """
 
     records: str
-    worlds: tuple[tuple[int, ChosenWorld], ...]
+    worlds: tuple[tuple[int, SelectedWorld], ...]
     folder: str
     labels: Labels
     horizon: int | None
 
 
-def shard_path(folder: Path, place: int) -> Path:
-    """Return where a world's shard is kept."""
-    return folder / f"{place:06}.shard"
+def shard_path(folder: Path, index: int) -> Path:
+    """Return the path of a world's shard."""
+    return folder / f"{index:06}.shard"
 
 
 def make_shards(task: ShardTask) -> int:
-    """Make the shards of a task that are not there yet; return how many were made."""
+    """Make the missing shards of a task; return how many were made."""
     folder = Path(task.folder)
-    todo = [(place, world) for place, world in task.worlds if not shard_path(folder, place).exists()]
-    if not todo:
+    missing = [(index, world) for index, world in task.worlds if not shard_path(folder, index).exists()]
+    if not missing:
         return 0
-    for (place, world), record in zip(todo, read_worlds(task.records, [world for _, world in todo]), strict=True):
+    read = read_worlds(task.records, [world for _, world in missing])
+    for (index, world), record in zip(missing, read, strict=True):
         samples = world_samples(record, world.seats, labels=task.labels, horizon=task.horizon)
-        _write(shard_path(folder, place), samples)
-    return len(todo)
+        _write(shard_path(folder, index), samples)
+    return len(missing)
 
 
-def read_worlds(folder: str, worlds: Sequence[ChosenWorld]) -> list[WorldRecord]:
-    """Read several worlds of a folder at once: tables that hold many worlds are then read once."""
+def read_worlds(folder: str, worlds: Sequence[SelectedWorld]) -> list[WorldRecord]:
+    """Read several worlds of a folder at once, so that each table is read once."""
     records = open_records(folder)
     keys = [world.key._replace(source=0) for world in worlds]
     parts = {name: _by_world(records.table(name, keys=keys).drop_columns(["source"]), keys) for name in _TABLES}
-    return [WorldRecord({name: parts[name][place] for name in _TABLES}) for place in range(len(keys))]
+    return [WorldRecord({name: parts[name][index] for name in _TABLES}) for index in range(len(keys))]
 
 
 def _by_world(table: pa.Table, keys: Sequence[WorldKey]) -> list[pa.Table]:
-    """Return the rows of each world; rows of a world stand together."""
+    """Return the rows of each world; rows of a world are contiguous."""
     number = ints(table["world"])
     starts = np.flatnonzero(np.diff(number, prepend=-1))
     ends = [*starts[1:].tolist(), len(number)]
-    places = {int(number[low]): (low, high - low) for low, high in zip(starts.tolist(), ends, strict=True)}
-    return [table.slice(*places.get(key.world, (0, 0))).combine_chunks() for key in keys]
+    slices = {int(number[low]): (low, high - low) for low, high in zip(starts.tolist(), ends, strict=True)}
+    return [table.slice(*slices.get(key.world, (0, 0))).combine_chunks() for key in keys]
 
 
 def _write(path: Path, samples: WorldSamples) -> None:
-    """Write a shard: a line of JSON that names the arrays, then the arrays one after the other."""
+    """Write a shard: a line of JSON that names the arrays, then their bytes in that order."""
     arrays = {f"macro.{name}": values for name, values in samples.macro.items()}
     arrays |= {f"micro.{name}": values for name, values in samples.micro.items()}
     arrays["offers"] = samples.offers
@@ -118,59 +119,59 @@ def _write(path: Path, samples: WorldSamples) -> None:
 
 
 def shard_rows(path: Path) -> tuple[int, int, int]:
-    """Return the number of mornings, of actions and of skipped mornings in a shard."""
+    """Return the number of days, of actions and of skipped days in a shard."""
     with path.open("rb") as file:
         header = json.loads(file.readline())
     return header["mornings"], header["actions"], header["skipped"]
 
 
 def read_shard(path: Path, n_rounds: int, *, actions: bool) -> tuple[Arrays, Arrays]:
-    """Read the arrays of a shard: those of mornings and, if asked for, those of actions with whole histories."""
-    found: Arrays = {}
+    """Read the arrays of a shard: those of days and, with ``actions``, those of actions with padded histories."""
+    arrays: Arrays = {}
     with path.open("rb") as file:
         for name, kind, shape in json.loads(file.readline())["arrays"]:
             if not actions and not name.startswith("macro."):
                 break
-            found[name] = np.fromfile(file, kind, math.prod(shape)).reshape(shape)
-    macro = {name.removeprefix("macro."): array for name, array in found.items() if name.startswith("macro.")}
-    micro = {name.removeprefix("micro."): array for name, array in found.items() if name.startswith("micro.")}
-    return macro, whole_histories(micro, found["offers"], n_rounds) if actions else {}
+            arrays[name] = np.fromfile(file, kind, math.prod(shape)).reshape(shape)
+    macro = {name.removeprefix("macro."): array for name, array in arrays.items() if name.startswith("macro.")}
+    micro = {name.removeprefix("micro."): array for name, array in arrays.items() if name.startswith("micro.")}
+    return macro, pad_histories(micro, arrays["offers"], n_rounds) if actions else {}
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What was gathered.
+    """Sizes of the arrays of a dataset.
 
     Attributes:
-        mornings: Rows of the macro arrays.
+        days: Rows of the macro arrays.
         actions: Rows of the micro arrays.
-        skipped: Mornings that were left out.
+        skipped: Days that were left out.
         shapes: Shape of each array, by half and name.
     """
 
-    mornings: int
+    days: int
     actions: int
     skipped: int
     shapes: dict[str, dict[str, list[int]]]
 
 
-def gather(records: Records, worlds: Sequence[ChosenWorld], shards: Path, target: Path) -> Counts:
+def gather(records: Records, worlds: Sequence[SelectedWorld], shards: Path, target: Path) -> Counts:
     """Write all arrays of a dataset from its shards."""
-    rows = [shard_rows(shard_path(shards, place)) for place in range(len(worlds))]
-    mornings, actions, skipped = (sum(row[part] for row in rows) for part in range(3))
+    rows = [shard_rows(shard_path(shards, index)) for index in range(len(worlds))]
+    days, actions, skipped = (sum(row[part] for row in rows) for part in range(3))
     returns = _Returns(records, worlds)
     parts = (_completed(worlds, shards, returns, half=half) for half in (0, 1))
     shapes = {
         name: write_arrays(target / name, total, part)
-        for name, total, part in zip(("macro", "micro"), (mornings, actions), parts, strict=True)
+        for name, total, part in zip(("macro", "micro"), (days, actions), parts, strict=True)
     }
-    return Counts(mornings, actions, skipped, shapes)
+    return Counts(days, actions, skipped, shapes)
 
 
 class _Returns:
-    """Returns of seats by configuration, the latest configurations kept."""
+    """Returns of seats by configuration; the latest few configurations are cached."""
 
-    def __init__(self, records: Records, worlds: Sequence[ChosenWorld]) -> None:
+    def __init__(self, records: Records, worlds: Sequence[SelectedWorld]) -> None:
         self._records = records
         seeds = {world.config_seed for world in worlds}
         table = records.table("worlds", columns=["config_seed", "n_days"]).to_pylist()
@@ -181,33 +182,33 @@ class _Returns:
                 key = WorldKey(row["source"], row["world"])
                 self._worlds.setdefault((row["config_seed"], row["n_days"]), []).append(key)
                 self._days[key] = row["n_days"]
-        self._known: dict[tuple[int, int], SeatReturns] = {}
+        self._cache: dict[tuple[int, int], SeatReturns] = {}
 
-    def of(self, world: ChosenWorld) -> SeatReturns:
+    def of_world(self, world: SelectedWorld) -> SeatReturns:
         key = (world.config_seed, self._days[world.key])
-        if key not in self._known:
-            self._known = dict(list(self._known.items())[-7:])
-            self._known[key] = seat_returns(self._records, self._worlds[key])
-        return self._known[key]
+        if key not in self._cache:
+            self._cache = dict(list(self._cache.items())[-7:])
+            self._cache[key] = seat_returns(self._records, self._worlds[key])
+        return self._cache[key]
 
 
-def _completed(worlds: Sequence[ChosenWorld], shards: Path, returns: _Returns, *, half: int) -> Iterator[Arrays]:
-    """Yield the shards' macro or micro arrays with what only the whole dataset knows."""
+def _completed(worlds: Sequence[SelectedWorld], shards: Path, returns: _Returns, *, half: int) -> Iterator[Arrays]:
+    """Yield the shards' macro or micro arrays, completed with what depends on the whole dataset."""
     first = 0
-    for place, world in enumerate(worlds):
-        macro, micro = read_shard(shard_path(shards, place), world.n_rounds, actions=bool(half))
+    for index, world in enumerate(worlds):
+        macro, micro = read_shard(shard_path(shards, index), world.n_rounds, actions=bool(half))
         returns_to_go, day, seat = macro["return_to_go"].astype(np.float64), macro["day"], macro["factory"]
-        norm = returns.of(world).normalised(returns_to_go, day.astype(int), seat.astype(int)).astype(np.float32)
+        norm = returns.of_world(world).normalised(returns_to_go, day.astype(int), seat.astype(int)).astype(np.float32)
         count = len(day)
         if half:
             micro["return_norm"] = norm[micro["day_row"]]
-            micro["day_row"] = micro["day_row"] + first
+            micro["day_row"] = micro["day_row"] + first  # from rows of this world to rows of the dataset
             arrays, rows = micro, len(micro["op"])
         else:
             macro["return_norm"] = norm
             arrays, rows = macro, count
         arrays["config"] = np.full(rows, world.config, np.int32)
-        arrays["world"] = np.full(rows, place, np.int32)
+        arrays["world"] = np.full(rows, index, np.int32)
         first += count
         yield arrays
 
@@ -216,7 +217,7 @@ def write_arrays(folder: Path, total: int, parts: Iterable[Mapping[str, np.ndarr
     """Write arrays that come in pieces, each to its own file.
 
     Args:
-        folder: Where they go.
+        folder: Folder of the arrays.
         total: Rows of all pieces together.
         parts: The pieces; all have the same names and types.
 

@@ -1,8 +1,8 @@
-"""Which configurations train, validate and test: ``world_split.json``.
+"""The split of configurations into train, val and test: ``world_split.json``.
 
-Worlds of one configuration never part: its runs and rotations share factories, prices and exogenous contracts. The
-order of configurations is that of a hash of the seed and of the configuration's own seed, so that it does not depend
-on the order of folders, and a dataset that grows moves few configurations.
+All worlds of a configuration are in one split: its runs and rotations share factories, prices and exogenous contracts.
+Configurations are ordered by a hash of the split's seed and of their own seed, so the split does not depend on the
+order of folders, and few configurations move when a dataset grows.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _FORMAT: Final = "litaagent.world_split"
 
 @dataclass(frozen=True, slots=True)
 class WorldSplit:
-    """What ``world_split.json`` says.
+    """The content of ``world_split.json``.
 
     Attributes:
         seed: Seed of the assignment.
         ratios: Shares of configurations in train, val and test.
         records: Digest of each folder of records, by its path relative to the data folder.
         configs: Numbers of the configurations in the dataset, by split.
-        config_seeds: Seeds that they were drawn with, by split.
+        config_seeds: Seeds of these configurations, by split.
         worlds: Worlds by split and folder of records.
     """
 
@@ -73,14 +73,14 @@ class WorldSplit:
         """Read the file, or the one in a folder.
 
         Raises:
-            DatasetError: If there is none, or it is something else.
+            DatasetError: If it is missing or not a split.
         """
         file = Path(path)
         file = file / SPLIT_NAME if file.is_dir() else file
         try:
             plain = json.loads(file.read_bytes())
         except FileNotFoundError as error:
-            raise DatasetError(f"there is no {str(file)!r}", "a dataset has one", "build the dataset again") from error
+            raise DatasetError(f"there is no {str(file)!r}", "a dataset has it", "build the dataset again") from error
         except ValueError as error:
             raise _wrong(file, str(error)) from error
         if not isinstance(plain, dict) or plain.get("format") != _FORMAT:
@@ -121,19 +121,19 @@ def assign(config_seeds: Sequence[int], seed: int, ratios: tuple[float, float, f
         range(len(config_seeds)), key=lambda n: hashlib.sha256(f"{seed}:{config_seeds[n]}".encode()).digest()
     )
     counts = _counts(len(order), ratios)
-    found: dict[Split, tuple[int, ...]] = {}
+    splits: dict[Split, tuple[int, ...]] = {}
     start = 0
     for split, count in zip(SPLITS, counts, strict=True):
-        found[split] = tuple(sorted(order[start : start + count]))
+        splits[split] = tuple(sorted(order[start : start + count]))
         start += count
-    return found
+    return splits
 
 
 def _counts(n: int, ratios: tuple[float, float, float]) -> list[int]:
-    wanted = [ratio > 0 for ratio in ratios]
-    counts = [1 if want and sum(wanted[:place]) < n else 0 for place, want in enumerate(wanted)]
+    nonempty = [ratio > 0 for ratio in ratios]
+    counts = [1 if wanted and sum(nonempty[:index]) < n else 0 for index, wanted in enumerate(nonempty)]
     while sum(counts) < n:
-        # The split that is furthest behind its share gets the next one.
+        # The split that is furthest below its share gets the next configuration.
         behind = [
             ratio * n - count if ratio > 0 else float("-inf") for ratio, count in zip(ratios, counts, strict=True)
         ]

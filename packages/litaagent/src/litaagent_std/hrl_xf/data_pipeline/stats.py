@@ -1,13 +1,11 @@
 """Figures of a dataset: counts, and how prices, quantities, delivery and operations are distributed.
 
-The table of document 002's appendix (number, range, mean, spread, quantiles of the target price), by role and level,
-for targets and for actions. Whole numbers are counted value by value and arrays are read in pieces, so that the figures
-are exact and memory stays flat.
+Number, range, mean, standard deviation and quantiles by role and level, for targets and for actions. Whole numbers are
+counted value by value and arrays are read in chunks, so the figures are exact and memory stays flat.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -43,7 +41,7 @@ class Distribution:
         std: Standard deviation.
         low: Least value.
         high: Largest value.
-        quantiles: At `QUANTILES`: the least value that so many do not exceed.
+        quantiles: At `QUANTILES`: the smallest value that this share does not exceed.
     """
 
     what: str
@@ -59,7 +57,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """How many actions of a role and level do what, and the share of answered counter-offers that were taken."""
+    """Operations of a role and level, and the share of answered counter-offers that were accepted."""
 
     role: str
     level: str
@@ -85,11 +83,11 @@ class _Tally:
         self._counts: dict[tuple[str, int, int], Ints] = {}
 
     def add(self, what: str, values: Array, role: Array, level: Array) -> None:
-        for one in range(len(ROLES)):
-            for place in range(len(LEVELS)):
-                chosen = values[(role == one) & (level == place)]
-                if len(chosen):
-                    self._merge((what, one, place), np.bincount(chosen.astype(np.int64)))
+        for role_index in range(len(ROLES)):
+            for level_index in range(len(LEVELS)):
+                selected = values[(role == role_index) & (level == level_index)]
+                if len(selected):
+                    self._merge((what, role_index, level_index), np.bincount(selected.astype(np.int64)))
 
     def _merge(self, key: tuple[str, int, int], new: Ints) -> None:
         old = self._counts.get(key, np.zeros(0, np.int64))
@@ -109,8 +107,8 @@ class _Tally:
         seen = np.flatnonzero(counts)
         mean = float((values * counts).sum() / n)
         std = float(np.sqrt((counts * (values - mean) ** 2).sum() / n))
-        places = np.searchsorted(np.cumsum(counts), np.array(QUANTILES) * n)
-        quantiles = tuple(float(values[place]) for place in places)
+        indices = np.searchsorted(np.cumsum(counts), np.array(QUANTILES) * n)
+        quantiles = tuple(float(values[index]) for index in indices)
         ends = float(values[seen[0]]), float(values[seen[-1]])
         return Distribution(what, ROLES[role], LEVELS[level], n, mean, std, *ends, quantiles)
 
@@ -118,22 +116,22 @@ class _Tally:
 def dataset_statistics(data: OfflineData) -> Statistics:
     """Compute the figures of a dataset."""
     tally = _Tally()
-    for macro in _pieces(data.macro):
+    for macro in data.macro.chunks(_ROWS, _MACRO):
         _add_goals(tally, macro)
-    for micro in _pieces(data.micro, _MICRO):
+    for micro in data.micro.chunks(_ROWS, _MICRO):
         _add_actions(tally, micro, _levels(data.macro["x_static"][micro["day_row"], _LEVEL]))
-    whats = {"target price": float(_CENTS), "target quantity": 1.0, "price": 1.0, "quantity": 1.0, "delivery": 1.0}
-    found = [
+    units = {"target price": float(_CENTS), "target quantity": 1.0, "price": 1.0, "quantity": 1.0, "delivery": 1.0}
+    distributions = [
         tally.distribution(what, role, level, unit)
-        for what, unit in whats.items()
+        for what, unit in units.items()
         for role in range(len(ROLES))
         for level in range(len(LEVELS))
     ]
     operations = [_operations(tally, role, level) for role in range(len(ROLES)) for level in range(len(LEVELS))]
     return Statistics(
         {**data.manifest["counts"], **{f"worlds_{k}": n for k, n in data.manifest["worlds_by_split"].items()}},
-        tuple(one for one in found if one is not None),
-        tuple(one for one in operations if one is not None),
+        tuple(distribution for distribution in distributions if distribution is not None),
+        tuple(counts for counts in operations if counts is not None),
     )
 
 
@@ -141,14 +139,9 @@ _MACRO: Final = ("x_static", "goal_q", "goal_p", "goal_p_mask")
 _MICRO: Final = ("op", "offer", "taken", "side", "day_row")
 
 
-def _pieces(part: Any, names: tuple[str, ...] = _MACRO) -> Iterator[dict[str, Array]]:  # noqa: ANN401 - a part
-    for start in range(0, len(part), _ROWS):
-        yield {name: np.asarray(part[name][start : start + _ROWS]) for name in names}
-
-
-def _levels(share: Array) -> Ints:
-    """Return the place of each level's name, from how far along the chain it is."""
-    return np.where(share <= 0, 0, np.where(share >= 1, 2, 1))
+def _levels(position: Array) -> Ints:
+    """Return the index into `LEVELS`, from the position in the chain (0 first, 1 last)."""
+    return np.where(position <= 0, 0, np.where(position >= 1, 2, 1))
 
 
 def _add_goals(tally: _Tally, macro: dict[str, Array]) -> None:
@@ -164,8 +157,8 @@ def _add_actions(tally: _Tally, micro: dict[str, Array], level: Ints) -> None:
     tally.add("op", micro["op"], side, level)
     answered = made & (micro["taken"] >= 0)
     tally.add("taken", micro["taken"][answered], side[answered], level[answered])
-    for place, what in enumerate(("quantity", "delivery", "price")):
-        tally.add(what, micro["offer"][made, place], side[made], level[made])
+    for column, what in enumerate(("quantity", "delivery", "price")):
+        tally.add(what, micro["offer"][made, column], side[made], level[made])
 
 
 def _operations(tally: _Tally, role: int, level: int) -> Operations | None:

@@ -1,4 +1,4 @@
-"""Samples in a folder of their own: `save_samples` and `load_samples`, without pickle."""
+"""Saving and loading samples: `save_samples` and `load_samples`, without pickle."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _MICRO: Final = ("micro_action", "micro_baseline", "micro_context", "micro_scale
 def save_samples(
     macro: Sequence[MacroSample], micro: Sequence[MicroSample], path: str | Path, horizon: int | None = None
 ) -> Path:
-    """Write samples to a folder of their own.
+    """Write samples to a folder.
 
     Samples of a dataset are copied row by row with all their arrays, so that `load_samples` gives a dataset again;
     samples made from tables go into one file.
 
     Args:
-        macro: Mornings.
+        macro: Days.
         micro: Actions, of the same dataset.
-        path: The folder; what samples it held are replaced.
-        horizon: Delivery days after today to make room for; what the samples have when None. Days beyond are
-            masked, and a `WiderHorizonWarning` says so. For samples of a dataset only.
+        path: The folder; samples that it held are replaced.
+        horizon: Delivery days after today that the arrays hold; default: those of the samples. Days beyond the
+            samples' are masked, with a `WiderHorizonWarning`. For samples of a dataset only.
 
     Raises:
         DatasetError: If the halves are of different datasets, or the horizon is smaller than theirs.
@@ -50,8 +50,8 @@ def save_samples(
     if isinstance(macro, MacroDataset) and isinstance(micro, MicroDataset):
         if macro.data.digest != micro.data.digest:
             raise DatasetError(
-                f"mornings of {macro.data.folder} with actions of {micro.data.folder}",
-                "an action refers to the morning of its day",
+                f"days of {macro.data.folder} with actions of {micro.data.folder}",
+                "an action refers to the row of its day",
                 "give both halves of one dataset",
             )
         _copy(macro.data, folder, macro.data.horizon if horizon is None else horizon)
@@ -78,11 +78,11 @@ def _copy(data: OfflineData, folder: Path, horizon: int) -> None:
         raise DatasetError(
             f"horizon={horizon} is smaller than the samples' {data.horizon}",
             "standing contracts would be lost",
-            f"give at least {data.horizon}, or nothing",
+            f"give at least {data.horizon}, or leave it out",
         )
     if folder.resolve() == data.folder.resolve():
         raise DatasetError(
-            f"{str(folder)!r} holds these samples already", "a copy goes elsewhere", "give another folder"
+            f"{str(folder)!r} already holds these samples", "a copy needs another folder", "give another folder"
         )
     if horizon > data.league_horizon:
         warnings.warn(
@@ -102,9 +102,8 @@ def _copy(data: OfflineData, folder: Path, horizon: int) -> None:
 
 
 def _pieces(part: Part, extra: int) -> Iterator[Arrays]:
-    for start in range(0, max(1, len(part)), _ROWS):
-        arrays = {name: np.asarray(part[name][start : start + _ROWS]) for name in part}
-        if extra:
+    for arrays in part.chunks(_ROWS):
+        if extra:  # [n, H+1, …] gets `extra` masked delivery days at the end
             arrays["x_temporal"] = np.pad(arrays["x_temporal"], ((0, 0), (0, extra), (0, 0)))
             arrays["mask"] = np.pad(arrays["mask"], ((0, 0), (0, extra)))
         yield arrays
@@ -113,16 +112,16 @@ def _pieces(part: Part, extra: int) -> Iterator[Arrays]:
 def _pack(macro: Sequence[MacroSample], micro: Sequence[MicroSample], folder: Path) -> None:
     arrays: dict[str, Any] = {"format": np.array(json.dumps({"format": _FORMAT, "version": 1}))}
     if macro:
-        arrays["day"] = np.array([one.day for one in macro])
+        arrays["day"] = np.array([sample.day for sample in macro])
         for name in ("state_macro", "goal", "scale"):
-            arrays[f"macro_{name}"] = np.stack([getattr(one, name) for one in macro])
+            arrays[f"macro_{name}"] = np.stack([getattr(sample, name) for sample in macro])
     if micro:
-        lengths = [len(one.history) for one in micro]
-        arrays["negotiation_id"] = np.array([one.negotiation_id for one in micro])
+        lengths = [len(sample.history) for sample in micro]
+        arrays["negotiation_id"] = np.array([sample.negotiation_id for sample in micro])
         arrays["history_ends"] = np.cumsum(lengths)
-        arrays["history"] = np.concatenate([one.history for one in micro])
+        arrays["history"] = np.concatenate([sample.history for sample in micro])
         for name in ("action", "baseline", "context", "scale"):
-            arrays[f"micro_{name}"] = np.stack([getattr(one, name) for one in micro])
+            arrays[f"micro_{name}"] = np.stack([getattr(sample, name) for sample in micro])
     with atomic_path(folder / _FILE) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **arrays)
 
@@ -139,7 +138,7 @@ def _unpack(path: Path) -> tuple[list[MacroSample], list[MicroSample]]:
         ) from error
     except (OSError, ValueError, EOFError, KeyError) as error:
         raise DatasetError(
-            f"{str(path)!r} cannot be read: {error}", "it is what was written", "save it again"
+            f"{str(path)!r} cannot be read: {error}", "the file is not changed after it was saved", "save it again"
         ) from error
     macro = [
         MacroSample(int(day), *values) for day, *values in zip(*(arrays.get(name, ()) for name in _MACRO), strict=True)
