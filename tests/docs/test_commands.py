@@ -216,7 +216,7 @@ def test_a_wrong_command_is_found(command, capsys):
     from apexrl.runs.errors import ConfigurationError
 
     with pytest.raises((AssertionError, ConfigurationError)):
-        check(line, capsys)
+        check(command, capsys)
 
 
 def test_commands_are_found_where_they_stand():
