@@ -15,7 +15,7 @@ from apexrl.runs.errors import ConfigurationError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from litaagent_std.agents.replay import Explained, Replay
+    from litaagent_std.agents.explain import Explanation, Replay
 
 _WIDTH = 140
 
@@ -60,7 +60,7 @@ def explain(config: ExplainConfig) -> int:
     restart_with_fixed_hashing()  # the world runs in this very process
     from rich.console import Console
 
-    from litaagent_std.agents.replay import explain, from_seed, from_source
+    from litaagent_std.agents.explain import explain, from_seed, from_source
 
     replay = (
         from_seed(config.world, config.agent, config.days, config.levels)
@@ -75,7 +75,7 @@ def explain(config: ExplainConfig) -> int:
     return 0
 
 
-def _heading(replay: Replay, found: Explained) -> str:
+def _heading(replay: Replay, found: Explanation) -> str:
     obs, first = found.obs, found.records[0]
     side = "buys from" if first.buying else "sells to"
     agenda = obs.buy_agenda if first.buying else obs.sell_agenda
@@ -88,7 +88,7 @@ def _heading(replay: Replay, found: Explained) -> str:
     )
 
 
-def _goals(found: Explained) -> Table:
+def _goals(found: Explanation) -> Table:
     """Return the goal and the bounds by delivery day, at the first decision of the thread."""
     from rich.table import Table
 
@@ -110,11 +110,11 @@ def _goals(found: Explained) -> Table:
     return table
 
 
-def _decisions(found: Explained) -> Table:
+def _decisions(found: Explanation) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from litaagent_std.agents.reasons import reason, told
+    from litaagent_std.agents.explain import offer_text, reason
 
     table = Table(title="decisions, round by round", title_justify="left", show_lines=True)
     table.add_column("round", justify="right")
@@ -122,10 +122,10 @@ def _decisions(found: Explained) -> Table:
         table.add_column(column)
     for record in found.records:
         decision = record.decision
-        said = f"offer {told(decision.offer)}" if decision.kind == "reject" else decision.kind
-        others = [f"{told(offer)} ({chance:.2f})" for offer, chance in record.alternatives]
+        said = f"offer {offer_text(decision.offer)}" if decision.kind == "reject" else decision.kind
+        others = [f"{offer_text(offer)} ({chance:.2f})" for offer, chance in record.alternatives]
         limit = "–" if record.reservation is None else f"{record.reservation:g}"
-        cells = (str(record.round), told(record.received), limit, said, reason(record), "\n".join(others) or "–")
+        cells = (str(record.round), offer_text(record.received), limit, said, reason(record), "\n".join(others) or "–")
         table.add_row(*(Text(cell) for cell in cells))
     return table
 

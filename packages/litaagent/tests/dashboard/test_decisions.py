@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 
 from apexrl.charts.plotly import plotly_figure
+from litaagent_std.agents.explain import from_tournament
 from litaagent_std.agents.hrl import LitaAgentHRL
-from litaagent_std.agents.replay import from_tournament
 from litaagent_std.dashboard import replays as replays_module
 from litaagent_std.dashboard.components import render
 from litaagent_std.dashboard.decisions import Choice, Deal, Goal, SeatDecisions, decisions_from, decisions_text

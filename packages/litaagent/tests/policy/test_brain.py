@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from litaagent_std.agents.reasons import reason
+from litaagent_std.agents.explain import reason
 from litaagent_std.policy.brain import Brain, Decision
 from litaagent_std.policy.l1.safety import affordable, bounds
 from litaagent_std.policy.layers import Layers

@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 
 from apexrl.runs.atomic import write_bytes
 from apexrl.runs.errors import UserFacingError
-from litaagent_std.agents.reasons import goal_of, reason
-from litaagent_std.agents.replay import Replay, from_tournament
+from litaagent_std.agents.explain import Replay, from_tournament, goal_of, reason
 from litaagent_std.dashboard.decisions import Choice, Deal, Goal, SeatDecisions, Terms, decisions_text
 from litaagent_std.policy.brain import Brain, DecisionRecord
 from litaagent_std.policy.observation import Offer

@@ -6,7 +6,7 @@ import pytest
 
 from apexrl.runs.errors import ConfigurationError
 from lita import tournament as commands
-from litaagent_std.agents.replay import from_seed
+from litaagent_std.agents.explain import from_seed
 from litaagent_std.arena.config import ArenaConfig
 from litaagent_std.arena.contest import plan_of
 from litaagent_std.hrl_xf.online.config import PoolConfig

@@ -1,4 +1,4 @@
-"""The agent that online training makes: the heuristic agent under trained steering, for arena and league."""
+"""The agent that online training makes: the heuristic agent with trained residuals, for arena and league."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ __all__ = ["LitaOnline"]
 
 
 class LitaOnline(PolicySteeredAgent):
-    """Plays by weights that ``lita train-online`` wrote, without exploration; numpy is all it needs to decide.
+    """Play with weights that ``lita train-online`` wrote, without exploration; inference needs numpy alone.
 
     Args:
         *args: Passed to scml.
-        weights: The ``.npz`` file, or the name of one that comes with the package; zeros (the heuristic agent) without.
+        weights: The ``.npz`` file, or the name of one that comes with the package. If None, all residuals are zero,
+            which is the heuristic agent.
         label: A name for tables of results.
         **kwargs: Passed on, such as ``parameters``.
     """
 
     def __init__(self, *args: Any, weights: str | Path | None = None, label: str = "", **kwargs: Any) -> None:  # noqa: ANN401 - scml's
         policies = PolicySet() if weights is None else PolicySet.load(weights_file(weights))
-        super().__init__(*args, rounds=policies.rounds, pilot=policies, **kwargs)
+        super().__init__(*args, rounds=policies.rounds, policy=policies, **kwargs)
         self.label = label

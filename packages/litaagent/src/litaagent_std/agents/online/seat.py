@@ -1,11 +1,11 @@
-"""A seat of ours in a world: the heuristic agent under a policy's steering, and a diary of what came of it.
+"""The heuristic agent with residual actions from a policy, and the log of its episode.
 
-A seat asks at two time scales. The first time that it has to decide on a day it asks for the day's numbers (L2); every
-time it has to decide it asks for numbers for each thread (L3, L4). `PolicySteeredAgent` asks a pilot, such as trained
-weights; in training the world stops at each question and waits for an answer (`litaagent_std.hrl_xf.online.envs.driven`).
+An agent requests actions at two time scales: at its first decision of a day one residual for the day (L2), and at every
+decision one residual per thread (L3, L4). `PolicySteeredAgent` requests them from a policy, such as trained weights. In
+training the world stops at each request and waits for the action (`SteeredAgent` of the training environments).
 
 This module, `acting`, `steering` and `views` are all that trained weights need to play. They import numpy, the policy
-and the agent's shell alone, because `lita export` copies them into a submission.
+and `litaagent_std.agents.hrl` alone, because `lita export` copies them into a submission.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from litaagent_std.agents.hrl import LitaAgentHRL
-from litaagent_std.agents.online.steering import SteeredCoordination, SteeredDecisions, SteeredGoals, Steering
+from litaagent_std.agents.online.steering import Residuals, SteeredCoordination, SteeredDecisions, SteeredGoals
 from litaagent_std.agents.online.views import day_view, round_views
 from litaagent_std.policy.arrays import Floats32
 from litaagent_std.policy.observation import Calendar, Observation, Offer, ThreadObservation, observe_calendar
@@ -27,72 +27,79 @@ __all__ = [
     "DecisionRequest",
     "EpisodeLog",
     "PolicySteeredAgent",
-    "RoundEntry",
     "SteeredSeat",
     "SteeringPolicy",
+    "ThreadOutcome",
     "apply_action",
 ]
 
 Call = Literal["first_proposals", "counter_all"]
-"""What the world wants of an agent when it has to decide."""
+"""The method of the agent that the world calls for decisions."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionRequest:
-    """What a seat wants numbers for.
+    """Request of a seat for a residual action.
 
     Attributes:
         kind: ``day`` (L2) or ``round`` (L3 and L4).
         day: The day.
-        place: The seat's place in the chain.
+        level: The seat's level in the chain.
         view: The day's view [d], or the views of the threads [n, t].
-        state: What the central critic sees [s]; the day's view itself for a day.
+        state: What a central critic sees [s]; the day's view itself for a day.
         partners: The threads' partners, in the order of the views; empty for a day.
     """
 
     kind: Literal["day", "round"]
     day: int
-    place: Level
+    level: Level
     view: Floats32
     state: Floats32
     partners: tuple[str, ...] = ()
 
 
-def apply_action(steering: Steering, question: DecisionRequest, answer: Floats32) -> None:
-    """Put the answer to a question in force."""
-    if question.kind == "day":
-        steering.day = answer
+def apply_action(residuals: Residuals, request: DecisionRequest, action: Floats32) -> None:
+    """Set the residuals of a request; shapes as `SteeringPolicy.act` returns them."""
+    if request.kind == "day":
+        residuals.day = action
         return
-    rows = dict(zip(question.partners, answer, strict=True))
-    steering.threads = {name: row[:-1] for name, row in rows.items()}
-    steering.weights = {name: float(row[-1]) for name, row in rows.items()}
+    rows = dict(zip(request.partners, action, strict=True))  # a row is L3's action, then log α
+    residuals.threads = {name: row[:-1] for name, row in rows.items()}
+    residuals.weights = {name: float(row[-1]) for name, row in rows.items()}
 
 
 class SteeringPolicy(Protocol):
-    """Answers questions."""
+    """Anything that maps requests to residual actions."""
 
-    def answer(self, question: DecisionRequest) -> Floats32:
-        """Return the day's numbers [n_day], or each thread's, L3's before L4's [n, n_thread + n_weight]."""
+    def act(self, request: DecisionRequest) -> Floats32:
+        """Return the day's residual [n_day], or one per thread, L3's before L4's [n, n_thread + n_weight]."""
 
 
 @dataclass(slots=True)
 class DayEntry:
-    """A day in the diary.
+    """A day in the episode log.
 
     Attributes:
-        obs: The morning.
-        evening: Commitments with which the day went into settlement.
-        asked: Whether there was anything to decide.
+        obs: The observation at day start.
+        end_calendar: Commitments at day end, before settlement; None until then.
+        has_decision: Whether there was anything to decide.
     """
 
     obs: Observation
-    evening: Calendar | None = None
-    asked: bool = False
+    end_calendar: Calendar | None = None
+    has_decision: bool = False
 
 
 @dataclass(slots=True)
-class RoundEntry:
-    """How a thread ended: agreement or None, with the goals that it is measured by."""
+class ThreadOutcome:
+    """How a thread ended.
+
+    Attributes:
+        buying: Whether we were the buyer.
+        deal: The agreement; None if there was none.
+        goal_quantity: Q*, which the deal is compared with.
+        goal_price: P*, the same of the price.
+    """
 
     buying: bool
     deal: Offer | None
@@ -102,19 +109,19 @@ class RoundEntry:
 
 @dataclass(slots=True)
 class EpisodeLog:
-    """What a seat lived through: its days in order, and how the threads of each day ended, by (day, partner)."""
+    """Log of a seat's episode: its days in order, and the outcome of each thread by (day, partner)."""
 
     days: list[DayEntry] = field(default_factory=list)
-    threads: dict[tuple[int, str], RoundEntry] = field(default_factory=dict)
+    threads: dict[tuple[int, str], ThreadOutcome] = field(default_factory=dict)
 
 
 class SteeredSeat(LitaAgentHRL):
-    """The heuristic agent under steering; who answers its questions is up to its subclasses.
+    """The heuristic agent with residual actions; subclasses decide where the actions come from.
 
     Args:
         *args: Passed to scml.
-        rounds: Whether rounds are steered too; else days alone.
-        parameters: The heuristic's numbers.
+        rounds: Whether rounds have residuals too (L3, L4); otherwise only days (L2).
+        parameters: Parameters of the heuristic layers.
         **kwargs: Passed on.
     """
 
@@ -127,69 +134,69 @@ class SteeredSeat(LitaAgentHRL):
     ) -> None:
         if parameters is not None and not isinstance(parameters, Parameters):
             parameters = Parameters.from_mapping(parameters)
-        self.steering = Steering()
-        self._goal_layer = SteeredGoals(self.steering, parameters)
+        self.residuals = Residuals()
+        self._goal_layer = SteeredGoals(self.residuals, parameters)
         kwargs |= {"goal_layer": self._goal_layer}
         if rounds:
             kwargs |= {
-                "decision_layer": SteeredDecisions(self.steering),
-                "coordination_layer": SteeredCoordination(self.steering),
+                "decision_layer": SteeredDecisions(self.residuals),
+                "coordination_layer": SteeredCoordination(self.residuals),
             }
         super().__init__(*args, parameters=parameters, **kwargs)
-        self.diary = EpisodeLog()
+        self.episode_log = EpisodeLog()
         self._rounds = rounds
         self._day_view: Floats32 | None = None
 
     def before_step(self) -> None:
-        """Take the morning's observation; its numbers are asked for when there is something to decide."""
+        """Log the observation at day start; the day's action is requested at the first decision."""
         super().before_step()
         assert self._today is not None
-        self.diary.days.append(DayEntry(self._today))
+        self.episode_log.days.append(DayEntry(self._today))
         self._day_view = None
 
     def step(self) -> None:
-        """Write down with which commitments the day goes into settlement."""
+        """Log the commitments at day end, before settlement."""
         super().step()
-        if self.diary.days:
-            self.diary.days[-1].evening = observe_calendar(self.awi)
+        if self.episode_log.days:
+            self.episode_log.days[-1].end_calendar = observe_calendar(self.awi)
 
     def first_proposals(self) -> dict[str, tuple[int, ...] | None]:
-        """Asks, then proposes as the heuristic agent does under the answer."""
+        """Request actions, then propose as the heuristic agent with these residuals."""
         if self._opens():
             running = [name for name, entry in self.negotiators.items() if entry[0].nmi is not None]
             if running:
-                self._steer("first_proposals", dict.fromkeys(running), {})
+                self._request_actions("first_proposals", dict.fromkeys(running), {})
         return super().first_proposals()
 
     def counter_all(self, offers: Mapping[str, Any], states: Mapping[str, Any]) -> dict[str, Any]:
-        """Asks, then decides as the heuristic agent does under the answer."""
+        """Request actions, then decide as the heuristic agent with these residuals."""
         known = {name: offer for name, offer in offers.items() if name in states}
         if known:
-            self._steer("counter_all", known, states)
+            self._request_actions("counter_all", known, states)
         return super().counter_all(offers, states)
 
-    def _steer(self, call: Call, offers: Mapping[str, Any], states: Mapping[str, Any]) -> None:
-        """Asks what is not answered yet for this moment."""
+    def _request_actions(self, call: Call, offers: Mapping[str, Any], states: Mapping[str, Any]) -> None:
+        """Request the day's action unless there is one, then those of the round."""
         if self._day_view is None:
             assert self._today is not None
             self._day_view = day_view(self._today)
-            self.diary.days[-1].asked = True
-            place = level_name(self._today.level, self._today.n_levels)
-            self._ask(DecisionRequest("day", self._today.day, place, self._day_view, self._day_view), call)
+            self.episode_log.days[-1].has_decision = True
+            level = level_name(self._today.level, self._today.n_levels)
+            self._request(DecisionRequest("day", self._today.day, level, self._day_view, self._day_view), call)
         if self._rounds:
-            self._steer_round(call, offers, states)
+            self._request_round(call, offers, states)
 
-    def _steer_round(self, call: Call, offers: Mapping[str, Any], states: Mapping[str, Any]) -> None:
+    def _request_round(self, call: Call, offers: Mapping[str, Any], states: Mapping[str, Any]) -> None:
         assert self._day_view is not None
         threads = self._threads(offers, states)
-        obs = self.diary.days[-1].obs
+        obs = self.episode_log.days[-1].obs
         views, state = round_views(threads, obs, self._day_view)
         partners = tuple(thread.partner for thread in threads)
-        place = level_name(obs.level, obs.n_levels)
-        self._ask(DecisionRequest("round", obs.day, place, views, state, partners), call)
+        level = level_name(obs.level, obs.n_levels)
+        self._request(DecisionRequest("round", obs.day, level, views, state, partners), call)
 
-    def _ask(self, question: DecisionRequest, call: Call) -> None:
-        """Sees to it that `apply_action` gets an answer, at once or later."""
+    def _request(self, request: DecisionRequest, call: Call) -> None:
+        """Obtain the action and apply it with `apply_action`, at once or when the world repeats the call."""
         raise NotImplementedError
 
     def _threads(self, offers: Mapping[str, Any], states: Mapping[str, Any]) -> list[ThreadObservation]:
@@ -200,30 +207,30 @@ class SteeredSeat(LitaAgentHRL):
         ]
 
     def on_negotiation_success(self, contract: Any, mechanism: Any) -> None:  # noqa: ANN401 - negmas's
-        """Write an agreement down."""
+        """Log an agreement."""
         super().on_negotiation_success(contract, mechanism)
         buyer, seller = contract.annotation["buyer"], contract.annotation["seller"]
         agreed = contract.agreement
         deal = Offer(int(agreed["quantity"]), int(agreed["time"]), int(agreed["unit_price"]))
-        self._note_end(seller if buyer == self.id else buyer, deal)
+        self._log_outcome(seller if buyer == self.id else buyer, deal)
 
     def on_negotiation_failure(self, partners: list[str], *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - negmas's
-        """Write a thread without agreement down."""
+        """Log a thread that ended without agreement."""
         super().on_negotiation_failure(partners, *args, **kwargs)
         for name in partners:
             if name != self.id:
-                self._note_end(name, None)
+                self._log_outcome(name, None)
 
-    def _note_end(self, partner: str, deal: Offer | None) -> None:
-        if not self.diary.days:
+    def _log_outcome(self, partner: str, deal: Offer | None) -> None:
+        if not self.episode_log.days:
             return
-        obs = self.diary.days[-1].obs
+        obs = self.episode_log.days[-1].obs
         buying = partner in self.awi.my_suppliers
         quantity, price = self._goal(obs, buying, deal)
-        self.diary.threads[obs.day, partner] = RoundEntry(buying, deal, quantity, price)
+        self.episode_log.threads[obs.day, partner] = ThreadOutcome(buying, deal, quantity, price)
 
     def _goal(self, obs: Observation, buying: bool, deal: Offer | None) -> tuple[float, float]:
-        """Q* and P* of the delivery day of a deal; of the most wanted day without one."""
+        """Return Q* and P* of the deal's delivery day; if there is no deal, of the day with the largest goal."""
         goals = self._goal_layer.latest
         if goals is None:
             return 0.0, 0.0
@@ -233,17 +240,17 @@ class SteeredSeat(LitaAgentHRL):
 
 
 class PolicySteeredAgent(SteeredSeat):
-    """The heuristic agent under a pilot that answers at once.
+    """The heuristic agent with residual actions from a policy.
 
     Args:
         *args: Passed to scml.
-        pilot: Who answers.
+        policy: The policy that acts.
         **kwargs: Passed on.
     """
 
-    def __init__(self, *args: Any, pilot: SteeringPolicy, **kwargs: Any) -> None:  # noqa: ANN401 - scml's
+    def __init__(self, *args: Any, policy: SteeringPolicy, **kwargs: Any) -> None:  # noqa: ANN401 - scml's
         super().__init__(*args, **kwargs)
-        self._pilot = pilot
+        self._policy = policy
 
-    def _ask(self, question: DecisionRequest, call: Call) -> None:
-        apply_action(self.steering, question, self._pilot.answer(question))
+    def _request(self, request: DecisionRequest, call: Call) -> None:
+        apply_action(self.residuals, request, self._policy.act(request))

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from apexrl.runs.errors import ConfigurationError
-from litaagent_std.agents.reasons import goal_of, reason
-from litaagent_std.agents.replay import explain, from_seed, from_source
+from litaagent_std.agents.explain import explain, from_seed, from_source, goal_of, reason
 from litaagent_std.policy.brain import Decision, DecisionRecord
 from litaagent_std.policy.observation import Offer
 from litaagent_std.policy.plan import Bounds, Goals

@@ -1,4 +1,4 @@
-"""Playing a known world again with our agent's log on, to see why it did what it did.
+"""Why our agent decided as it did: a decision's record in words, and worlds played again with the log on.
 
 A world comes from a tournament's folder, from an evaluation of the arena, or is drawn from a seed. Worlds repeat
 exactly, so the log of a second run explains the first, as long as the agent's code is the same.
@@ -17,7 +17,7 @@ from litaagent_std.agents.hrl import LitaAgentHRL
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.worlds import Rules, draw
 from litaagent_std.policy.brain import DecisionRecord
-from litaagent_std.policy.observation import Observation
+from litaagent_std.policy.observation import Observation, Offer
 from litaagent_std.records.manifest import Manifest
 from litaagent_std.records.reader import RECORDS_FOLDER
 from litaagent_std.tournament.competitors.names import read_agent, resolve_one
@@ -29,7 +29,18 @@ from litaagent_std.world.reproducible.silence import silence
 from litaagent_std.world.rules.settlement import Inventory
 from litaagent_std.world.setup import OFFICIAL_DAYS, OFFICIAL_LEVELS, WorldSetup, official_setup
 
-__all__ = ["Explained", "Replay", "explain", "from_arena", "from_seed", "from_source", "from_tournament"]
+__all__ = [
+    "Explanation",
+    "Replay",
+    "explain",
+    "from_arena",
+    "from_seed",
+    "from_source",
+    "from_tournament",
+    "goal_of",
+    "offer_text",
+    "reason",
+]
 
 _REPORT: Final = "report.json"
 
@@ -40,7 +51,7 @@ class Replay:
 
     Attributes:
         setup: The world.
-        inventory: Its rule of inventory.
+        inventory: Its inventory rule.
         origin: Where it comes from, in words.
         recorded_digest: Digest of the setup as a record names it, whose class paths may be those of an older release;
             None where there is no record.
@@ -62,14 +73,14 @@ class Replay:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
-    """Why one agent did what it did with one partner on one day.
+class Explanation:
+    """Reasons of one agent's decisions with one partner on one day.
 
     Attributes:
         agent: Our agent's id.
         seat: Its seat.
-        obs: Its morning.
-        regime: The inventory regime as it knew it.
+        obs: The day's observation.
+        regime: The inventory regime as far as it was known.
         records: Its decisions in that thread, in order.
     """
 
@@ -81,7 +92,7 @@ class Explained:
 
 
 def from_seed(seed: int, agent: str = "lita", days: int | None = None, levels: int | None = None) -> Replay:
-    """Draws an official world in which an agent sits in every competitor's seat.
+    """Draw an official world in which an agent sits in every competitor's seat.
 
     Args:
         seed: The seed.
@@ -166,8 +177,8 @@ def from_arena(folder: Path, world: int) -> Replay:
     return Replay(drawn.with_agent(focal.spec), rules.inventory, f"world {world} of {folder}")
 
 
-def explain(replay: Replay, day: int, partner: str, seat: int | None = None) -> Explained:
-    """Plays a world up to a day, and returns why our agent did what it did with a partner.
+def explain(replay: Replay, day: int, partner: str, seat: int | None = None) -> Explanation:
+    """Play a world up to a day, and return the reasons of our agent's decisions with a partner.
 
     Args:
         replay: The world.
@@ -184,17 +195,18 @@ def explain(replay: Replay, day: int, partner: str, seat: int | None = None) -> 
         raise ConfigurationError(
             f"there is no day {day}", f"{replay.origin} has days 0 to {setup.n_days - 1}", "name one of them"
         )
-    logged = {one: replace(setup.agents[one], params={**setup.agents[one].params, "keep_log": True}) for one in seats}
+    logged = {
+        ours: replace(setup.agents[ours], params={**setup.agents[ours].params, "keep_log": True}) for ours in seats
+    }
     world = FastWorld(setup.with_agents(logged), inventory=replay.inventory, defaults="native")
     with silence():
         while world.current_step <= day and world.step_day():
             pass
-    found = [_explained(world.seats[one].agent, one, day, partner) for one in seats]
-    fitting = [one for one in found if one is not None and one.records]
+    explanations = [_explained(world.seats[ours].agent, ours, day, partner) for ours in seats]
+    fitting = [explanation for explanation in explanations if explanation is not None]
     if len(fitting) == 1:
         return fitting[0]
-    _refuse(world, seats, day, partner, [one.seat for one in fitting])
-    raise AssertionError("unreachable")
+    raise _no_explanation(world, seats, day, partner, [explanation.seat for explanation in fitting])
 
 
 def _seats(replay: Replay, seat: int | None) -> tuple[int, ...]:
@@ -212,17 +224,20 @@ def _seats(replay: Replay, seat: int | None) -> tuple[int, ...]:
     return ours if seat is None else (seat,)
 
 
-def _explained(agent: LitaAgentHRL, seat: int, day: int, partner: str) -> Explained | None:
+def _explained(agent: LitaAgentHRL, seat: int, day: int, partner: str) -> Explanation | None:
     brain = agent.brain
-    records = tuple(one for one in brain.log if one.day == day and one.partner == partner)
+    records = tuple(record for record in brain.log if record.day == day and record.partner == partner)
     if not records or brain.obs.day != day:
         return None
-    return Explained(agent.id, seat, brain.obs, brain.memory.regime.value, records)
+    return Explanation(agent.id, seat, brain.obs, brain.memory.regime.value, records)
 
 
-def _refuse(world: FastWorld, seats: tuple[int, ...], day: int, partner: str, fitting: list[int]) -> None:
+def _no_explanation(
+    world: FastWorld, seats: tuple[int, ...], day: int, partner: str, fitting: list[int]
+) -> ConfigurationError:
+    """Return the error for a partner with whom several agents of ours negotiated, or none."""
     if fitting:
-        raise ConfigurationError(
+        return ConfigurationError(
             f"{partner!r} negotiated with several of ours on day {day}",
             f"they sit in seats {_listed(fitting)}",
             "add --seat with one of them",
@@ -233,7 +248,7 @@ def _refuse(world: FastWorld, seats: tuple[int, ...], day: int, partner: str, fi
         names = sorted({record.partner for record in log if record.day == day})
         known[f"seat {seat} ({world.seats[seat].id})"] = ", ".join(names) or "nobody"
     listed = "; ".join(f"{who}: {names}" for who, names in known.items())
-    raise ConfigurationError(
+    return ConfigurationError(
         f"no agent of ours negotiated with {partner!r} on day {day}",
         f"those it negotiated with were, by seat: {listed}",
         "name one of them",
@@ -242,3 +257,66 @@ def _refuse(world: FastWorld, seats: tuple[int, ...], day: int, partner: str, fi
 
 def _listed(numbers: tuple[int, ...] | list[int]) -> str:
     return ", ".join(map(str, numbers))
+
+
+def offer_text(offer: Offer | None) -> str:
+    """Describe an offer in words."""
+    return "–" if offer is None else f"{offer.quantity} at {offer.price} for day {offer.time}"
+
+
+def goal_of(record: DecisionRecord, time: int) -> tuple[int, float]:
+    """Return the goal's quantity and reservation price for a delivery day; 0 and 0 beyond the horizon."""
+    goals, lead = record.goals, time - record.day
+    quantities, prices = (goals.q_buy, goals.p_buy) if record.buying else (goals.q_sell, goals.p_sell)
+    return (quantities[lead], prices[lead]) if 0 <= lead < len(quantities) else (0, 0.0)
+
+
+def reason(record: DecisionRecord) -> str:
+    """Return why a decision was taken, in one sentence."""
+    kind = record.decision.kind
+    if kind == "accept":
+        return f"{_judged(record)}; it is among the offers that are worth most together"
+    if kind == "end":
+        return f"{_nothing_left(record)}, so the thread ends"
+    opening = "it is ours to open" if record.received is None else _declined(record)
+    return f"{opening}; {_proposal(record)}"
+
+
+def _judged(record: DecisionRecord) -> str:
+    price = record.received.price if record.received is not None else 0
+    limit = 0.0 if record.reservation is None else record.reservation
+    side = "at most" if record.buying else "at least"
+    kept = price <= limit if record.buying else price >= limit
+    return f"its price {price} {'keeps' if kept else 'misses'} our limit of {side} {limit:g}"
+
+
+def _declined(record: DecisionRecord) -> str:
+    offer, limit = record.received, record.reservation
+    if offer is None:
+        return "there is nothing to accept"
+    if limit is None:
+        return f"{offer_text(offer)} is outside the day's agenda"
+    if (offer.price > limit) if record.buying else (offer.price < limit):
+        return _judged(record)
+    units, _ = goal_of(record, offer.time)
+    if offer.quantity > units:
+        return f"{offer.quantity} units are more than the goal of {units} for day {offer.time}"
+    return "other offers are worth more together, or the same units are already on a table"
+
+
+def _nothing_left(record: DecisionRecord) -> str:
+    goals = record.goals.q_buy if record.buying else record.goals.q_sell
+    verb = "buy" if record.buying else "sell"
+    if not any(goals):
+        return f"there is nothing to {verb}"
+    if record.proposed is not None:
+        return f"L1 leaves nothing of {offer_text(record.proposed)}"
+    return f"nothing that may be offered here gains by it, though {sum(goals)} units are still to {verb}"
+
+
+def _proposal(record: DecisionRecord) -> str:
+    offer = record.decision.offer
+    clipped = "" if record.proposed in (None, offer) else f" (L1 made it out of {offer_text(record.proposed)})"
+    chance = "" if record.acceptance is None else f", taken with probability {record.acceptance:.2f}"
+    weight = "" if record.alpha is None else f", α {record.alpha:.2f}"
+    return f"the best proposal is {offer_text(offer)}{clipped}{chance}{weight}"
