@@ -24,7 +24,7 @@ from apexrl.execution import make_executor
 from benchmarks.harness import Benchmark, Figure
 from litaagent_std.agents.online.acting import LAYERS, PolicySet
 from litaagent_std.hrl_xf.online.config import GateConfig, OnlineConfig, PoolConfig
-from litaagent_std.hrl_xf.online.envs.driven import SteeredAgent
+from litaagent_std.hrl_xf.online.envs.game import SteeredAgent
 from litaagent_std.hrl_xf.online.methods.ppo import LayerLearner
 from litaagent_std.hrl_xf.online.rollout import play_training_world
 from litaagent_std.hrl_xf.online.trainer import Trainer

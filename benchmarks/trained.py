@@ -53,7 +53,7 @@ def trained_agent(weights: str, parameters: str | None = None) -> tuple[Competit
         elsewhere = replace(Parameters.from_mapping(values), overrides={}) == Parameters()
         places = tuple(place for place in LEVELS if place in values["overrides"]) if elsewhere else LEVELS
         return Competitor("trained", AgentSpec(LITA, {"parameters": values}, competitor=True)), places
-    places = PolicySet.load(weights_file(weights)).places
+    places = PolicySet.load(weights_file(weights)).levels
     return Competitor("trained", AgentSpec(ONLINE, {"weights": weights}, competitor=True)), places
 
 

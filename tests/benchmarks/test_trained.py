@@ -43,7 +43,7 @@ def test_weights_that_are_not_there_are_refused():
 
 def test_a_policy_is_judged_where_it_differs_from_the_heuristic_agent(tmp_path):
     assert make_plan(tmp_path).places == LEVELS
-    save(PolicySet({"l2": ActingNet.zeros("l2")}, places=("first",)), tmp_path / "first.npz")
+    save(PolicySet({"l2": ActingNet.zeros("l2")}, levels=("first",)), tmp_path / "first.npz")
     assert trained.trained_agent(str(tmp_path / "first.npz"))[1] == ("first",)
     assert trained.trained_agent(trained.WEIGHTS)[1] == ("middle",)
     tuned, places = trained.trained_agent(trained.WEIGHTS, "shipped")

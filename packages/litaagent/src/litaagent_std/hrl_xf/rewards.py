@@ -140,7 +140,9 @@ def day_terms(
     """
     start = max(1.0, before.initial_balance)
     cash = (final_cash if after is None else after.cash) - before.cash
-    phi = 0.0 if after is None else potential(after, weights.form)  # commitments that remain at the end are worth nothing
+    phi = (
+        0.0 if after is None else potential(after, weights.form)
+    )  # commitments that remain at the end are worth nothing
     agreed = sum(end_calendar.sold) + sum(end_calendar.bought) - sum(before.calendar.sold) - sum(before.calendar.bought)
     return {
         "cash": cash / start,
@@ -164,7 +166,7 @@ def thread_terms(
         obs: The observation at day start.
         buying: Whether we buy.
         deal: The agreement; None if there is none.
-        goal_quantity: Q*, the goal for the deal's delivery day (if there is no deal, for the day with the largest goal).
+        goal_quantity: Q*, the goal for the deal's delivery day (if there is no deal, the largest goal).
         goal_price: P*, the goal's reservation price for that day.
 
     Returns:
@@ -193,7 +195,7 @@ def centred(rewards: Sequence[float], days: Sequence[int], reference: Sequence[f
     Args:
         rewards: One per decision.
         days: The day of each decision, rising; a decision covers all days until the next one.
-        reference: The reference policy's reward on every day of the same world; if empty, rewards are returned unchanged.
+        reference: The reference policy's reward on every day of the same world; if empty, nothing is subtracted.
     """
     if not reference:
         return list(rewards)

@@ -1,10 +1,10 @@
-"""Kills ``lita train-online`` at random moments again and again, and compares it with a run that nobody killed.
+"""Kill ``lita train-online`` at random moments, resume it, and compare it with an uninterrupted run.
 
     kill_supervisor.py <folder> <ppo|es|surface> <seed>
 
-Prints as JSON how often it killed, from which checkpoint each start went on, and what differs at the end. One process
-that has imported everything forks all runs, because an interpreter start per kill would take minutes. Each run has the
-same name in a folder of its own: the gate's seeds come from the name.
+Prints as JSON the number of kills, the checkpoint from which each start resumed, and the differences at the end. All
+runs are forked from one process that has imported everything, because an interpreter start per kill would take minutes.
+Each run has the same name in a folder of its own: the gate's seeds come from the name.
 """
 
 import json
@@ -25,7 +25,7 @@ from litaagent_std.hrl_xf.online.trainer import SCHEMA
 
 UPDATES = 6
 KILLS = 5
-"""After so many a run is left in peace."""
+"""Kills at most; then the run is left to finish."""
 COMMON = (
     *("--updates", str(UPDATES), "--worlds", "1", "--days", "4", "--levels", "2", "--checkpoint-every", "2"),
     *("--pool.competitors", "RandomStd", "GreedyStd", "--pool.held-out", "SyncRandomStd", "--pool.nobody", "0.3"),
@@ -41,7 +41,7 @@ COMPARED = ("metrics.jsonl", "gates.jsonl", "best.npz", "weights/*.npz")
 
 
 def start(folder: Path, method: str) -> int:
-    """A run in a process of its own; the number of the process."""
+    """Start a run in a process of its own and return its process id."""
     folder.mkdir(parents=True, exist_ok=True)
     child = os.fork()
     if child == 0:
@@ -54,11 +54,11 @@ def start(folder: Path, method: str) -> int:
 
 
 def status_of(child: int, patience: float = 0.0) -> int | None:
-    """The exit status; None if the run is still under way after so many seconds."""
+    """Return the exit status; None if the run has not ended after ``patience`` seconds."""
     end = time.monotonic() + patience
     while True:
-        found, status = os.waitpid(child, os.WNOHANG)
-        if found:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
             return os.waitstatus_to_exitcode(status)
         if time.monotonic() >= end:
             return None
@@ -66,7 +66,7 @@ def status_of(child: int, patience: float = 0.0) -> int | None:
 
 
 def logged(folder: Path) -> int:
-    """The last update whose metrics are written."""
+    """Return the last update with written metrics."""
     path = folder / "run" / "metrics.jsonl"
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
@@ -77,9 +77,10 @@ def newest(folder: Path) -> Path | None:
 
 
 def kill_at_random(folder: Path, method: str, moments: random.Random, update: float) -> tuple[int, list[int]]:
-    """Starts and kills a run, then lets it come to its end; the number of kills, and where each start began.
+    """Start and kill a run, then let it finish; return the number of kills, and the update at which each start began.
 
-    A moment is some updates and a random part of one later, so that a slow machine sees the same kinds of moments.
+    A kill comes after a random number of updates and a random part of one, so that it does not depend on the machine's
+    speed.
     """
     begun: list[int] = []
     while True:
@@ -100,7 +101,7 @@ def kill_at_random(folder: Path, method: str, moments: random.Random, update: fl
 
 
 def differences(one: Any, other: Any, where: str) -> list[str]:
-    """Places at which two states differ, without what the clock decides."""
+    """Return the paths at which two states differ, CPU seconds excluded."""
     if isinstance(one, dict):
         if one.keys() != other.keys():
             return [where]
@@ -117,11 +118,11 @@ def compare(whole: Path, parts: Path) -> list[str]:
     ends = [newest(folder) for folder in (whole, parts)]
     assert None not in ends
     states = [load_checkpoint(path, SCHEMA).state for path in ends if path is not None]
-    found = differences(*states, "state")
+    different = differences(*states, "state")
     for pattern in COMPARED:
-        files = [{path.name: path.read_bytes() for path in (one / "run").glob(pattern)} for one in (whole, parts)]
-        found += [name for name in files[0].keys() | files[1].keys() if files[0].get(name) != files[1].get(name)]
-    return found
+        files = [{path.name: path.read_bytes() for path in (folder / "run").glob(pattern)} for folder in (whole, parts)]
+        different += [name for name in files[0].keys() | files[1].keys() if files[0].get(name) != files[1].get(name)]
+    return different
 
 
 def main() -> None:
@@ -133,7 +134,7 @@ def main() -> None:
     kills, begun = kill_at_random(folder / "parts", method, random.Random(seed), update)
     last = newest(folder / "whole")
     assert last is not None
-    told = {
+    result = {
         "kills": kills,
         "begun": begun,
         "different": compare(folder / "whole", folder / "parts"),
@@ -141,7 +142,7 @@ def main() -> None:
         "weights": len(list((folder / "whole" / "run" / "weights").glob("*.npz"))),
         "gates": len((folder / "whole" / "run" / "gates.jsonl").read_text().splitlines()),
     }
-    print(json.dumps(told))
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""``lita train-online``, killed again and again, ends with the very weights of a run that nobody killed."""
+"""``lita train-online``, killed at random moments and resumed, ends with the weights of an uninterrupted run."""
 
 import json
 import os
@@ -12,16 +12,16 @@ SUPERVISOR = Path(__file__).with_name("kill_supervisor.py")
 
 
 @pytest.mark.parametrize(("method", "seed"), [("ppo", 2), ("es", 2), ("surface", 2)])
-def test_a_run_that_is_killed_at_random_moments_ends_bit_by_bit_the_same(method, seed, tmp_path):
+def test_a_run_that_is_killed_at_random_moments_resumes_bit_by_bit(method, seed, tmp_path):
     environment = os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, str(SUPERVISOR), str(tmp_path), method, str(seed)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    told = json.loads(done.stdout)
-    assert told["different"] == []
-    assert told["kills"] >= 2
-    assert len(told["begun"]) == told["kills"] + 1
-    assert told["begun"] == sorted(told["begun"])  # nothing that was saved is lost
-    assert told["begun"][-1] > 0  # and something was
-    assert (told["weights"], told["gates"]) == (6, 2)  # there was something to compare
-    assert len(told["pool"]["selves"]) == 3
+    result = json.loads(done.stdout)
+    assert result["different"] == []
+    assert result["kills"] >= 2
+    assert len(result["begun"]) == result["kills"] + 1
+    assert result["begun"] == sorted(result["begun"])  # nothing that was saved is lost
+    assert result["begun"][-1] > 0  # and something was
+    assert (result["weights"], result["gates"]) == (6, 2)  # there was something to compare
+    assert len(result["pool"]["selves"]) == 3

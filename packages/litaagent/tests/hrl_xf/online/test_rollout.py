@@ -41,14 +41,14 @@ def test_trajectories_are_threads_of_one_day_in_the_order_of_rounds(explored):
         assert rows.actions["l4"].shape == (len(rows.thread), 1)
 
 
-def test_the_same_luck_gives_the_same_rollout_and_other_luck_another(explored):
+def test_the_same_rng_seed_gives_the_same_rollout_and_another_seed_another(explored):
     nets = {layer: ActingNet.zeros(layer) for layer in LAYERS}
     again = play_world(PLAN, PolicySet(nets, 7), WEIGHTS, 3, rounds=True)
     other = play_world(PLAN, PolicySet(nets, 7), WEIGHTS, 4, rounds=True)
-    for one, two, three in zip(explored.seats, again.seats, other.seats, strict=True):
-        assert one.score == two.score
-        np.testing.assert_array_equal(one.rounds.actions["l3"], two.rounds.actions["l3"])
-        assert not np.array_equal(one.days.actions, three.days.actions)
+    for first, same, different in zip(explored.seats, again.seats, other.seats, strict=True):
+        assert first.score == same.score
+        np.testing.assert_array_equal(first.rounds.actions["l3"], same.rounds.actions["l3"])
+        assert not np.array_equal(first.days.actions, different.days.actions)
 
 
 def test_the_reference_has_a_reward_for_every_day():
@@ -61,14 +61,14 @@ def test_the_reference_has_a_reward_for_every_day():
         assert sum(reference[seat.seat]) == pytest.approx(total)
 
 
-def test_a_game_refuses_answers_of_another_shape_and_after_its_end():
+def test_a_game_refuses_actions_of_another_shape_and_after_its_end():
     with Game(draw_world(WorldPlan(seed=training_seed(1, 1), days=(4,), levels=2)), rounds=False) as game:
         with pytest.raises(ValueError, match=r"shape \(3,\)"):
-            game.answer(np.zeros(3, np.float32))
+            game.step(np.zeros(3, np.float32))
         while game.pending is not None:
-            game.answer(np.zeros(game.pending.answer_shape, np.float32))
+            game.step(np.zeros(game.pending.action_shape, np.float32))
         with pytest.raises(RuntimeError, match="over"):
-            game.answer(np.zeros(12, np.float32))
+            game.step(np.zeros(12, np.float32))
 
 
 def test_training_seeds_are_none_of_the_arena_s():

@@ -2,8 +2,8 @@
 
 Actions have no units and zero changes nothing, so a policy whose outputs are zero is the heuristic agent:
 
-* L2, once a day: shifts of the goals' quantities and reservation prices by side and group of delivery days, of the value
-  of unsold capacity, and of the value of a unit of input.
+* L2, once a day: shifts of the goals' quantities and reservation prices by side and group of delivery days, of the
+  value of unsold capacity, and of the value of a unit of input.
 * L3, per thread and round: shifts of the counter-offer's price and quantity, and of the lowest price at which the
   partner's offer is accepted. A positive price shift favours us on both sides.
 * L4, per thread and round: log α, the thread's weight; α scales L3's residual and orders joint acceptance.

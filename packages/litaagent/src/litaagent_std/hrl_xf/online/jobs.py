@@ -1,4 +1,4 @@
-"""What workers do: worlds as independent tasks, whose results depend on their arguments alone."""
+"""Worlds as independent tasks of an executor; a result depends on the task's arguments alone."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class Job:
 
     Attributes:
         plan: The world.
-        policies: Who plays our seats; no policies at all are the reference, the heuristic agent.
-        luck_seed: Seed of the exploration; None for none.
-        rounds: Whether rounds are steered.
+        policies: Policies of our seats; an empty set is the reference, the heuristic agent.
+        rng_seed: Seed of the exploration; None for none.
+        rounds: Whether rounds have residual actions.
     """
 
     plan: WorldPlan
     policies: PolicySet
-    luck_seed: int | None
+    rng_seed: int | None
     rounds: bool
 
 
-def _work(job: Job, weights: DayWeights) -> WorldRollout:
-    return play_world(job.plan, job.policies, weights, job.luck_seed, rounds=job.rounds)
+def _play_job(job: Job, weights: DayWeights) -> WorldRollout:
+    return play_world(job.plan, job.policies, weights, job.rng_seed, rounds=job.rounds)
 
 
 def play_jobs(
@@ -43,14 +43,14 @@ def play_jobs(
     time_limit: float | None = None,
     done: Callable[[int], None] | None = None,
 ) -> list[WorldRollout]:
-    """Plays all jobs and waits for all of them: the barrier.
+    """Play all jobs and wait for all of them: the barrier.
 
     Args:
-        executor: Where; the result is the same on every engine.
+        executor: Runs the tasks; the result is the same on every engine.
         jobs: The worlds.
-        weights: For the form of the potential.
+        weights: Form and discount of the potential.
         time_limit: Seconds per world.
-        done: Told the number of worlds finished so far.
+        done: Callback with the number of finished worlds.
 
     Returns:
         Rollouts in the order of the jobs.
@@ -59,10 +59,10 @@ def play_jobs(
         TaskFailedError: If a world could not be played; nothing is learned from an incomplete batch.
     """
     options = RunOptions(time_limit=time_limit, on_failure="raise")
-    tasks = (Task(_work, (job, weights), label=f"world {job.plan.seed}") for job in jobs)
-    found = []
+    tasks = (Task(_play_job, (job, weights), label=f"world {job.plan.seed}") for job in jobs)
+    rollouts = []
     for result in executor.run(tasks, options):
-        found.append(result.unwrap())
+        rollouts.append(result.unwrap())
         if done is not None:
-            done(len(found))
-    return found
+            done(len(rollouts))
+    return rollouts

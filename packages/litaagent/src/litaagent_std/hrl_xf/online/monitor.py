@@ -1,4 +1,4 @@
-"""Watching a run: is it getting better, is it healthy, and when to go back or to stop."""
+"""Monitoring of a run: gain and health over a window of updates, roll-back and early stopping."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from litaagent_std.hrl_xf.online.rollout import WorldRollout
 
 __all__ = ["Monitor", "WindowStatistics", "window_statistics"]
 
-Advice = Literal["go on", "roll back", "stop"]
+MonitorDecision = Literal["continue", "roll back", "stop"]
 
 
 @dataclass(frozen=True, slots=True)
 class WindowStatistics:
-    """What one update's worlds showed of our seats.
+    """Statistics of our seats in the worlds of one update, or their means over a window.
 
     Attributes:
-        gain: Mean score less the reference's in the same world and seat (the score less 1 without a reference).
+        gain: Mean score less the reference's in the same world and seat (if there is no reference, the score less 1).
         error: Its standard error.
         score: Mean score.
         breach_rate: Share of units sold that were not delivered.
@@ -41,37 +41,39 @@ class WindowStatistics:
 def window_statistics(
     rollouts: Sequence[WorldRollout], reference: Mapping[int, Mapping[int, float]]
 ) -> WindowStatistics:
-    """Sum worlds up.
+    """Compute the statistics of one update's worlds.
 
     Args:
         rollouts: Worlds under our policies.
-        reference: Scores of the reference policy by seed and seat; worlds that are missing count with 1.
+        reference: Scores of the reference policy by seed and seat; 1 for missing worlds.
     """
     seats = [(rollout.seed, seat) for rollout in rollouts for seat in rollout.seats]
+    # [seats of all worlds] score less the reference's
     gains = np.array([seat.score - reference.get(seed, {}).get(seat.seat, 1.0) for seed, seat in seats])
     health = [seat.health for _, seat in seats]
     return WindowStatistics(
         gain=float(gains.mean()),
         error=float(gains.std(ddof=1) / sqrt(len(gains))) if len(gains) > 1 else float("inf"),
         score=float(np.mean([seat.score for _, seat in seats])),
-        breach_rate=sum(one.missing for one in health) / max(1, sum(one.sold for one in health)),
-        bankruptcies=float(np.mean([one.bankrupt for one in health])),
-        overstock=sum(one.overstocked for one in health) / max(1, sum(one.days for one in health)),
+        breach_rate=sum(seat.missing for seat in health) / max(1, sum(seat.sold for seat in health)),
+        bankruptcies=float(np.mean([seat.bankrupt for seat in health])),
+        overstock=sum(seat.overstocked for seat in health) / max(1, sum(seat.days for seat in health)),
     )
 
 
-def _mean(sights: Sequence[WindowStatistics]) -> WindowStatistics:
-    """Return a window as one sight; errors of independent worlds add in squares."""
-    columns = {name: float(np.mean([getattr(sight, name) for sight in sights])) for name in WindowStatistics.__slots__}
-    columns["error"] = sqrt(sum(sight.error**2 for sight in sights)) / len(sights)
+def _mean(window: Sequence[WindowStatistics]) -> WindowStatistics:
+    """Average a window; standard errors of independent worlds add in squares."""
+    names = WindowStatistics.__slots__
+    columns = {name: float(np.mean([getattr(update, name) for update in window])) for name in names}
+    columns["error"] = sqrt(sum(update.error**2 for update in window)) / len(window)
     return WindowStatistics(**columns)
 
 
 class Monitor:
-    """Judges windows of updates.
+    """Compare windows of updates and decide whether to continue, roll back or stop.
 
     Args:
-        cfg: When to go back and when to stop.
+        cfg: Thresholds.
 
     Attributes:
         best: The best window so far; None before the first is full.
@@ -85,22 +87,22 @@ class Monitor:
         self._window: list[WindowStatistics] = []
         self._since_best = 0
 
-    def look(self, sight: WindowStatistics) -> Advice:
-        """Take one update in and says what to do."""
+    def update(self, statistics: WindowStatistics) -> MonitorDecision:
+        """Add the statistics of one update and return the decision."""
         cfg = self.cfg
-        self._window = [*self._window, sight][-cfg.window :]
+        self._window = [*self._window, statistics][-cfg.window :]
         self._since_best += 1
         self.is_new_best = False
         if len(self._window) < cfg.window:
-            return "go on"
+            return "continue"
         now = _mean(self._window)
         if self.best is None or now.gain > self.best.gain:
             self.best, self.is_new_best, self._since_best = now, True, 0
-            return "go on"
+            return "continue"
         if self._is_worse(now, self.best):
             self._window = []
             return "roll back"
-        return "stop" if self._since_best >= cfg.patience else "go on"
+        return "stop" if self._since_best >= cfg.patience else "continue"
 
     def _is_worse(self, now: WindowStatistics, best: WindowStatistics) -> bool:
         cfg = self.cfg
@@ -112,15 +114,15 @@ class Monitor:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that decides later advice."""
+        """Return everything that decides later decisions."""
         return {
             "best": None if self.best is None else asdict(self.best),
-            "window": [asdict(sight) for sight in self._window],
+            "window": [asdict(update) for update in self._window],
             "since_best": self._since_best,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from `state_dict`."""
+        """Resume from `state_dict`."""
         self.best = None if state["best"] is None else WindowStatistics(**state["best"])
-        self._window = [WindowStatistics(**sight) for sight in state["window"]]
+        self._window = [WindowStatistics(**update) for update in state["window"]]
         self._since_best = int(state["since_best"])

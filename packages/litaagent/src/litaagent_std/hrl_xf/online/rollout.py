@@ -1,7 +1,8 @@
-"""One world under one version of the policies, from its first day to its last, as arrays to learn from.
+"""Rollouts: one world under one version of the policies, from its first day to its last, as arrays.
 
-Trajectories close properly: a seat's days end with the world, a thread's rounds with its negotiation. A transition
-belongs to one day, one thread and one version, and rows of different ones are never joined.
+A trajectory of L2 is a seat's days and ends with the world; a trajectory of L3 and L4 is a thread's rounds and ends
+with its negotiation. A transition belongs to one day, one thread and one version, and rows of different ones are never
+joined.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class DayRows:
     Attributes:
         day: [n].
         views: [n, len(DAY_VIEW)].
-        actions: [n, len(DAY_ACTIONS)]; zeros without an L2 policy.
+        actions: [n, len(DAY_ACTIONS)]; zeros if there is no L2 policy.
         log_probs: [n].
         terms: Reward terms by name, each [n].
     """
@@ -57,8 +58,8 @@ class RoundRows:
         day: The day of each thread [k].
         partner: Its partner [k].
         views: [m, len(THREAD_VIEW)].
-        states: What the central critic sees, once per round [r, len(STATE_VIEW)].
-        state_of: The row's place in `states` [m].
+        states: State that a central critic sees, once per round [r, len(STATE_VIEW)].
+        state_of: Each row's index in `states` [m].
         actions: By layer, [m, n].
         log_probs: By layer, [m].
         terms: Reward terms of each thread by name, each [k].
@@ -77,16 +78,16 @@ class RoundRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeatRollout:
-    """What one of our seats brought.
+    """Rollout of one of our seats.
 
     Attributes:
-        seat: Its number.
-        kind: Number of levels and place in the chain.
+        seat: Its index.
+        kind: Number of levels and level in the chain, see `TrainingWorld.kind`.
         score: Final balance over initial balance.
-        beaten: For each rival's name, whether we ended above it.
-        health: What was watched.
+        beaten: By name of each rival, whether our score was higher.
+        health: Shortfalls, stock and bankruptcy.
         days: Decisions of L2.
-        rounds: Decisions of L3 and L4; None if rounds were not steered.
+        rounds: Decisions of L3 and L4; None if rounds had no residual actions.
     """
 
     seat: int
@@ -100,14 +101,14 @@ class SeatRollout:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WorldRollout:
-    """A world.
+    """Rollout of a world.
 
     Attributes:
-        version: The version of the policies, of every transition in it.
+        version: Version of the policies, the same for all transitions.
         seed: The world's seed.
         n_days: Its days.
         seats: Our seats.
-        seconds: CPU time by what it was spent on: ``inference``, and ``total``.
+        seconds: CPU time: ``inference``, and ``total``.
     """
 
     version: int
@@ -118,78 +119,78 @@ class WorldRollout:
 
 
 @dataclass(slots=True)
-class _Notes:
-    """Questions of a seat with their answers, while the world is played."""
+class _SeatDecisions:
+    """Requests of a seat with their actions, in order, while the world is played."""
 
     days: list[tuple[DecisionRequest, SampledAction]] = field(default_factory=list)
     rounds: list[tuple[DecisionRequest, SampledAction]] = field(default_factory=list)
 
 
 def play_world(
-    plan: WorldPlan, policies: PolicySet, weights: DayWeights, luck_seed: int | None, *, rounds: bool
+    plan: WorldPlan, policies: PolicySet, weights: DayWeights, rng_seed: int | None, *, rounds: bool
 ) -> WorldRollout:
-    """Plays the world of a plan; what a worker does. See `play_training_world`."""
-    return play_training_world(draw_world(plan), policies, weights, luck_seed, rounds=rounds)
+    """Draw and play the world of a plan, see `play_training_world`; runs in a worker."""
+    return play_training_world(draw_world(plan), policies, weights, rng_seed, rounds=rounds)
 
 
 def play_training_world(
-    training_world: TrainingWorld, policies: PolicySet, weights: DayWeights, luck_seed: int | None, *, rounds: bool
+    training_world: TrainingWorld, policies: PolicySet, weights: DayWeights, rng_seed: int | None, *, rounds: bool
 ) -> WorldRollout:
-    """Plays a world to its end with all our seats under the same policies.
+    """Play a world to its end with the same policies in all our seats.
 
     Args:
         training_world: The world.
         policies: The snapshot.
-        weights: For the form of the potential.
-        luck_seed: Seed of the exploration, which depends on nothing else; None plays without exploration.
-        rounds: Whether rounds are steered.
+        weights: Form and discount of the potential.
+        rng_seed: Seed of the exploration; None plays without exploration.
+        rounds: Whether rounds have residual actions.
     """
     began, inference = time.process_time(), 0.0
-    luck = {
-        seat: None if luck_seed is None else np.random.default_rng(np.random.SeedSequence([luck_seed, seat]))
+    rngs = {
+        seat: None if rng_seed is None else np.random.default_rng(np.random.SeedSequence([rng_seed, seat]))
         for seat in training_world.seats
     }
-    notes = {seat: _Notes() for seat in training_world.seats}
+    decisions = {seat: _SeatDecisions() for seat in training_world.seats}
     with Game(training_world, rounds=rounds) as game:
         while game.pending is not None:
-            asked = game.pending
+            seat, request = game.pending.seat, game.pending.request
             start = time.process_time()
-            drawn = luck[asked.seat]
-            answer = (
-                SampledAction(policies.answer(asked.question), {}, {})
-                if drawn is None
-                else policies.sample(asked.question, drawn)
-            )
+            rng = rngs[seat]
+            action = SampledAction(policies.act(request), {}, {}) if rng is None else policies.sample(request, rng)
             inference += time.process_time() - start
-            kept = notes[asked.seat]
-            (kept.days if asked.question.kind == "day" else kept.rounds).append((asked.question, answer))
-            game.answer(answer.numbers)
-        seats = tuple(_seat_rollout(game, seat, notes[seat], weights, rounds=rounds) for seat in training_world.seats)
+            own = decisions[seat]
+            (own.days if request.kind == "day" else own.rounds).append((request, action))
+            game.step(action.residual)
+        seats = tuple(
+            _seat_rollout(game, seat, decisions[seat], weights, rounds=rounds) for seat in training_world.seats
+        )
     seconds = {"inference": inference, "total": time.process_time() - began}
     return WorldRollout(policies.version, training_world.setup.seed, training_world.setup.n_days, seats, seconds)
 
 
 def play_reference(plan: WorldPlan, weights: DayWeights, *, rounds: bool = False) -> dict[int, list[float]]:
-    """Return what the reference policy (zeros everywhere) earns on each day of a plan's world, by seat.
+    """Return the reward of the reference policy (all residuals zero) on each day of a plan's world, by seat.
 
-    Days without a decision count with the decision before; the list has an entry for every day.
+    The list has an entry for every day; the reward of a day without a decision is in that of the last decision before.
     """
     return reference_of(play_world(plan, PolicySet(), weights, None, rounds=rounds), weights)
 
 
 def reference_of(rollout: WorldRollout, weights: DayWeights) -> dict[int, list[float]]:
     """Return the weighted reward of each day of a rollout, by seat."""
-    found = {}
+    rewards = {}
     for seat in rollout.seats:
         daily = [0.0] * rollout.n_days
-        for place, day in enumerate(seat.days.day):
-            daily[int(day)] = day_reward({name: float(seat.days.terms[name][place]) for name in DAY_TERMS}, weights)
-        found[seat.seat] = daily
-    return found
+        for row, day in enumerate(seat.days.day):
+            daily[int(day)] = day_reward({name: float(seat.days.terms[name][row]) for name in DAY_TERMS}, weights)
+        rewards[seat.seat] = daily
+    return rewards
 
 
-def _seat_rollout(game: Game, seat: int, notes: _Notes, weights: DayWeights, *, rounds: bool) -> SeatRollout:
-    training_world, diary = game.training_world, game.diary(seat)
+def _seat_rollout(
+    game: Game, seat: int, decisions: _SeatDecisions, weights: DayWeights, *, rounds: bool
+) -> SeatRollout:
+    training_world, log = game.training_world, game.episode_log(seat)
     score = game.score(seat)
     return SeatRollout(
         seat=seat,
@@ -197,25 +198,25 @@ def _seat_rollout(game: Game, seat: int, notes: _Notes, weights: DayWeights, *, 
         score=score,
         beaten={name: score > game.score(rival) for rival, name in training_world.rivals.items()},
         health=game.health(seat),
-        days=_day_rows(diary, notes, game.cash(seat), weights),
-        rounds=_round_rows(diary, notes) if rounds else None,
+        days=_day_rows(log, decisions, game.cash(seat), weights),
+        rounds=_round_rows(log, decisions) if rounds else None,
     )
 
 
-def _day_rows(diary: EpisodeLog, notes: _Notes, final_cash: float, weights: DayWeights) -> DayRows:
-    asked = [entry for entry in diary.days if entry.asked]
+def _day_rows(log: EpisodeLog, decisions: _SeatDecisions, final_cash: float, weights: DayWeights) -> DayRows:
+    decided = [entry for entry in log.days if entry.has_decision]
     terms: dict[str, list[float]] = {name: [] for name in DAY_TERMS}
-    for place, entry in enumerate(asked):
-        after = asked[place + 1].obs if place + 1 < len(asked) else None
-        evening = entry.evening or entry.obs.calendar
-        for name, value in day_terms(entry.obs, evening, after, final_cash, weights).items():
+    for index, entry in enumerate(decided):
+        after = decided[index + 1].obs if index + 1 < len(decided) else None
+        end_calendar = entry.end_calendar or entry.obs.calendar
+        for name, value in day_terms(entry.obs, end_calendar, after, final_cash, weights).items():
             terms[name].append(value)
-    answers = [answer for _, answer in notes.days]
+    actions = [action for _, action in decisions.days]
     return DayRows(
-        day=np.array([entry.obs.day for entry in asked], np.int64),
-        views=_stack([question.view for question, _ in notes.days]),
-        actions=_stack([answer.actions.get("l2", answer.numbers) for answer in answers]),
-        log_probs=np.array([answer.log_probs.get("l2", 0.0) for answer in answers], np.float32),
+        day=np.array([entry.obs.day for entry in decided], np.int64),
+        views=_stack([request.view for request, _ in decisions.days]),
+        actions=_stack([action.actions.get("l2", action.residual) for action in actions]),
+        log_probs=np.array([action.log_probs.get("l2", 0.0) for action in actions], np.float32),
         terms={name: np.array(values, np.float64) for name, values in terms.items()},
     )
 
@@ -224,41 +225,42 @@ def _stack(rows: list[Floats32]) -> Floats32:
     return np.stack(rows) if rows else np.zeros((0, 0), np.float32)
 
 
-def _round_rows(diary: EpisodeLog, notes: _Notes) -> RoundRows:
-    order: dict[tuple[int, str], list[tuple[int, int]]] = {}
-    for place, (question, _) in enumerate(notes.rounds):
-        for row, partner in enumerate(question.partners):
-            order.setdefault((question.day, partner), []).append((place, row))
-    rows = [(thread, place, row) for thread, steps in enumerate(order.values()) for place, row in steps]
-    layers: list[Layer] = [layer for layer in notes.rounds[0][1].actions] if notes.rounds else []
-    ends = {key: _thread_end(diary, *key) for key in order}
+def _round_rows(log: EpisodeLog, decisions: _SeatDecisions) -> RoundRows:
+    rounds = decisions.rounds
+    # steps of each thread (day, partner): round, and the thread's row in that round
+    steps: dict[tuple[int, str], list[tuple[int, int]]] = {}
+    for index, (request, _) in enumerate(rounds):
+        for row, partner in enumerate(request.partners):
+            steps.setdefault((request.day, partner), []).append((index, row))
+    # m rows, thread by thread: thread, round, row in the round
+    rows = [(thread, index, row) for thread, own in enumerate(steps.values()) for index, row in own]
+    layers: list[Layer] = list(rounds[0][1].actions) if rounds else []
+    terms = {key: _outcome_terms(log, *key) for key in steps}
     return RoundRows(
         thread=np.array([thread for thread, _, _ in rows], np.int64),
-        day=np.array([day for day, _ in order], np.int64),
-        partner=tuple(partner for _, partner in order),
-        views=_stack([notes.rounds[place][0].view[row] for _, place, row in rows]),
-        states=_stack([question.state for question, _ in notes.rounds]),
-        state_of=np.array([place for _, place, _ in rows], np.int64),
-        actions={
-            layer: _stack([notes.rounds[place][1].actions[layer][row] for _, place, row in rows]) for layer in layers
-        },
+        day=np.array([day for day, _ in steps], np.int64),
+        partner=tuple(partner for _, partner in steps),
+        views=_stack([rounds[index][0].view[row] for _, index, row in rows]),
+        states=_stack([request.state for request, _ in rounds]),
+        state_of=np.array([index for _, index, _ in rows], np.int64),
+        actions={layer: _stack([rounds[index][1].actions[layer][row] for _, index, row in rows]) for layer in layers},
         log_probs={
-            layer: np.array([notes.rounds[place][1].log_probs[layer][row] for _, place, row in rows], np.float32)
+            layer: np.array([rounds[index][1].log_probs[layer][row] for _, index, row in rows], np.float32)
             for layer in layers
         },
-        terms={name: np.array([ends[key][name] for key in order], np.float64) for name in THREAD_TERMS},
+        terms={name: np.array([terms[key][name] for key in steps], np.float64) for name in THREAD_TERMS},
     )
 
 
-def _thread_end(diary: EpisodeLog, day: int, partner: str) -> dict[str, float]:
-    entry = diary.threads.get((day, partner))
-    obs = next(found.obs for found in reversed(diary.days) if found.obs.day == day)
-    if entry is None:  # cut off by somebody's exception: neither deal nor end was told
+def _outcome_terms(log: EpisodeLog, day: int, partner: str) -> dict[str, float]:
+    outcome = log.threads.get((day, partner))
+    obs = next(entry.obs for entry in reversed(log.days) if entry.obs.day == day)
+    if outcome is None:  # cut off by an exception of an agent: there was no event of its end
         return dict.fromkeys(THREAD_TERMS, 0.0)
     return thread_terms(
         obs,
-        buying=entry.buying,
-        deal=entry.deal,
-        goal_quantity=entry.goal_quantity,
-        goal_price=entry.goal_price,
+        buying=outcome.buying,
+        deal=outcome.deal,
+        goal_quantity=outcome.goal_quantity,
+        goal_price=outcome.goal_price,
     )

@@ -1,4 +1,4 @@
-"""Worlds to train in: official configurations with seats of ours, drawn from a plan of plain values."""
+"""Training worlds: official configurations with seats of ours, drawn from a plan of plain values."""
 
 from __future__ import annotations
 
@@ -21,15 +21,19 @@ __all__ = [
     "training_world_of",
 ]
 
-OURS: Final = "litaagent_std.hrl_xf.online.envs.driven.SteeredAgent"
-"""Class path of a seat of ours."""
+OURS: Final = "litaagent_std.hrl_xf.online.envs.game.SteeredAgent"
+"""Class path of the agent in our seats."""
 TRAINING_SEEDS: Final = 1 << 61
-"""Training seeds start here; the arena's blocks (tuning, gates, verdict) have no seed with this bit alone."""
+"""First training seed; no block of the arena (tuning, gates, verdict) contains a seed of this range."""
 _WORLDS_PER_RUN: Final = 1 << 32
 
 
 def training_seed(run_seed: int, world: int) -> int:
-    """Return the seed of the world at an index of a run; no seed of the arena.
+    """Return the seed of a run's world; never a seed of the arena.
+
+    Args:
+        run_seed: Seed of the run.
+        world: Index of the world within the run.
 
     Raises:
         ValueError: If the run's seed or the index is out of range.
@@ -44,11 +48,11 @@ class WorldPlan:
     """A world to play, as plain values that travel to any worker.
 
     Attributes:
-        seed: Decides the configuration, the seats and all luck.
+        seed: Decides the configuration, the seats and all random streams.
         days: Lengths to draw from.
-        levels: Production levels; drawn from the official range when None.
-        seats: How many seats are ours.
-        opponents: Who else competes; the remaining seats get the league's default agents in official proportion.
+        levels: Number of production levels; if None, drawn from the official range.
+        seats: Number of our seats.
+        opponents: Other competitors; the remaining seats get the league's default agents in official proportion.
     """
 
     seed: int
@@ -59,7 +63,7 @@ class WorldPlan:
 
     def __post_init__(self) -> None:
         if self.seats < 1:
-            raise ValueError(f"seats={self.seats} leaves nobody to train; give at least 1")
+            raise ValueError(f"seats={self.seats} leaves no seat to train; give at least 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +72,19 @@ class TrainingWorld:
 
     Attributes:
         setup: The world.
-        seats: Numbers of our seats.
-        rivals: Numbers of the seats of other competitors, with their names.
-        place: Level of each of our seats, by its name.
+        seats: Indices of our seats.
+        rivals: Names of the other competitors by seat.
+        seat_levels: Level in the chain of each of our seats.
     """
 
     setup: WorldSetup
     seats: tuple[int, ...]
     rivals: dict[int, str]
-    place: dict[int, Level]
+    seat_levels: dict[int, Level]
 
     def kind(self, seat: int) -> str:
-        """Return what returns are scaled by: number of levels and place in the chain."""
-        return f"{self.setup.n_levels}-{self.place[seat]}"
+        """Return the kind of a seat, by which returns are scaled: number of levels and level in the chain."""
+        return f"{self.setup.n_levels}-{self.seat_levels[seat]}"
 
     def with_ours(self, agent: AgentSpec) -> WorldSetup:
         """Return the world with an agent in all our seats."""
@@ -88,13 +92,13 @@ class TrainingWorld:
 
 
 def draw_world(plan: WorldPlan) -> TrainingWorld:
-    """Draws the world of a plan: a pure function of the plan."""
-    luck = numpy_stream(plan.seed, "online")
+    """Draw the world of a plan: a pure function of the plan."""
+    rng = numpy_stream(plan.seed, "online")
     ours = AgentSpec(OURS)
     setup = official_setup(
         plan.seed,
         [ours] * plan.seats + list(plan.opponents),
-        n_days=int(luck.choice(plan.days)),
+        n_days=int(rng.choice(plan.days)),
         n_levels=OFFICIAL_LEVELS if plan.levels is None else plan.levels,
         n_competitors=plan.seats + len(plan.opponents),
     )
@@ -102,17 +106,17 @@ def draw_world(plan: WorldPlan) -> TrainingWorld:
 
 
 def class_name(path: str) -> str:
-    """Return the name of an agent's class, with or without a coat that casts its offers."""
+    """Return the name of an agent's class, with or without the wrapper that casts its offers."""
     return original_path(path).rpartition(".")[2]
 
 
 def training_world_of(setup: WorldSetup) -> TrainingWorld:
-    """Return a world from any setup; our seats are those whose agent has the path `OURS`."""
+    """Return the training world of a setup; our seats are those whose agent has the path `OURS`."""
     seats = tuple(seat for seat, agent in enumerate(setup.agents) if agent.path == OURS)
     rivals = {
         seat: agent.params.get("label") or class_name(agent.path)
         for seat, agent in enumerate(setup.agents)
         if agent.competitor and seat not in seats
     }
-    place = {seat: level_name(setup.factories[seat].level, setup.n_levels) for seat in seats}
-    return TrainingWorld(setup, seats, rivals, place)
+    seat_levels = {seat: level_name(setup.factories[seat].level, setup.n_levels) for seat in seats}
+    return TrainingWorld(setup, seats, rivals, seat_levels)

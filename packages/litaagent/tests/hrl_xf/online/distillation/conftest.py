@@ -7,12 +7,12 @@ from litaagent_std.agents.online.acting import INPUTS, LAYERS, NAMES, ActingNet,
 
 
 def make_net(layer, hidden, size=1.5, seed=1):
-    luck = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     widths = [INPUTS[layer], *hidden, len(NAMES[layer])]
     shapes = list(pairwise(widths))
     return ActingNet(
-        tuple(luck.normal(0, size / np.sqrt(rows), (rows, columns)).astype(np.float32) for rows, columns in shapes),
-        tuple(luck.normal(0, 0.2, columns).astype(np.float32) for _, columns in shapes),
+        tuple(rng.normal(0, size / np.sqrt(rows), (rows, columns)).astype(np.float32) for rows, columns in shapes),
+        tuple(rng.normal(0, 0.2, columns).astype(np.float32) for _, columns in shapes),
         np.full(len(NAMES[layer]), -1.0, np.float32),
     )
 

@@ -18,9 +18,9 @@ NAMES = ("price", "quantity", "acceptance")
 
 def views(rows, seed, inputs=64):
     """Inputs of very different sizes, of which one never varies."""
-    found = np.random.default_rng(seed).normal(0.5, 1.0, (rows, inputs)) * np.geomspace(0.1, 5.0, inputs)
-    found[:, 3] = 0.7
-    return found.astype(np.float32)
+    values = np.random.default_rng(seed).normal(0.5, 1.0, (rows, inputs)) * np.geomspace(0.1, 5.0, inputs)
+    values[:, 3] = 0.7
+    return values.astype(np.float32)
 
 
 def parts(teacher, rows=400):
@@ -30,11 +30,11 @@ def parts(teacher, rows=400):
 def test_a_linear_student_is_a_linear_teacher(random_net):
     teacher = random_net("l3", (), 0.02)
     train, validation, held_out = parts(teacher)
-    student, told = fit(LINEAR, teacher, train, validation)
+    student, report = fit(LINEAR, teacher, train, validation)
     assert len(student.weights) == 1
     assert not student.weights[0][3].any()  # a constant says nothing
-    np.testing.assert_allclose(student.mean(held_out.inputs), held_out.numbers, atol=1e-3)
-    assert told["ridge"] == 1e-6
+    np.testing.assert_allclose(student.mean(held_out.inputs), held_out.actions, atol=1e-3)
+    assert report["ridge"] == 1e-6
     assert student.log_std is teacher.log_std
 
 
@@ -45,10 +45,10 @@ def test_hidden_layers_learn_what_no_linear_student_can(random_net):
     explained = []
     for hidden in ((), (4,)):
         cfg = DistillConfig(teacher="t", hidden=hidden, epochs=60, learning_rate=0.01)
-        student, told = fit(cfg, teacher, train, validation)
+        student, report = fit(cfg, teacher, train, validation)
         assert [weight.shape[1] for weight in student.weights] == [*hidden, 3]
-        explained.append(errors_of(student, held_out, train.numbers.mean(0), NAMES)["explained"])
-    assert told["best_epoch"] <= told["epochs"] <= 60
+        explained.append(errors_of(student, held_out, train.actions.mean(0), NAMES)["explained"])
+    assert report["best_epoch"] <= report["epochs"] <= 60
     assert 0.5 < explained[0] < explained[1] < 1.0
     assert explained[1] > 0.95
     again, _ = fit(cfg, teacher, train, validation)
@@ -60,25 +60,25 @@ def test_a_teacher_that_always_says_the_same_is_learned_exactly(hidden, random_n
     teacher = constant_net(random_net("l3", (8,)), np.array([0.0, 0.5, -0.25], np.float32))
     train, validation, held_out = parts(teacher, 50)
     student, _ = fit(DistillConfig(teacher="t", hidden=hidden, epochs=2), teacher, train, validation)
-    np.testing.assert_allclose(student.mean(held_out.inputs), held_out.numbers, atol=1e-6)
-    found = errors_of(student, held_out, train.numbers.mean(0), NAMES)
-    assert found["explained"] is None  # there was nothing to explain
-    assert found["zero"] == pytest.approx(((0.25 + 0.0625) / 3) ** 0.5)
+    np.testing.assert_allclose(student.mean(held_out.inputs), held_out.actions, atol=1e-6)
+    errors = errors_of(student, held_out, train.actions.mean(0), NAMES)
+    assert errors["explained"] is None  # there was nothing to explain
+    assert errors["zero"] == pytest.approx(((0.25 + 0.0625) / 3) ** 0.5)
 
 
-def test_errors_stand_beside_those_of_trivial_answers():
-    numbers = np.array([[1.0, 0.0], [3.0, 0.0]], np.float32)
-    pairs = Pairs(np.zeros((2, 1), np.float32), numbers)
+def test_errors_are_beside_those_of_trivial_policies():
+    actions = np.array([[1.0, 0.0], [3.0, 0.0]], np.float32)
+    pairs = Pairs(np.zeros((2, 1), np.float32), actions)
     zeros = np.zeros((1, 2), np.float32)
     net = ActingNet((zeros,), (np.array([2.0, 9.0], np.float32),), np.zeros(2, np.float32))
-    found = errors_of(net, pairs, np.array([1.5, 0.0], np.float32), ("a", "b"))
-    assert found["outputs"]["a"] == pytest.approx(
+    errors = errors_of(net, pairs, np.array([1.5, 0.0], np.float32), ("a", "b"))
+    assert errors["outputs"]["a"] == pytest.approx(
         {"student": 1.0, "mean": (0.25 + 2.25) ** 0.5 / 2**0.5, "zero": 5**0.5}
     )
-    assert found["outputs"]["b"]["student"] == 3.0  # numbers count up to the limit
-    assert found["student"] == pytest.approx(5**0.5)
-    assert found["explained"] == pytest.approx(1 - 5.0 / 0.625)
-    assert found["rows"] == 2
+    assert errors["outputs"]["b"]["student"] == 3.0  # actions are clipped
+    assert errors["student"] == pytest.approx(5**0.5)
+    assert errors["explained"] == pytest.approx(1 - 5.0 / 0.625)
+    assert errors["rows"] == 2
 
 
 def test_multiplications_of_a_decision(random_net):

@@ -1,4 +1,4 @@
-"""Student and teacher in the same held-out world: decisions, scores and CPU time."""
+"""Evaluation of a student in held-out worlds: agreement with the teacher, scores and CPU time."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ __all__ = ["check_world", "summarize_checks"]
 _AGENT: Final = "litaagent_std.agents.online.agent.LitaOnline"
 _SHADOWED: Final = "litaagent_std.hrl_xf.online.distillation.shadow.ShadowedAgent"
 _REPEATS: Final = 5
-"""Times that all answers are timed; the least time counts, as everything else on the machine only adds."""
+"""Repetitions of the timing; the minimum counts, because other load only adds time."""
 
 
 def check_world(plan: WorldPlan, teacher: PolicySet, others: Mapping[str, PolicySet]) -> dict[str, Any]:
-    """Plays a world by the teacher with everybody else as its shadow, and by teacher and student; what a worker does.
+    """Play a world with the teacher and its shadows, then with teacher and student alone; runs in a worker.
 
     Args:
         plan: The world; one seat is ours.
-        teacher: Its policies.
-        others: Who is compared with it; one is the ``student``.
+        teacher: Policies of the teacher.
+        others: Policies to compare with it by name; one is the ``student``.
 
     Returns:
         Plain values: counts of agreement by name, scores, and CPU seconds under ``cpu``.
@@ -45,13 +45,13 @@ def check_world(plan: WorldPlan, teacher: PolicySet, others: Mapping[str, Policy
             save(policies, files[name])
         shadowed = _shadowed(training_world, files["teacher"], {name: files[name] for name in others})
         scores, decisions = {}, {}
-        for name in ("teacher", "student") if plan.seed % 2 else ("student", "teacher"):  # no side is always the first
+        for name in ("teacher", "student") if plan.seed % 2 else ("student", "teacher"):  # neither is always the first
             scores[name], decisions[name] = _timed(training_world, files[name])
-    answers = _answers({"teacher": teacher, "student": others["student"]}, shadowed.questions)
+    seconds = _inference_seconds({"teacher": teacher, "student": others["student"]}, shadowed.requests)
     return {
         "agreement": {name: asdict(counts) for name, counts in shadowed.agreement.items()},
         "scores": scores,
-        "cpu": {"answers": answers, "asked": shadowed.decisions, "decisions": decisions},
+        "cpu": {"answers": seconds, "asked": shadowed.decisions, "decisions": decisions},
     }
 
 
@@ -77,24 +77,24 @@ def _timed(training_world: TrainingWorld, weights: str) -> tuple[float, dict[str
     return float(score), {"seconds": reading.seconds, "calls": reading.calls}
 
 
-def _answers(policies: Mapping[str, PolicySet], questions: Sequence[DecisionRequest]) -> dict[str, float]:
-    """CPU seconds of the networks alone for all questions of a world; who decides no rounds is not asked about them."""
-    asked = {
-        name: [question for question in questions if question.kind == "day" or one.rounds]
-        for name, one in policies.items()
+def _inference_seconds(policies: Mapping[str, PolicySet], requests: Sequence[DecisionRequest]) -> dict[str, float]:
+    """Return CPU seconds of the networks for all requests of a world; policies without rounds get days alone."""
+    own_requests = {
+        name: [request for request in requests if request.kind == "day" or policy.rounds]
+        for name, policy in policies.items()
     }
-    found = dict.fromkeys(policies, float("inf"))
+    seconds = dict.fromkeys(policies, float("inf"))
     for _ in range(_REPEATS):
-        for name, one in policies.items():
+        for name, policy in policies.items():
             began = time.process_time()
-            for question in asked[name]:
-                one.answer(question)
-            found[name] = min(found[name], time.process_time() - began)
-    return found
+            for request in own_requests[name]:
+                policy.act(request)
+            seconds[name] = min(seconds[name], time.process_time() - began)
+    return seconds
 
 
 def summarize_checks(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Sum worlds up: shares of the same decisions and goals, the difference of scores, and ratios of CPU time."""
+    """Summarise worlds: shares of equal decisions and goals, paired difference of scores, ratios of CPU time."""
     agreement = {}
     for name in checks[0]["agreement"]:
         total = Agreement()
@@ -128,14 +128,15 @@ def _shares(counts: Agreement) -> dict[str, float]:
 
 
 def _costs(checks: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-    """Microseconds of CPU time per decision: of the networks alone, and of the agent as a whole."""
-    asked = max(1, sum(check["cpu"]["asked"] for check in checks))
+    """Return microseconds of CPU time per decision: of the networks alone, and of the whole agent."""
+    decisions = max(1, sum(check["cpu"]["asked"] for check in checks))
     networks = {
-        name: 1e6 * sum(check["cpu"]["answers"][name] for check in checks) / asked for name in ("teacher", "student")
+        name: 1e6 * sum(check["cpu"]["answers"][name] for check in checks) / decisions
+        for name in ("teacher", "student")
     }
     whole = {}
     for name in ("teacher", "student"):
         spent = [check["cpu"]["decisions"][name] for check in checks]
-        whole[name] = 1e6 * sum(one["seconds"] for one in spent) / max(1, sum(one["calls"] for one in spent))
+        whole[name] = 1e6 * sum(world["seconds"] for world in spent) / max(1, sum(world["calls"] for world in spent))
     parts = {"networks_us": networks, "decision_us": whole}
     return {name: part | {"ratio": part["student"] / part["teacher"]} for name, part in parts.items()}

@@ -31,8 +31,8 @@ class DistillConfig(ExecutionOptions):
     """Weights of lita train-online, or the folder of its run: its best.npz, else its newest weights."""
 
     layers: tuple[Layer, ...] = ()
-    """Layers of the student, all of the teacher's if empty; the residuals of others are zero. A student of l2 alone makes
-    no decisions in rounds, which saves the most time."""
+    """Layers of the student, all of the teacher's if empty; the residuals of others are zero. A student of l2 alone
+    makes no decisions in rounds, which saves the most time."""
 
     hidden: tuple[Count, ...] = ()
     """Widths of the student's hidden layers; none for a linear student, which has an exact fit."""

@@ -1,15 +1,15 @@
-"""What ``lita distill`` does: samples, fit, checks and the report, each kept as soon as it is there.
+"""The command ``lita distill``: samples, fit, checks and the report, each written as soon as it is finished.
 
 ::
 
     <folder>/
-      teacher.npz         what is distilled
+      teacher.npz         weights of the teacher
       samples/*.npz       one file per world
-      student.npz         weights to play with, and to go on training from
+      student.npz         weights of the student, to play with or to train further
       checks/*.json       one file per held-out world
-      report.json         errors beside trivial answers, agreement, scores, CPU time
+      report.json         errors beside those of trivial policies, agreement, scores, CPU time
 
-A run that was killed goes on with the worlds that are missing; nothing depends on where it was killed but CPU times.
+A run that was killed resumes with the missing worlds; only CPU times depend on where it was killed.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Distilled:
-    """How far a distillation has come.
+    """Result of a distillation.
 
     Attributes:
-        path: The student's weights.
-        report: What was measured; None if it was stopped before.
-        played: Worlds that this start played.
-        exit_code: For the shell.
+        path: Weights of the student.
+        report: The measurements; None if it was stopped before.
+        played: Number of worlds played since the start or resume.
+        exit_code: Exit status for the shell.
     """
 
     path: Path
@@ -79,10 +79,10 @@ class Distilled:
 
 
 def run_distillation(cfg: DistillConfig) -> Distilled:
-    """Start a distillation, or goes on with it.
+    """Start or resume a distillation.
 
     Raises:
-        ConfigurationError: If there is no teacher, or the student would be no smaller than it.
+        ConfigurationError: If there is no teacher, or the student would not be smaller.
         ConfigMismatchError: If the folder holds a distillation of another teacher or with other options.
     """
     with (
@@ -91,13 +91,13 @@ def run_distillation(cfg: DistillConfig) -> Distilled:
         stop_on_signals() as stop,
         cfg.make_executor() as executor,
     ):
-        work = _Work(cfg, folder.path, executor, stop)
-        report = work.run()
-    return Distilled(folder.path / "student.npz", report, work.played, stop.exit_code)
+        distillation = _Distillation(cfg, folder.path, executor, stop)
+        report = distillation.run()
+    return Distilled(folder.path / "student.npz", report, distillation.played, stop.exit_code)
 
 
 def teacher_file(path: Path) -> Path:
-    """Return the weights to distil: a file itself, or of a run's folder the best, else the newest.
+    """Return the weights to distil: the file itself, or the best, else the newest, of a run's folder.
 
     Raises:
         ConfigurationError: If there are none.
@@ -105,17 +105,19 @@ def teacher_file(path: Path) -> Path:
     if path.is_file():
         return path
     candidates = [path / "best.npz", *sorted(path.glob("weights/v*.npz"), reverse=True)]
-    found = next((file for file in candidates if file.is_file()), None)
-    if found is None:
+    weights = next((file for file in candidates if file.is_file()), None)
+    if weights is None:
         raise ConfigurationError(
             f"there are no weights at {str(path)!r}",
             "a teacher is a file of lita train-online, or the folder of its run",
             "correct the path, or train first",
         )
-    return found
+    return weights
 
 
-class _Work:
+class _Distillation:
+    """The steps of a distillation; finished worlds, fits and checks are read from the folder."""
+
     def __init__(self, cfg: DistillConfig, folder: Path, executor: Executor, stop: StopRequest) -> None:
         self.cfg, self.folder, self.played = cfg, folder, 0
         self._executor, self._stop = executor, stop
@@ -123,7 +125,7 @@ class _Work:
         self.layers = self._student_layers()
 
     def run(self) -> dict[str, Any] | None:
-        """Everything that is missing; the report, or None if somebody asked to stop."""
+        """Run the missing steps; return the report, or None if a stop was requested."""
         jobs = jobs_of(self.cfg, self.teacher)
         if not self._collect(jobs):
             return None
@@ -142,8 +144,8 @@ class _Work:
         data = teacher_file(self.cfg.teacher).read_bytes()
         if kept.exists() and kept.read_bytes() != data:
             raise ConfigMismatchError(
-                f"{str(self.folder)!r} distils other weights than those that {str(self.cfg.teacher)!r} now holds",
-                "a distillation goes on only with the teacher that it was started with",
+                f"{str(self.folder)!r} distils other weights than {str(self.cfg.teacher)!r} now holds",
+                "a distillation resumes only with the teacher that it was started with",
                 f"name {str(kept)!r} as the teacher, or choose another folder",
             )
         write_bytes(kept, data)
@@ -153,43 +155,44 @@ class _Work:
             raise ConfigurationError(str(error), "a teacher must fit this version", "train it again") from error
 
     def _student_layers(self) -> tuple[Layer, ...]:
-        """Return the layers that the student gets.
+        """Return the layers of the student.
 
         Raises:
-            ConfigurationError: If the teacher lacks one, or the student would be no smaller.
+            ConfigurationError: If the teacher lacks one, or the student would not be smaller.
         """
-        there = tuple(layer for layer in LAYERS if layer in self.teacher.nets)
-        missing = [layer for layer in self.cfg.layers if layer not in there]
+        known = tuple(layer for layer in LAYERS if layer in self.teacher.nets)
+        missing = [layer for layer in self.cfg.layers if layer not in known]
         if missing:
             raise ConfigurationError(
-                f"the teacher has no {', '.join(missing)}", f"its layers are {', '.join(there)}", "leave it out"
+                f"the teacher has no {', '.join(missing)}", f"its layers are {', '.join(known)}", "leave it out"
             )
-        layers = tuple(layer for layer in there if layer in (self.cfg.layers or there))
+        layers = tuple(layer for layer in known if layer in (self.cfg.layers or known))
         before = sum(map(multiplications, self.teacher.nets.values()))
-        after = sum(self._size(self.teacher.nets[layer]) for layer in layers)
+        after = sum(self._student_multiplications(self.teacher.nets[layer]) for layer in layers)
         if after >= before:
             raise ConfigurationError(
                 f"the student would need {after} multiplications, the teacher needs {before}",
                 "a student is smaller than its teacher",
-                "give fewer --hidden or --layers; a linear policy of a single layer is as compact as it gets",
+                "give fewer --hidden or --layers; nothing is more compact than a linear policy of a single layer",
             )
         return layers
 
-    def _size(self, net: ActingNet) -> int:
+    def _student_multiplications(self, net: ActingNet) -> int:
+        """Return the multiplications of a student with a teacher net's inputs and outputs."""
         widths = (net.weights[0].shape[0], *self.cfg.hidden, net.weights[-1].shape[1])
-        return sum(one * other for one, other in pairwise(widths))
+        return sum(inputs * outputs for inputs, outputs in pairwise(widths))
 
     def _paths(self, *parts: Part) -> dict[int, Path]:
-        """Files of samples of some parts by the number of the world."""
+        """Return the sample files of some parts by index of the world."""
         cfg = self.cfg
         worlds = [world for world in range(cfg.worlds + cfg.held_out) if part_of(cfg, world) in parts]
         return {world: self.folder / "samples" / f"world_{world:05d}.npz" for world in worlds}
 
     def _student(self) -> tuple[PolicySet, dict[str, Any]]:
-        """Return the student; fitted unless it is there."""
-        path, told = self.folder / "student.npz", self.folder / "fit.json"
-        if path.exists() and told.exists():
-            return PolicySet.load(path), json.loads(told.read_text(encoding="utf-8"))
+        """Read the student and the report of its fit, or fit it first."""
+        path, fit_file = self.folder / "student.npz", self.folder / "fit.json"
+        if path.exists() and fit_file.exists():
+            return PolicySet.load(path), json.loads(fit_file.read_text(encoding="utf-8"))
         nets: dict[Layer, ActingNet] = {}
         fits: dict[str, Any] = {}
         for layer in self.layers:
@@ -199,18 +202,18 @@ class _Work:
             )
             nets[layer], fits[layer] = fit(self.cfg, teacher, train, validation)
             logger.info("%s: fitted to %d samples, %s", layer, len(train), fits[layer])
-        student = PolicySet(nets, self.teacher.version, self.teacher.places)
+        student = PolicySet(nets, self.teacher.version, self.teacher.levels)
         save(student, path, made_by="lita distill", teacher=self._digest, seed=self.cfg.seed)
-        write_json(told, fits)
+        write_json(fit_file, fits)
         return student, fits
 
     def _trivial(self) -> dict[str, PolicySet]:
-        """Return the teacher's mean numbers, whatever it sees; and zeros, which is the heuristic agent."""
+        """Return two trivial policies: the teacher's mean action for all inputs, and zeros, the heuristic agent."""
         nets = {}
         for layer, net in self.teacher.nets.items():
             pairs = pairs_of(net, read_inputs(self._paths("train", "validation"), layer))
-            nets[layer] = constant_net(net, pairs.numbers.mean(0))
-        return {"mean": PolicySet(nets, places=self.teacher.places), "zero": PolicySet()}
+            nets[layer] = constant_net(net, pairs.actions.mean(0))
+        return {"mean": PolicySet(nets, levels=self.teacher.levels), "zero": PolicySet()}
 
     # -- worlds
 
@@ -219,7 +222,7 @@ class _Work:
         missing = [world for world, path in paths.items() if not path.exists()]
         ensure_folder(self.folder / "samples")
         tasks = (Task(collect, (jobs[world],), label=f"world {world}") for world in missing)
-        return self._play("samples", tasks, missing, lambda world, found: write_inputs(paths[world], found))
+        return self._play("samples", tasks, missing, lambda world, inputs: write_inputs(paths[world], inputs))
 
     def _check_path(self, world: int) -> Path:
         return self.folder / "checks" / f"world_{world:05d}.json"
@@ -230,10 +233,12 @@ class _Work:
         tasks = (
             Task(check_world, (jobs[world].plan, self.teacher, others), label=f"check {world}") for world in missing
         )
-        return self._play("checks", tasks, missing, lambda world, found: write_json(self._check_path(world), found))
+        return self._play("checks", tasks, missing, lambda world, check: write_json(self._check_path(world), check))
 
-    def _play(self, what: str, tasks: Iterable[Task[T]], worlds: list[int], keep: Callable[[int, T], None]) -> bool:
-        """Plays worlds and keeps each as it comes; whether all of them are there."""
+    def _play(
+        self, what: str, tasks: Iterable[Task[T]], worlds: list[int], save_world: Callable[[int, T], None]
+    ) -> bool:
+        """Play worlds and write each as it finishes; return whether all of them were played."""
         if not worlds:
             return True
         run = self._executor.run(tasks, RunOptions(time_limit=self.cfg.time_limit, on_failure="raise"))
@@ -241,7 +246,7 @@ class _Work:
             if self._stop.requested:
                 run.close()
                 return False
-            keep(world, next(run).unwrap())
+            save_world(world, next(run).unwrap())
             self.played += 1
         run.close()
         return True
@@ -265,7 +270,7 @@ class _Work:
 
 
 def _shape(policies: PolicySet) -> dict[str, Any]:
-    """Return the widths of each layer's net, and the multiplications of all."""
+    """Return the widths of each layer's net, and the multiplications of all layers."""
     return {
         "layers": {
             layer: [net.weights[0].shape[0], *(weight.shape[1] for weight in net.weights)]

@@ -1,4 +1,4 @@
-"""What a teacher sees in worlds that it plays: the inputs of each layer, split by configuration."""
+"""Inputs of each layer of a teacher in worlds that it plays, split by configuration."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from litaagent_std.policy.arrays import Floats32
 __all__ = ["Inputs", "Part", "collect", "jobs_of", "part_of", "read_inputs", "write_inputs"]
 
 Inputs = dict[Layer, Floats32]
-"""What each layer saw, [n, in]; the rows of a world in the order of its decisions."""
+"""Inputs of each layer [n, in]; the rows of a world in the order of its decisions."""
 Part = Literal["train", "validation", "held_out"]
 
 _FIRST: Final = 1 << 31
-"""Index of the first world within a seed's block, behind those that any run trains in."""
+"""Index of the first world within a seed's block, beyond those of any training run."""
 _VALIDATION: Final = 5
-"""Every so-many-th of the worlds to learn from validates the fit."""
+"""Every fifth of the worlds to learn from is for validation."""
 
 
 def part_of(cfg: DistillConfig, world: int) -> Part:
-    """Which part a world belongs to; every world is a configuration of its own, so none is in two parts."""
+    """Return the part of a world; every world is a configuration of its own, so none is in two parts."""
     if world >= cfg.worlds:
         return "held_out"
     return "validation" if world % _VALIDATION == min(_VALIDATION, cfg.worlds) - 1 else "train"
 
 
 def jobs_of(cfg: DistillConfig, teacher: PolicySet) -> list[Job]:
-    """All worlds: those to learn from with exploration, those to measure in as in play."""
+    """Return all worlds: those to learn from with exploration, held-out ones without."""
     pool = OpponentPool(cfg.pool)
     jobs = []
     for world in range(cfg.worlds + cfg.held_out):
-        luck = np.random.default_rng(np.random.SeedSequence([cfg.seed, 2, world]))
+        rng = np.random.default_rng(np.random.SeedSequence([cfg.seed, 2, world]))
         plan = WorldPlan(
-            seed=training_seed(cfg.seed, _FIRST + world), days=cfg.days, levels=cfg.levels, opponents=pool.draw(luck)
+            seed=training_seed(cfg.seed, _FIRST + world), days=cfg.days, levels=cfg.levels, opponents=pool.draw(rng)
         )
         explores = part_of(cfg, world) != "held_out"
         jobs.append(Job(plan, teacher, world if explores else None, teacher.rounds))
@@ -53,12 +53,14 @@ def jobs_of(cfg: DistillConfig, teacher: PolicySet) -> list[Job]:
 
 
 def collect(job: Job) -> Inputs:
-    """Plays a world; what a worker does."""
-    rollout = play_world(job.plan, job.policies, DayWeights(), job.luck_seed, rounds=job.rounds)
-    return {layer: _joined(layer, [_seen(layer, seat) for seat in rollout.seats]) for layer in job.policies.nets}
+    """Play a world and return the inputs of each layer; runs in a worker."""
+    rollout = play_world(job.plan, job.policies, DayWeights(), job.rng_seed, rounds=job.rounds)
+    return {
+        layer: _concatenate(layer, [_seat_inputs(layer, seat) for seat in rollout.seats]) for layer in job.policies.nets
+    }
 
 
-def _seen(layer: Layer, seat: SeatRollout) -> Floats32 | None:
+def _seat_inputs(layer: Layer, seat: SeatRollout) -> Floats32 | None:
     if layer == "l2":
         return seat.days.views if len(seat.days.day) else None
     rows = seat.rounds
@@ -67,22 +69,22 @@ def _seen(layer: Layer, seat: SeatRollout) -> Floats32 | None:
     return rows.views if layer == "l3" else np.concatenate((rows.views, rows.states[rows.state_of]), axis=1)
 
 
-def _joined(layer: Layer, parts: Sequence[Floats32 | None]) -> Floats32:
-    """Rows of several origins; an empty training_world of the right width if there are none."""
+def _concatenate(layer: Layer, parts: Sequence[Floats32 | None]) -> Floats32:
+    """Concatenate rows; an empty array of the right width if there are none."""
     return np.concatenate([np.zeros((0, INPUTS[layer]), np.float32), *(part for part in parts if part is not None)])
 
 
 def write_inputs(path: Path, inputs: Inputs) -> None:
-    """Keep a world's inputs, whole or not at all."""
+    """Write a world's inputs atomically."""
     named: dict[str, Any] = {str(layer): rows for layer, rows in inputs.items()}
     with atomic_file(path) as file:
         np.savez_compressed(file, **named)
 
 
 def read_inputs(paths: Mapping[int, Path], layer: Layer) -> Floats32:
-    """Return a layer's inputs of several worlds, one after the other."""
+    """Read a layer's inputs of several worlds, one after the other [n, in]."""
     parts: list[Floats32 | None] = []
     for _, path in sorted(paths.items()):
         with np.load(path, allow_pickle=False) as file:
             parts.append(np.asarray(file[layer], np.float32))
-    return _joined(layer, parts)
+    return _concatenate(layer, parts)

@@ -1,7 +1,7 @@
-"""The league for every library that speaks Gymnasium: one seat, by day or by round.
+"""The league as Gymnasium environments: one seat, by day or by round.
 
-Actions lie in [−1, 1], where 1 stands for `steering.LIMIT`. Importing this module registers two ids;
-``gymnasium.make`` can also do it by itself:
+Actions are in [−1, 1]; 1 is `steering.LIMIT`. Importing this module registers two ids; ``gymnasium.make`` can also
+import it:
 
     gymnasium.make("litaagent_std.hrl_xf.online.envs.gym_env:litaagent/LeagueDay-v0")
 """
@@ -16,7 +16,13 @@ from gymnasium import spaces
 
 from litaagent_std.agents.online.steering import LIMIT as ACTION_LIMIT
 from litaagent_std.agents.online.views import DAY_VIEW, STATE_VIEW, THREAD_VIEW
-from litaagent_std.hrl_xf.online.envs.stages import DAY_NUMBERS, PLACES, ROUND_NUMBERS, DayStage, RoundStage
+from litaagent_std.hrl_xf.online.envs.stages import (
+    DAY_ACTION_SIZE,
+    ROUND_ACTION_SIZE,
+    THREAD_SLOTS,
+    DayStage,
+    RoundStage,
+)
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
 from litaagent_std.hrl_xf.rewards import DayWeights, ThreadWeights
 from litaagent_std.policy.arrays import Floats32
@@ -38,19 +44,19 @@ class _WorldSource:
         self._days, self._levels = days, levels
         self._opponents = tuple(AgentSpec(path, competitor=True) for path in opponents)
 
-    def plan(self, luck: np.random.Generator) -> WorldPlan:
-        seed = training_seed((1 << 20) - 1, int(luck.integers(1 << 32)))
+    def plan(self, rng: np.random.Generator) -> WorldPlan:
+        seed = training_seed((1 << 20) - 1, int(rng.integers(1 << 32)))
         return WorldPlan(seed=seed, days=self._days, levels=self._levels, opponents=self._opponents)
 
 
 class LeagueDayEnv(gym.Env[Floats32, Floats32]):
-    """A world by days. An action shifts the day's goals; zeros are the heuristic agent.
+    """A world by days: an action shifts the day's goals; zeros are the heuristic agent.
 
     Args:
         days: Lengths of worlds to draw from.
-        levels: Production levels; the official range when None.
+        levels: Number of production levels; if None, drawn from the official range.
         opponents: Class paths of other competitors.
-        weights: Of the reward's terms, which come by name in ``info``.
+        weights: Weights of the reward terms; ``info`` holds the terms by name.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - Gymnasium's name and form
@@ -63,7 +69,7 @@ class LeagueDayEnv(gym.Env[Floats32, Floats32]):
         weights: DayWeights | None = None,
     ) -> None:
         self.observation_space = spaces.Box(-LIMIT, LIMIT, (len(DAY_VIEW),), np.float32)
-        self.action_space = spaces.Box(-1.0, 1.0, (DAY_NUMBERS,), np.float32)
+        self.action_space = spaces.Box(-1.0, 1.0, (DAY_ACTION_SIZE,), np.float32)
         self._source, self._weights = _WorldSource(tuple(days), levels, tuple(opponents)), weights
         self._stage: DayStage | None = None
 
@@ -76,31 +82,31 @@ class LeagueDayEnv(gym.Env[Floats32, Floats32]):
         return self._stage.views[0].copy(), {}
 
     def step(self, action: Floats32) -> tuple[Floats32, float, bool, bool, Info]:
-        """Plays until the next day on which there is something to decide; ``info["score"]`` when the world is over."""
+        """Play until the next day with a decision; ``info["score"]`` is set when the world is over."""
         if self._stage is None:
             raise RuntimeError("step() before reset(): there is no world yet; call reset() first")
-        told = self._stage.step(ACTION_LIMIT * np.asarray(action, np.float32)[None])
-        info: Info = {name: values[0] for name, values in told.items() if name != "reward"}
+        terms = self._stage.step(ACTION_LIMIT * np.asarray(action, np.float32)[None])
+        info: Info = {name: values[0] for name, values in terms.items() if name != "reward"}
         if self._stage.over:
             info["score"] = self._stage.scores[0]
-        return self._stage.views[0].copy(), float(told["reward"][0]), self._stage.over, False, info
+        return self._stage.views[0].copy(), float(terms["reward"][0]), self._stage.over, False, info
 
     def close(self) -> None:
-        """Leaves the world."""
+        """Stop the world."""
         if self._stage is not None:
             self._stage.close()
             self._stage = None
 
 
 class LeagueRoundEnv(gym.Env[dict[str, Any], Floats32]):
-    """A world by rounds. Observations hold all places for threads, a mask of who is there, and the factory's state.
+    """A world by rounds: observations hold all slots for threads, a mask of those with a thread, and the state.
 
     Args:
         days: Lengths of worlds to draw from.
-        levels: Production levels; the official range when None.
+        levels: Number of production levels; if None, drawn from the official range.
         opponents: Class paths of other competitors.
-        day_weights: Of the day's terms.
-        thread_weights: Of the threads' own terms.
+        day_weights: Weights of the day's reward terms.
+        thread_weights: Weights of the threads' own terms.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - Gymnasium's name and form
@@ -115,12 +121,12 @@ class LeagueRoundEnv(gym.Env[dict[str, Any], Floats32]):
     ) -> None:
         self.observation_space = spaces.Dict(
             {
-                "threads": spaces.Box(-LIMIT, LIMIT, (PLACES, len(THREAD_VIEW)), np.float32),
-                "mask": spaces.MultiBinary(PLACES),
+                "threads": spaces.Box(-LIMIT, LIMIT, (THREAD_SLOTS, len(THREAD_VIEW)), np.float32),
+                "mask": spaces.MultiBinary(THREAD_SLOTS),
                 "state": spaces.Box(-LIMIT, LIMIT, (len(STATE_VIEW),), np.float32),
             }
         )
-        self.action_space = spaces.Box(-1.0, 1.0, (PLACES * ROUND_NUMBERS,), np.float32)
+        self.action_space = spaces.Box(-1.0, 1.0, (THREAD_SLOTS * ROUND_ACTION_SIZE,), np.float32)
         self._source = _WorldSource(tuple(days), levels, tuple(opponents))
         self._weights = (day_weights, thread_weights)
         self._stage: RoundStage | None = None
@@ -131,24 +137,25 @@ class LeagueRoundEnv(gym.Env[dict[str, Any], Floats32]):
         self.close()
         while self._stage is None or self._stage.over:
             self._stage = RoundStage(self._source.plan(self.np_random), *self._weights)
-        return self._seen(self._stage), {}
+        return self._observation(self._stage), {}
 
     @staticmethod
-    def _seen(stage: RoundStage) -> dict[str, Any]:
+    def _observation(stage: RoundStage) -> dict[str, Any]:
         return {"threads": stage.views.copy(), "mask": stage.mask.astype(np.int8), "state": stage.state.copy()}
 
     def step(self, action: Floats32) -> tuple[dict[str, Any], float, bool, bool, Info]:
-        """Plays until the next round; the reward is the sum over threads, ``info["rewards"]`` has them apart."""
+        """Play until the next round; the reward is the sum over threads, ``info["rewards"]`` holds them by slot."""
         if self._stage is None:
             raise RuntimeError("step() before reset(): there is no world yet; call reset() first")
-        told = self._stage.step(ACTION_LIMIT * np.asarray(action, np.float32).reshape(PLACES, ROUND_NUMBERS))
-        info: Info = {"rewards": told.rewards, "ended": told.ended}
+        rows = np.asarray(action, np.float32).reshape(THREAD_SLOTS, ROUND_ACTION_SIZE)
+        result = self._stage.step(ACTION_LIMIT * rows)
+        info: Info = {"rewards": result.rewards, "ended": result.ended}
         if self._stage.over:
             info["score"] = self._stage.score
-        return self._seen(self._stage), float(told.rewards.sum()), self._stage.over, False, info
+        return self._observation(self._stage), float(result.rewards.sum()), self._stage.over, False, info
 
     def close(self) -> None:
-        """Leaves the world."""
+        """Stop the world."""
         if self._stage is not None:
             self._stage.close()
             self._stage = None

@@ -1,4 +1,4 @@
-"""The league for libraries that speak PettingZoo: several seats of one world, all deciding once a day."""
+"""The league as a PettingZoo environment: several seats of one world, each with one decision per day."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pettingzoo import ParallelEnv
 
 from litaagent_std.agents.online.steering import LIMIT as ACTION_LIMIT
 from litaagent_std.agents.online.views import DAY_VIEW
-from litaagent_std.hrl_xf.online.envs.stages import DAY_NUMBERS, DayStage
+from litaagent_std.hrl_xf.online.envs.stages import DAY_ACTION_SIZE, DayStage
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
 from litaagent_std.hrl_xf.rewards import DayWeights
 from litaagent_std.policy.arrays import Floats32
@@ -21,18 +21,18 @@ from litaagent_std.world.setup import AgentSpec
 __all__ = ["LeagueParallelEnv", "parallel_env"]
 
 _RUN: Final = (1 << 20) - 2
-"""Worlds of this environment share no seed with training runs of smaller numbers."""
+"""Run seed of this environment's worlds, apart from those of training runs."""
 
 
 class LeagueParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no type information
-    """Several seats of one world. An agent is a seat; all leave when the world is over.
+    """Several seats of one world: an agent is a seat, and all terminate when the world is over.
 
     Args:
-        seats: Our seats.
+        seats: Number of our seats.
         days: Lengths of worlds to draw from.
-        levels: Production levels; the official range when None.
+        levels: Number of production levels; if None, drawn from the official range.
         opponents: Class paths of other competitors.
-        weights: Of the reward's terms, which come by name in the infos.
+        weights: Weights of the reward terms; the infos hold the terms by name.
     """
 
     metadata: dict[str, Any] = {"name": "litaagent_league_v0", "render_modes": []}  # noqa: RUF012 - PettingZoo's
@@ -46,11 +46,11 @@ class LeagueParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no
         weights: DayWeights | None = None,
     ) -> None:
         self.render_mode = None
-        self.possible_agents = [f"seat_{number}" for number in range(seats)]
+        self.possible_agents = [f"seat_{index}" for index in range(seats)]
         self.agents: list[str] = []
         self._days, self._levels, self._weights = tuple(days), levels, weights
         self._opponents = tuple(AgentSpec(path, competitor=True) for path in opponents)
-        self._luck = np.random.default_rng()
+        self._rng = np.random.default_rng()
         self._stage: DayStage | None = None
 
     @cached_property
@@ -59,14 +59,14 @@ class LeagueParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no
 
     @cached_property
     def _actions(self) -> dict[str, spaces.Box]:
-        return {name: spaces.Box(-1.0, 1.0, (DAY_NUMBERS,), np.float32) for name in self.possible_agents}
+        return {name: spaces.Box(-1.0, 1.0, (DAY_ACTION_SIZE,), np.float32) for name in self.possible_agents}
 
     def observation_space(self, agent: str) -> spaces.Box:
-        """L2's view of a day."""
+        """Return the space of L2's inputs."""
         return self._observation
 
     def action_space(self, agent: str) -> spaces.Box:
-        """L2's numbers in [−1, 1]; 1 stands for `steering.LIMIT`."""
+        """Return the space of L2's actions, in [−1, 1]; 1 is `steering.LIMIT`."""
         return self._actions[agent]
 
     def reset(
@@ -74,11 +74,11 @@ class LeagueParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no
     ) -> tuple[dict[str, Floats32], dict[str, dict[str, Any]]]:
         """Start a new world."""
         if seed is not None:
-            self._luck = np.random.default_rng(seed)
+            self._rng = np.random.default_rng(seed)
         self.close()
         while self._stage is None or self._stage.over:
             plan = WorldPlan(
-                seed=training_seed(_RUN, int(self._luck.integers(1 << 32))),
+                seed=training_seed(_RUN, int(self._rng.integers(1 << 32))),
                 days=self._days,
                 levels=self._levels,
                 seats=len(self.possible_agents),
@@ -94,29 +94,29 @@ class LeagueParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no
     def step(
         self, actions: dict[str, Floats32]
     ) -> tuple[dict[str, Floats32], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Plays until the next day on which a seat has something to decide."""
+        """Play until the next day on which a seat has a decision."""
         if self._stage is None or not self.agents:
             raise RuntimeError("step() without a world under way; call reset() first")
         rows = np.stack([np.asarray(actions[name], np.float32) for name in self.possible_agents])
-        told = self._stage.step(ACTION_LIMIT * rows)
+        terms = self._stage.step(ACTION_LIMIT * rows)
         over = self._stage.over
         infos: dict[str, dict[str, Any]] = {
-            name: {term: values[place] for term, values in told.items() if term != "reward"}
-            for place, name in enumerate(self.possible_agents)
+            name: {term: values[index] for term, values in terms.items() if term != "reward"}
+            for index, name in enumerate(self.possible_agents)
         }
         if over:
             for name, score in zip(self.possible_agents, self._stage.scores, strict=True):
                 infos[name]["score"] = score
             self.agents = []
-        rewards = dict(zip(self.possible_agents, told["reward"], strict=True))
+        rewards = dict(zip(self.possible_agents, terms["reward"], strict=True))
         ends = dict.fromkeys(self.possible_agents, over)
         return self._views(self._stage), rewards, ends, dict.fromkeys(self.possible_agents, False), infos
 
     def render(self) -> None:
-        """There is nothing to see."""
+        """Do nothing: the environment has no rendering."""
 
     def close(self) -> None:
-        """Leaves the world."""
+        """Stop the world."""
         if self._stage is not None:
             self._stage.close()
             self._stage = None

@@ -1,8 +1,8 @@
-"""A world as a sequence of steps for learners that know nothing of questions: by day with several seats, or by round.
+"""A world as a sequence of environment steps: by day with several seats, or by round with one.
 
-`DayStage` steps all our seats together from one day's decisions to the next; `RoundStage` steps one seat from round to
-round over a fixed number of places for threads, of which a mask says who is there. Environments of every kind are thin
-coats around these two.
+`DayStage` steps all our seats together from one day's decisions to the next. `RoundStage` steps one seat from round to
+round, with a fixed number of slots for threads and a mask of those that need a decision. All environments are thin
+wrappers of these two.
 """
 
 from __future__ import annotations
@@ -31,30 +31,43 @@ from litaagent_std.hrl_xf.rewards import (
 from litaagent_std.policy.arrays import Bools, Floats32
 from litaagent_std.policy.observation import Observation, Partner
 
-__all__ = ["PLACES", "ROUND_NUMBERS", "DayStage", "RoundStage", "RoundStep"]
+__all__ = [
+    "DAY_ACTION_SIZE",
+    "ROUND_ACTION_SIZE",
+    "SLOTS_PER_SIDE",
+    "THREAD_SLOTS",
+    "DayStage",
+    "RoundStage",
+    "RoundStep",
+]
 
-SIDE_PLACES: Final = 6
+SLOTS_PER_SIDE: Final = 6
 """Partners of one side at most: the official generator makes no larger levels."""
-PLACES: Final = 2 * SIDE_PLACES
-"""Places for threads: suppliers first, then consumers."""
-ROUND_NUMBERS: Final = len(THREAD_ACTIONS) + len(WEIGHT_ACTIONS)
-"""Numbers per thread and round."""
+THREAD_SLOTS: Final = 2 * SLOTS_PER_SIDE
+"""Slots for threads: suppliers first, then consumers."""
+DAY_ACTION_SIZE: Final = len(DAY_ACTIONS)
+"""Components of an action per seat and day."""
+ROUND_ACTION_SIZE: Final = len(THREAD_ACTIONS) + len(WEIGHT_ACTIONS)
+"""Components of an action per thread and round."""
 
 
 class DayStage:
     """A world by days, all our seats at once.
 
     Args:
-        plan: The world, or a training_world that is laid already.
-        weights: Of the reward's terms.
+        plan: The plan of a world, or the world itself.
+        weights: Weights of the reward terms.
+
+    Attributes:
+        views: L2's inputs at the latest day start [seats, len(DAY_VIEW)].
     """
 
     def __init__(self, plan: WorldPlan | TrainingWorld, weights: DayWeights | None = None) -> None:
         self.training_world = draw_world(plan) if isinstance(plan, WorldPlan) else plan
         self._weights = weights or DayWeights()
         self._game = Game(self.training_world, rounds=False)
-        self._mornings: dict[int, Observation] = {}
-        self._look()
+        self._observations: dict[int, Observation] = {}
+        self._observe()
 
     @property
     def over(self) -> bool:
@@ -63,59 +76,59 @@ class DayStage:
 
     @property
     def scores(self) -> list[float]:
-        """Our seats' balances over their initial balances."""
+        """Balance over initial balance of each of our seats."""
         return [self._game.score(seat) for seat in self.training_world.seats]
 
-    def _look(self) -> None:
+    def _observe(self) -> None:
         if self._game.pending is not None:
-            self._mornings = {seat: self._game.today(seat) for seat in self.training_world.seats}
-            self.views = np.stack([day_view(obs) for obs in self._mornings.values()])
+            self._observations = {seat: self._game.day_observation(seat) for seat in self.training_world.seats}
+            self.views = np.stack([day_view(obs) for obs in self._observations.values()])
 
     def step(self, actions: Floats32) -> dict[str, list[float]]:
-        """Plays until the next day on which somebody has to decide.
+        """Play until the next day on which a seat has a decision.
 
         Args:
-            actions: Numbers of each seat [seats, len(DAY_ACTIONS)]; those of a seat that is not asked are ignored.
+            actions: Action of each seat [seats, len(DAY_ACTIONS)]; ignored for a seat without a decision.
 
         Returns:
             Reward terms and their weighted sum ``reward`` by name, one value per seat.
         """
-        game, before = self._game, dict(self._mornings)
+        game, before = self._game, dict(self._observations)
         assert game.pending is not None
-        day = game.pending.question.day
+        day = game.pending.request.day
         by_seat = {
             seat: np.asarray(row, np.float32) for seat, row in zip(self.training_world.seats, actions, strict=True)
         }
-        while game.pending is not None and game.pending.question.day == day:
-            game.answer(np.clip(by_seat[game.pending.seat], -LIMIT, LIMIT))
-        self._look()
+        while game.pending is not None and game.pending.request.day == day:
+            game.step(np.clip(by_seat[game.pending.seat], -LIMIT, LIMIT))
+        self._observe()
         return self._rewards(before)
 
     def _rewards(self, before: dict[int, Observation]) -> dict[str, list[float]]:
-        found: dict[str, list[float]] = {name: [] for name in (*DAY_TERMS, "reward")}
+        rewards: dict[str, list[float]] = {name: [] for name in (*DAY_TERMS, "reward")}
         for seat, obs in before.items():
-            after = None if self.over else self._mornings[seat]
-            entry = next(entry for entry in reversed(self._game.diary(seat).days) if entry.obs.day == obs.day)
-            evening = entry.evening or obs.calendar
-            terms = day_terms(obs, evening, after, self._game.cash(seat), self._weights)
+            after = None if self.over else self._observations[seat]
+            entry = next(entry for entry in reversed(self._game.episode_log(seat).days) if entry.obs.day == obs.day)
+            end_calendar = entry.end_calendar or obs.calendar
+            terms = day_terms(obs, end_calendar, after, self._game.cash(seat), self._weights)
             for name, value in terms.items():
-                found[name].append(value)
-            found["reward"].append(day_reward(terms, self._weights))
-        return found
+                rewards[name].append(value)
+            rewards["reward"].append(day_reward(terms, self._weights))
+        return rewards
 
     def close(self) -> None:
-        """Leaves the world."""
+        """Stop the world."""
         self._game.close()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoundStep:
-    """What a step of a `RoundStage` brought.
+    """Result of a step of a `RoundStage`.
 
     Attributes:
-        rewards: [PLACES].
-        ended: Which threads that acted have ended [PLACES].
-        terms: Own terms of the threads that ended, by name [PLACES].
+        rewards: [THREAD_SLOTS].
+        ended: Which threads that acted have ended [THREAD_SLOTS].
+        terms: Own reward terms of the threads that ended, by name [THREAD_SLOTS].
     """
 
     rewards: Floats32
@@ -127,15 +140,15 @@ class RoundStage:
     """A world by rounds, for one seat.
 
     Args:
-        plan: The world, or a training_world that is laid already; its first seat of ours plays.
-        day_weights: Of the day's terms, which the threads of a day's last round share.
-        thread_weights: Of the threads' own terms.
-        policies: Decides the days; zeros without.
+        plan: The plan of a world, or the world itself; the first of our seats is stepped.
+        day_weights: Weights of the day's terms, which the threads of a day's last round share.
+        thread_weights: Weights of the threads' own terms.
+        policies: Policies for the days; if None, residuals are zero.
 
     Attributes:
-        views: [PLACES, len(THREAD_VIEW)]; zeros where nobody is.
+        views: [THREAD_SLOTS, len(THREAD_VIEW)]; zeros in empty slots.
         state: [len(STATE_VIEW)].
-        mask: Who waits for a decision [PLACES].
+        mask: Slots of the threads that need a decision [THREAD_SLOTS].
     """
 
     def __init__(
@@ -150,10 +163,10 @@ class RoundStage:
         self._days, self._threads = day_weights or DayWeights(), thread_weights or ThreadWeights()
         self._policies = policies or PolicySet()
         self._game = Game(self.training_world, rounds=True)
-        self.views = np.zeros((PLACES, len(THREAD_VIEW)), np.float32)
+        self.views = np.zeros((THREAD_SLOTS, len(THREAD_VIEW)), np.float32)
         self.state = np.zeros(len(STATE_VIEW), np.float32)
-        self.mask = np.zeros(PLACES, np.bool_)
-        self._places: list[int] = []
+        self.mask = np.zeros(THREAD_SLOTS, np.bool_)
+        self._slots: list[int] = []
         self._advance()
 
     @property
@@ -163,98 +176,95 @@ class RoundStage:
 
     @property
     def score(self) -> float:
-        """Our balance over our initial balance."""
+        """Balance over initial balance of our seat."""
         return self._game.score(self.seat)
 
     def _advance(self) -> None:
-        """Answers the days' questions, and shows the next round."""
+        """Play until the next round of our seat: days are decided by the policies, other seats' residuals are zero."""
         game = self._game
-        while game.pending is not None and (game.pending.question.kind == "day" or game.pending.seat != self.seat):
-            asked = game.pending
-            game.answer(
-                self._policies.answer(asked.question)
-                if asked.question.kind == "day"
-                else np.zeros(asked.answer_shape, np.float32)
+        while game.pending is not None and (game.pending.request.kind == "day" or game.pending.seat != self.seat):
+            pending = game.pending
+            game.step(
+                self._policies.act(pending.request)
+                if pending.request.kind == "day"
+                else np.zeros(pending.action_shape, np.float32)
             )
         self.views, self.mask = np.zeros_like(self.views), np.zeros_like(self.mask)
-        self._places = []
+        self._slots = []
         if game.pending is None:
             return
-        question = game.pending.question
-        self._places = [_place(game.today(self.seat), partner) for partner in question.partners]
-        self.views[self._places] = question.view
-        self.mask[self._places] = True
-        self.state = question.state
+        request = game.pending.request
+        self._slots = [_slot(game.day_observation(self.seat), partner) for partner in request.partners]
+        self.views[self._slots] = request.view
+        self.mask[self._slots] = True
+        self.state = request.state
 
     def step(self, actions: Floats32) -> RoundStep:
-        """Plays until the next round.
+        """Play until the next round.
 
         Args:
-            actions: [PLACES, ROUND_NUMBERS]; rows of absent threads are ignored.
+            actions: [THREAD_SLOTS, ROUND_ACTION_SIZE]; rows of empty slots are ignored.
         """
         game = self._game
         assert game.pending is not None
-        question, places = game.pending.question, list(self._places)
-        morning = game.today(self.seat)
-        game.answer(np.clip(np.asarray(actions, np.float32)[places], -LIMIT, LIMIT))
+        request, slots = game.pending.request, list(self._slots)
+        obs = game.day_observation(self.seat)
+        game.step(np.clip(np.asarray(actions, np.float32)[slots], -LIMIT, LIMIT))
         self._advance()
-        return self._brought(question.day, question.partners, places, morning)
+        return self._result(request.day, request.partners, slots, obs)
 
-    def _brought(self, day: int, partners: Sequence[str], places: Sequence[int], morning: Observation) -> RoundStep:
-        game, found = self._game, np.zeros(PLACES, np.float32)
-        ended = np.zeros(PLACES, np.bool_)
-        terms = {name: np.zeros(PLACES, np.float32) for name in THREAD_TERMS}
-        diary = game.diary(self.seat)
-        day_is_over = game.pending is None or game.pending.question.day != day
-        shared = self._threads.shared * self._day_reward(morning) if day_is_over else 0.0
-        for partner, place in zip(partners, places, strict=True):
-            entry = diary.threads.get((day, partner))
-            ended[place] = entry is not None or day_is_over
-            if entry is not None:
-                told = thread_terms(
-                    morning,
-                    buying=entry.buying,
-                    deal=entry.deal,
-                    goal_quantity=entry.goal_quantity,
-                    goal_price=entry.goal_price,
+    def _result(self, day: int, partners: Sequence[str], slots: Sequence[int], obs: Observation) -> RoundStep:
+        game, rewards = self._game, np.zeros(THREAD_SLOTS, np.float32)
+        ended = np.zeros(THREAD_SLOTS, np.bool_)
+        terms = {name: np.zeros(THREAD_SLOTS, np.float32) for name in THREAD_TERMS}
+        log = game.episode_log(self.seat)
+        day_is_over = game.pending is None or game.pending.request.day != day
+        shared = self._threads.shared * self._day_reward(obs) if day_is_over else 0.0
+        for partner, slot in zip(partners, slots, strict=True):
+            outcome = log.threads.get((day, partner))
+            ended[slot] = outcome is not None or day_is_over
+            if outcome is not None:
+                own_terms = thread_terms(
+                    obs,
+                    buying=outcome.buying,
+                    deal=outcome.deal,
+                    goal_quantity=outcome.goal_quantity,
+                    goal_price=outcome.goal_price,
                 )
-                found[place] = thread_reward(told, self._threads)
-                for name, value in told.items():
-                    terms[name][place] = value
-            found[place] += shared
-        return RoundStep(found, ended, terms)
+                rewards[slot] = thread_reward(own_terms, self._threads)
+                for name, value in own_terms.items():
+                    terms[name][slot] = value
+            rewards[slot] += shared
+        return RoundStep(rewards, ended, terms)
 
-    def _day_reward(self, morning: Observation) -> float:
+    def _day_reward(self, obs: Observation) -> float:
+        """Return the reward of the day that started with an observation."""
         game = self._game
-        after = None if game.pending is None else game.today(self.seat)
-        entry = next(entry for entry in reversed(game.diary(self.seat).days) if entry.obs.day == morning.day)
-        terms = day_terms(morning, entry.evening or morning.calendar, after, game.cash(self.seat), self._days)
+        after = None if game.pending is None else game.day_observation(self.seat)
+        entry = next(entry for entry in reversed(game.episode_log(self.seat).days) if entry.obs.day == obs.day)
+        terms = day_terms(obs, entry.end_calendar or obs.calendar, after, game.cash(self.seat), self._days)
         return day_reward(terms, self._days)
 
     def close(self) -> None:
-        """Leaves the world."""
+        """Stop the world."""
         self._game.close()
 
 
-def _place(obs: Observation, partner: str) -> int:
-    """Return the place of a partner: its number among suppliers, or behind them among consumers.
+def _slot(obs: Observation, partner: str) -> int:
+    """Return the slot of a partner: suppliers first, then consumers.
 
     Raises:
-        ValueError: If there are more partners than places.
+        ValueError: If there are more partners than slots.
     """
     sides: tuple[tuple[Partner, ...], ...] = (obs.suppliers, obs.consumers)
     for side, partners in enumerate(sides):
-        names = [one.name for one in partners]
+        names = [known.name for known in partners]
         if partner in names:
-            number = names.index(partner)
-            if number >= SIDE_PLACES:
+            index = names.index(partner)
+            if index >= SLOTS_PER_SIDE:
                 raise ValueError(
-                    f"{partner!r} is partner {number + 1} of its side, but there are {SIDE_PLACES} places; "
+                    f"{partner!r} is partner {index + 1} of its side, but there are {SLOTS_PER_SIDE} slots; "
                     "use worlds of the official generator"
                 )
-            return side * SIDE_PLACES + number
+            return side * SLOTS_PER_SIDE + index
     raise ValueError(f"{partner!r} is neither a supplier nor a consumer on day {obs.day}")
-
-
-DAY_NUMBERS: Final = len(DAY_ACTIONS)
-"""Numbers per seat and day."""

@@ -1,7 +1,6 @@
-"""The league on apexrl's contracts: many worlds at once, by day (`VecEnv`) or by round (`MultiAgentVecEnv`).
+"""The league as vectorised environments: many worlds at once, by day (`VecEnv`) or by round (`MultiAgentVecEnv`).
 
-A state is the seeds and the answers so far, since a world that gets the same answers is the same world: loading one
-plays it again up to there.
+The state is the seeds and the actions so far: worlds are deterministic, so loading a state replays these actions.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from litaagent_std.agents.online.acting import PolicySet
 from litaagent_std.agents.online.steering import LIMIT as ACTION_LIMIT
 from litaagent_std.agents.online.views import DAY_VIEW, STATE_VIEW, THREAD_VIEW
 from litaagent_std.hrl_xf.online.envs.stages import (
-    DAY_NUMBERS,
-    PLACES,
-    ROUND_NUMBERS,
-    SIDE_PLACES,
+    DAY_ACTION_SIZE,
+    ROUND_ACTION_SIZE,
+    SLOTS_PER_SIDE,
+    THREAD_SLOTS,
     DayStage,
     RoundStage,
     RoundStep,
@@ -38,11 +37,11 @@ __all__ = ["LeagueDayVecEnv", "LeagueRoundVecEnv"]
 
 _CPU: Final = torch.device("cpu")
 _SPAN: Final = 1 << 16
-"""Worlds per environment and seed before seeds of two environments could meet."""
+"""World indices per environment and seed, so that no two environments share a seed."""
 
 
 class _Worlds:
-    """Which world each environment plays next."""
+    """The sequence of worlds of each environment."""
 
     def __init__(self, plan: WorldPlan, count: int) -> None:
         self.plan, self.count = plan, count
@@ -63,15 +62,15 @@ class _Worlds:
 
 
 Stage = TypeVar("Stage", DayStage, RoundStage)
-Told = TypeVar("Told")
+Result = TypeVar("Result")
 
 
-class _ReplayedWorlds(EnvBatch, Generic[Stage, Told]):
-    """Worlds side by side, each with the answers that it got so far: what days and rounds have in common.
+class _ReplayedWorlds(EnvBatch, Generic[Stage, Result]):
+    """Parallel worlds, each with its actions so far: the common part of days and rounds.
 
     Args:
-        plan: Of all worlds.
-        worlds: How many.
+        plan: Plan of all worlds.
+        worlds: Number of worlds.
     """
 
     num_envs: int
@@ -80,67 +79,67 @@ class _ReplayedWorlds(EnvBatch, Generic[Stage, Told]):
         self.num_envs, self.device = worlds, _CPU
         self._worlds = _Worlds(plan, worlds)
         self._stages: list[Stage] = []
-        self._answers: list[list[Floats32]] = []
+        self._actions: list[list[Floats32]] = []
 
     @abstractmethod
     def _make(self, plan: WorldPlan) -> Stage:
         """Return a world at its first decision."""
 
     @abstractmethod
-    def _play(self, stage: Stage, row: Floats32) -> Told:
-        """One decision in a world, and what it brought."""
+    def _play(self, stage: Stage, row: Floats32) -> Result:
+        """Make one decision in a world and return its result."""
 
     @property
     def supports_state(self) -> bool:
-        """Worlds are played again from their answers."""
+        """True: worlds are replayed from their actions."""
         return True
 
     def _restart(self, seed: int | None) -> None:
-        """Start a new world everywhere."""
+        """Start a new world in every environment."""
         self._worlds.restart(seed)
         self._close_all()
         self._stages = [self._open(env) for env in range(self._worlds.count)]
-        self._answers = [[] for _ in self._stages]
+        self._actions = [[] for _ in self._stages]
 
     def _open(self, env: int) -> Stage:
-        """Return the next world of an environment in which there is anything to decide."""
+        """Return an environment's next world that has a decision."""
         while True:
             stage = self._make(self._worlds.next(env))
             if not stage.over:
                 return stage
 
-    def _advance(self, rows: Floats32) -> tuple[list[Told], Tensor]:
-        """One decision in every world; worlds that are over make room for the next ones.
+    def _advance(self, rows: Floats32) -> tuple[list[Result], Tensor]:
+        """Make one decision in every world; worlds that are over are replaced by the next ones.
 
         Returns:
-            What each decision brought, and which worlds it ended.
+            The result of each decision, and which worlds it ended.
         """
-        told, over = [], torch.zeros(len(self._stages), dtype=torch.bool)
+        results, over = [], torch.zeros(len(self._stages), dtype=torch.bool)
         for env, stage in enumerate(self._stages):
-            told.append(self._play(stage, rows[env]))
-            self._answers[env].append(rows[env].copy())
+            results.append(self._play(stage, rows[env]))
+            self._actions[env].append(rows[env].copy())
             if stage.over:
                 over[env] = True
                 stage.close()
-                self._stages[env], self._answers[env] = self._open(env), []
-        return told, over
+                self._stages[env], self._actions[env] = self._open(env), []
+        return results, over
 
     def state_dict(self) -> StateDict:
-        """Seeds, and the answers of the worlds under way."""
+        """Return the seeds, and the actions in the present worlds."""
         return {
             "base": self._worlds.base,
             "played": list(self._worlds.played),
-            "answers": [torch.from_numpy(np.array(one, np.float32)) for one in self._answers],
+            "answers": [torch.from_numpy(np.array(actions, np.float32)) for actions in self._actions],
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Plays the worlds again up to where they were."""
+        """Replay the worlds up to where they were."""
         self._close_all()
         self._worlds.base, self._worlds.played = int(state["base"]), [int(n) for n in state["played"]]
         self._stages = [self._make(self._worlds.current(env)) for env in range(self._worlds.count)]
-        self._answers = [[row.numpy().copy() for row in one] for one in state["answers"]]
-        for stage, answers in zip(self._stages, self._answers, strict=True):
-            for row in answers:
+        self._actions = [[row.numpy().copy() for row in actions] for actions in state["answers"]]
+        for stage, actions in zip(self._stages, self._actions, strict=True):
+            for row in actions:
                 self._play(stage, row)
 
     def _close_all(self) -> None:
@@ -148,18 +147,18 @@ class _ReplayedWorlds(EnvBatch, Generic[Stage, Told]):
             stage.close()
 
     def close(self) -> None:
-        """Leaves all worlds."""
+        """Stop all worlds."""
         self._close_all()
         self._stages = []
 
 
 class LeagueDayVecEnv(_ReplayedWorlds[DayStage, dict[str, list[float]]], VecEnv):
-    """Worlds by days: L2's task. One seat of each world is ours, so that the rows are independent.
+    """Worlds by days: L2's task. One seat of each world is ours, so that environments are independent.
 
     Args:
-        worlds: Worlds at once.
+        worlds: Number of parallel worlds.
         plan: Days, levels and opponents of all worlds; its seed decides the first worlds.
-        weights: Of the reward's terms.
+        weights: Weights of the reward terms.
 
     Raises:
         ValueError: If the plan has several seats.
@@ -169,12 +168,12 @@ class LeagueDayVecEnv(_ReplayedWorlds[DayStage, dict[str, list[float]]], VecEnv)
         plan = plan or WorldPlan(seed=0)
         if plan.seats != 1:
             raise ValueError(
-                f"seats={plan.seats}: seats of one world are no independent environments; use "
+                f"seats={plan.seats}: seats of one world are not independent environments; use "
                 "apexrl.envs.PettingZooVecEnv on parallel_env(seats=...) for several"
             )
         super().__init__(plan, worlds)
         self.observation_space = Box(-LIMIT, LIMIT, (len(DAY_VIEW),), np.float32)
-        self.action_space = Box(-ACTION_LIMIT, ACTION_LIMIT, (DAY_NUMBERS,), np.float32)
+        self.action_space = Box(-ACTION_LIMIT, ACTION_LIMIT, (DAY_ACTION_SIZE,), np.float32)
         self._weights = weights or DayWeights()
 
     def _make(self, plan: WorldPlan) -> DayStage:
@@ -184,7 +183,7 @@ class LeagueDayVecEnv(_ReplayedWorlds[DayStage, dict[str, list[float]]], VecEnv)
         return stage.step(row[None])  # one seat
 
     def reset(self, seed: int | None = None) -> tuple[Tensor, Extras]:
-        """Start a new world everywhere."""
+        """Start a new world in every environment."""
         self._restart(seed)
         return self._views(), {}
 
@@ -192,11 +191,12 @@ class LeagueDayVecEnv(_ReplayedWorlds[DayStage, dict[str, list[float]]], VecEnv)
         return torch.from_numpy(np.concatenate([stage.views for stage in self._stages]))
 
     def step(self, actions: Tensor) -> tuple[Tensor, Tensor, Tensor, Extras]:
-        """One day of decisions in every world."""
+        """Play one decision day in every world."""
         rows = actions.detach().to("cpu", torch.float32).numpy().copy()
         finals = self._views()
-        told, dones = self._advance(rows)
-        parts = {name: np.array([one[name][0] for one in told], np.float32) for name in (*DAY_TERMS, "reward")}
+        results, dones = self._advance(rows)
+        # [worlds] by term
+        parts = {name: np.array([terms[name][0] for terms in results], np.float32) for name in (*DAY_TERMS, "reward")}
         rewards = parts.pop("reward")
         extras: Extras = {
             "terminated": dones.clone(),
@@ -205,19 +205,19 @@ class LeagueDayVecEnv(_ReplayedWorlds[DayStage, dict[str, list[float]]], VecEnv)
             "reward_components": {name: torch.from_numpy(values) for name, values in parts.items()},
         }
         if bool(dones.any()):
-            extras["final_observation"] = finals  # the last morning that there was; nothing follows a world's end
+            extras["final_observation"] = finals  # the last observation before the world ended
         return self._views(), torch.from_numpy(rewards), dones, extras
 
 
 class LeagueRoundVecEnv(_ReplayedWorlds[RoundStage, RoundStep], MultiAgentVecEnv):
-    """Worlds by rounds: L3's and L4's task. An agent is a place for a thread; its trajectory is one negotiation.
+    """Worlds by rounds: L3's and L4's task. An agent is a slot for a thread; its trajectory is one negotiation.
 
     Args:
-        worlds: Worlds at once.
+        worlds: Number of parallel worlds.
         plan: Days, levels and opponents of all worlds; one seat is ours.
-        day_weights: Of the day's terms, shared by the threads of the day's last round.
-        thread_weights: Of the threads' own terms.
-        policies: Decides the days; zeros without.
+        day_weights: Weights of the day's terms, shared by the threads of the day's last round.
+        thread_weights: Weights of the threads' own terms.
+        policies: Policies for the days; if None, residuals are zero.
     """
 
     def __init__(
@@ -229,10 +229,10 @@ class LeagueRoundVecEnv(_ReplayedWorlds[RoundStage, RoundStep], MultiAgentVecEnv
         policies: PolicySet | None = None,
     ) -> None:
         super().__init__(replace(plan or WorldPlan(seed=0), seats=1), worlds)
-        self.num_agents = PLACES
-        self.agent_names = [f"{side}_{n}" for side in ("supplier", "consumer") for n in range(SIDE_PLACES)]
+        self.num_agents = THREAD_SLOTS
+        self.agent_names = [f"{side}_{n}" for side in ("supplier", "consumer") for n in range(SLOTS_PER_SIDE)]
         self.observation_space = Box(-LIMIT, LIMIT, (len(THREAD_VIEW),), np.float32)
-        self.action_space = Box(-ACTION_LIMIT, ACTION_LIMIT, (ROUND_NUMBERS,), np.float32)
+        self.action_space = Box(-ACTION_LIMIT, ACTION_LIMIT, (ROUND_ACTION_SIZE,), np.float32)
         self.state_space = Box(-LIMIT, LIMIT, (len(STATE_VIEW),), np.float32)
         self._weights = (day_weights, thread_weights, policies)
 
@@ -243,7 +243,7 @@ class LeagueRoundVecEnv(_ReplayedWorlds[RoundStage, RoundStep], MultiAgentVecEnv
         return stage.step(row)
 
     def reset(self, seed: int | None = None) -> tuple[Tensor, MultiAgentExtras]:
-        """Start a new world everywhere."""
+        """Start a new world in every environment."""
         self._restart(seed)
         return self._views(), self._present()
 
@@ -257,23 +257,23 @@ class LeagueRoundVecEnv(_ReplayedWorlds[RoundStage, RoundStep], MultiAgentVecEnv
         }
 
     def step(self, actions: Tensor) -> tuple[Tensor, Tensor, Tensor, MultiAgentExtras]:
-        """One round in every world."""
+        """Play one round in every world."""
         rows = actions.detach().to("cpu", torch.float32).numpy().copy()
-        seen, before = self._views(), self._present()
-        brought, over = self._advance(rows)
+        views, before = self._views(), self._present()
+        results, over = self._advance(rows)
         parts: dict[str, Tensor] = {
-            name: torch.from_numpy(np.stack([one.terms[name] for one in brought])) for name in THREAD_TERMS
+            name: torch.from_numpy(np.stack([result.terms[name] for result in results])) for name in THREAD_TERMS
         }
         extras: MultiAgentExtras = {
             **self._present(),
             "terminated": over.clone(),
             "truncated": torch.zeros_like(over),
             "time_outs": torch.zeros_like(over),
-            "agent_terminated": torch.from_numpy(np.stack([one.ended for one in brought])),
-            "agent_truncated": torch.zeros(self.num_envs, PLACES, dtype=torch.bool),
+            "agent_terminated": torch.from_numpy(np.stack([result.ended for result in results])),
+            "agent_truncated": torch.zeros(self.num_envs, THREAD_SLOTS, dtype=torch.bool),
             "reward_components": parts,
-            "final_observation": seen,
+            "final_observation": views,
             "final_state": before["state"],
             "final_agent_mask": before["agent_mask"],
         }
-        return self._views(), torch.from_numpy(np.stack([one.rewards for one in brought])), over, extras
+        return self._views(), torch.from_numpy(np.stack([result.rewards for result in results])), over, extras

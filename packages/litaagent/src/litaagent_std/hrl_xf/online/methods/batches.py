@@ -1,8 +1,7 @@
-"""From rollouts to what a layer learns from: rows with rewards, trajectory by trajectory.
+"""Batches of a layer: rows of rollouts with rewards, trajectory by trajectory.
 
-Rewards are centred by the reference policy's on the same world, scaled by kind of configuration and seat, and put
-where they belong: a day's at that day's decision, a thread's own at its last round, together with its share of the
-day's.
+Rewards are centred by the reference policy's in the same world and scaled by kind of configuration and seat. A day's
+reward is at that day's decision; a thread's own reward and its share of the day's are at its last round.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from litaagent_std.policy.arrays import Floats, Floats32, Ints
 __all__ = ["LayerBatch", "References", "day_batch", "round_batch", "trajectory_gae"]
 
 References = Mapping[int, Mapping[int, Sequence[float]]]
-"""The reference policy's reward of every day, by the world's seed and the seat."""
+"""The reference policy's reward on every day, by the world's seed and the seat."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,13 +39,13 @@ class LayerBatch:
     """Rows of whole trajectories, one trajectory after the other.
 
     Attributes:
-        version: The version of the policy that made all of them.
-        observations: What the layer's policy saw [n, in].
-        critic_observations: What the critic sees [n, c].
+        version: Version of the policy that acted.
+        observations: Inputs of the policy [n, in].
+        critic_observations: Inputs of the critic [n, c].
         actions: [n, out].
         log_probs: [n].
         rewards: [n].
-        trajectory: Which trajectory a row belongs to [n], rising from 0 without gaps.
+        trajectory: Trajectory of each row [n], rising from 0 without gaps.
     """
 
     version: int
@@ -62,7 +61,7 @@ class LayerBatch:
 
 
 def check_version(rollouts: Iterable[WorldRollout], version: int) -> None:
-    """Make sure that all worlds were played under one version.
+    """Check that all worlds were played under one version.
 
     Raises:
         MixedVersionsError: If one was not.
@@ -76,11 +75,10 @@ def check_version(rollouts: Iterable[WorldRollout], version: int) -> None:
 
 
 def seat_rewards(seat: SeatRollout, reference: Sequence[float], weights: DayWeights) -> list[float]:
-    """Return a seat's rewards by decision, less the reference's over the same days."""
+    """Return a seat's reward per decision, less the reference's over the same days."""
     terms = seat.days.terms
     raw = [
-        day_reward({name: float(terms[name][place]) for name in DAY_TERMS}, weights)
-        for place in range(len(seat.days.day))
+        day_reward({name: float(terms[name][row]) for name in DAY_TERMS}, weights) for row in range(len(seat.days.day))
     ]
     return centred(raw, [int(day) for day in seat.days.day], reference)
 
@@ -88,14 +86,14 @@ def seat_rewards(seat: SeatRollout, reference: Sequence[float], weights: DayWeig
 def day_batch(
     rollouts: Sequence[WorldRollout], references: References, weights: DayWeights, scales: ReturnScales, version: int
 ) -> LayerBatch:
-    """L2's batch: one trajectory per world and seat."""
+    """Return L2's batch: one trajectory per world and seat."""
     check_version(rollouts, version)
     seats = [(rollout.seed, seat) for rollout in rollouts for seat in rollout.seats if len(seat.days.day)]
     rewards, trajectory = [], []
-    for number, (seed, seat) in enumerate(seats):
+    for index, (seed, seat) in enumerate(seats):
         own = seat_rewards(seat, references.get(seed, {}).get(seat.seat, ()), weights)
         rewards.append(np.array(own) / scales.scale(seat.kind))
-        trajectory.append(np.full(len(own), number))
+        trajectory.append(np.full(len(own), index))
     views = np.concatenate([seat.days.views for _, seat in seats])
     return LayerBatch(
         version,
@@ -110,13 +108,13 @@ def day_batch(
 
 @dataclass(frozen=True, slots=True)
 class RoundRewards:
-    """What decides the rewards of rounds.
+    """Rewards of rounds.
 
     Attributes:
         references: See `References`.
         days: Weights of the day's terms.
         threads: Weights of the thread's terms.
-        scales: Sizes of returns.
+        scales: Scales of returns.
     """
 
     references: References
@@ -125,70 +123,72 @@ class RoundRewards:
     scales: ReturnScales
 
     def of(self, seed: int, seat: SeatRollout, rows: RoundRows) -> Floats:
-        """Rewards of a seat's rows [m]: at each thread's last round its own terms and its share of the day."""
+        """Return the rewards of a seat's rows [m]: own terms and a share of the day at each thread's last round."""
         by_decision = seat_rewards(seat, self.references.get(seed, {}).get(seat.seat, ()), self.days)
         shared = {int(day): reward for day, reward in zip(seat.days.day, by_decision, strict=True)}
         scale = self.scales.scale(seat.kind)
         rewards = np.zeros(len(rows.thread))
-        last = np.flatnonzero(np.diff(rows.thread, append=-1))
-        for number, row in enumerate(last):
-            terms = {name: float(values[number]) for name, values in rows.terms.items()}
-            day = self.threads.shared * shared.get(int(rows.day[number]), 0.0) / scale
+        last = np.flatnonzero(np.diff(rows.thread, append=-1))  # [k] last row of each thread
+        for thread, row in enumerate(last):
+            terms = {name: float(values[thread]) for name, values in rows.terms.items()}
+            day = self.threads.shared * shared.get(int(rows.day[thread]), 0.0) / scale
             rewards[row] = thread_reward(terms, self.threads) + day
         return rewards
 
 
 def round_batch(
-    layer: Layer, rollouts: Sequence[WorldRollout], told: RoundRewards, version: int, *, central: bool
+    layer: Layer, rollouts: Sequence[WorldRollout], round_rewards: RoundRewards, version: int, *, central: bool
 ) -> LayerBatch:
-    """L3's or L4's batch: one trajectory per negotiation.
+    """Return L3's or L4's batch: one trajectory per negotiation.
 
     Args:
         layer: ``l3`` or ``l4``.
-        rollouts: Worlds whose rounds were steered.
-        told: What decides the rewards.
-        version: The version that all worlds must have.
-        central: Whether L3's critic sees the factory's state beside the thread (else what L3 itself sees).
+        rollouts: Worlds with residual actions in rounds.
+        round_rewards: Rewards of the rows.
+        version: Version that all worlds must have.
+        central: Whether L3's critic sees the factory's state beside the thread; otherwise it sees L3's inputs.
     """
     check_version(rollouts, version)
     parts: list[tuple[Floats32, Floats32, Floats32, Floats32, Floats, Ints]] = []
-    started = 0
+    threads = 0  # of the seats before
     for rollout in rollouts:
         for seat in rollout.seats:
             rows = seat.rounds
             if rows is None or not len(rows.thread):
                 continue
+            # [m, thread view + state]
             joined = np.concatenate((rows.views, rows.states[rows.state_of]), axis=1)
-            seen = joined if layer == "l4" else rows.views
-            critic = joined if central else seen
-            rewards = told.of(rollout.seed, seat, rows)
-            parts.append((seen, critic, rows.actions[layer], rows.log_probs[layer], rewards, rows.thread + started))
-            started += len(rows.day)
+            inputs = joined if layer == "l4" else rows.views
+            critic = joined if central else inputs
+            rewards = round_rewards.of(rollout.seed, seat, rows)
+            parts.append((inputs, critic, rows.actions[layer], rows.log_probs[layer], rewards, rows.thread + threads))
+            threads += len(rows.day)
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     return LayerBatch(version, *columns)
 
 
 def trajectory_gae(rewards: Tensor, values: Tensor, trajectory: Tensor, gamma: float, gae_lambda: float) -> Tensor:
-    """Generalised advantages [n] of trajectories that all ended by themselves.
+    """Return the generalised advantages [n] of trajectories that all terminated.
 
     Args:
         rewards: [n].
         values: V of each row [n].
-        trajectory: Which trajectory a row belongs to [n], rising from 0 without gaps.
+        trajectory: Trajectory of each row [n], rising from 0 without gaps.
         gamma: Discount.
         gae_lambda: λ.
     """
-    lengths = torch.bincount(trajectory)
-    starts = torch.cumsum(lengths, 0) - lengths
-    step = torch.arange(len(rewards)) - starts[trajectory]
-    shape = (int(lengths.max()), len(lengths))  # trajectories side by side, so that one pass over time serves all
+    lengths = torch.bincount(trajectory)  # [K] rows per trajectory
+    starts = torch.cumsum(lengths, 0) - lengths  # [K] first row of each
+    step = torch.arange(len(rewards)) - starts[trajectory]  # [n] time within the trajectory
+    shape = (int(lengths.max()), len(lengths))  # [T, K] trajectories side by side: one pass over time for all
 
-    def spread(column: Tensor) -> Tensor:
-        training_world = torch.zeros(shape, dtype=column.dtype)
-        training_world[step, trajectory] = column
-        return training_world
+    def padded(column: Tensor) -> Tensor:
+        grid = torch.zeros(shape, dtype=column.dtype)
+        grid[step, trajectory] = column
+        return grid
 
-    last = step == lengths[trajectory] - 1
+    last = step == lengths[trajectory] - 1  # [n]
+    # [n] V of the next row; 0 after the last
     following = torch.where(last, torch.zeros_like(values), torch.roll(values, -1))
-    training_world = gae(spread(rewards), spread(values), spread(following), spread(last), gamma, gae_lambda)
-    return training_world[step, trajectory]
+    advantages = gae(padded(rewards), padded(values), padded(following), padded(last), gamma, gae_lambda)
+    return advantages[step, trajectory]

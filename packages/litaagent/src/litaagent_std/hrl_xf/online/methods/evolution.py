@@ -1,11 +1,11 @@
-"""Evolution strategies on L2's parameters: no credit assignment, only whole worlds compared in pairs.
+"""Evolution strategies on L2's parameters: no credit assignment, only scores of whole worlds compared in pairs.
 
-Salimans et al. (2017) with antithetic pairs and common luck: all members of a population play the same worlds, so that
-most of what differs between their scores is what differs between them.
+Salimans et al. (2017) with antithetic pairs and common random numbers: all members of a population play the same
+worlds, so that their scores differ mostly because their parameters differ.
 
     g = 1/(2σP) Σ_i (F(θ + σε_i) − F(θ − σε_i)) ε_i        θ ← θ + Adam(g) − α·decay·θ
 
-Few numbers are moved: the linear policy's biases, and its weights of some inputs.
+Few parameters are learned: the biases of a linear policy, and its weights of some inputs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from litaagent_std.agents.online.acting import ActingNet, PolicySet
 from litaagent_std.agents.online.views import DAY_VIEW
 from litaagent_std.hrl_xf.online.config import EvolutionConfig
 from litaagent_std.hrl_xf.online.jobs import Job
-from litaagent_std.hrl_xf.online.names import check_names, columns_of
+from litaagent_std.hrl_xf.online.methods.base import check_names, output_columns
 from litaagent_std.hrl_xf.online.rollout import WorldRollout
 from litaagent_std.hrl_xf.online.worlds import WorldPlan
 from litaagent_std.policy.arrays import Floats
@@ -31,75 +31,79 @@ __all__ = ["EvolutionMethod"]
 
 
 class EvolutionMethod:
-    """Moves a linear L2 by what worlds say.
+    """Evolution strategies on a linear L2.
 
     Args:
-        cfg: How to search.
-        seed: Of the perturbations.
-        warm: Policies to start from; L2 must be linear. Zeros without.
-        places: Places in the chain that are learned for.
+        cfg: Options of the search.
+        seed: Seed of the perturbations.
+        warm_start: Policies to start from; L2 must be linear. If None, the heuristic agent.
+        levels: Levels of the chain to learn for.
 
     Raises:
         ConfigurationError: If an input or output does not exist, or the warm start's L2 is not linear.
     """
 
     def __init__(
-        self, cfg: EvolutionConfig, seed: int, warm: PolicySet | None = None, places: tuple[Level, ...] = LEVELS
+        self, cfg: EvolutionConfig, seed: int, warm_start: PolicySet | None = None, levels: tuple[Level, ...] = LEVELS
     ) -> None:
         check_names("L2", "input", cfg.inputs, DAY_VIEW)
-        self.cfg, self._seed, self._places, self.version = cfg, seed, places, 0
+        self.cfg, self._seed, self._levels, self.version = cfg, seed, levels, 0
         self._rows = [DAY_VIEW.index(name) for name in cfg.inputs]
-        nets = {} if warm is None else dict(warm.nets)
+        nets = {} if warm_start is None else dict(warm_start.nets)
         self._base = nets.pop("l2", ActingNet.zeros("l2"))
         if len(self._base.weights) != 1:
             raise ConfigurationError(
                 "the warm start's L2 has hidden layers",
-                "evolution moves a linear policy",
-                "start from another file, or from nothing",
+                "evolution needs a linear policy",
+                "start from another file, or without --warm",
             )
         self._others = nets
-        self._columns = columns_of("l2", cfg.outputs)
+        self._columns = output_columns("l2", cfg.outputs)
         size = (1 + len(self._rows)) * len(self._columns)
         self.theta: Floats = np.zeros(size)
         self._first, self._second = np.zeros(size), np.zeros(size)
 
     def _net(self, theta: Floats) -> ActingNet:
-        """Return the policy with the moved numbers added to the warm start's."""
-        training_world = theta.reshape(1 + len(self._rows), len(self._columns)).astype(np.float32)
+        """Return the warm start's net with the learned parameters added."""
+        # [1 + inputs, outputs] biases, then weights
+        change = theta.reshape(1 + len(self._rows), len(self._columns)).astype(np.float32)
         weight, bias = self._base.weights[0].copy(), self._base.biases[0].copy()
-        weight[np.ix_(self._rows, self._columns)] += training_world[1:]
-        bias[self._columns] += training_world[0]
+        weight[np.ix_(self._rows, self._columns)] += change[1:]
+        bias[self._columns] += change[0]
         return ActingNet((weight,), (bias,), self._base.log_std)
 
-    def _set(self, theta: Floats) -> PolicySet:
-        return PolicySet({**self._others, "l2": self._net(theta)}, self.version, self._places)
+    def _policy_set(self, theta: Floats) -> PolicySet:
+        return PolicySet({**self._others, "l2": self._net(theta)}, self.version, self._levels)
 
     def policies(self) -> PolicySet:
-        """Return the centre of the search."""
-        return self._set(self.theta)
+        """Return the policies at the centre of the search."""
+        return self._policy_set(self.theta)
 
     def _perturbations(self) -> Floats:
-        luck = np.random.default_rng(np.random.SeedSequence([self._seed, 7, self.version]))
-        return luck.standard_normal((self.cfg.pairs, len(self.theta)))
+        """Return the perturbations of this version [pairs, parameters]."""
+        rng = np.random.default_rng(np.random.SeedSequence([self._seed, 7, self.version]))
+        return rng.standard_normal((self.cfg.pairs, len(self.theta)))
 
     def jobs(self, plans: Sequence[WorldPlan]) -> list[Job]:
-        """Every member of the population in every world, and the reference in every world."""
+        """Return every world with every member of the population and with the reference policy."""
         jobs = []
         for noise in self._perturbations():
             for sign in (1.0, -1.0):
-                member = self._set(self.theta + sign * self.cfg.sigma * noise)
+                member = self._policy_set(self.theta + sign * self.cfg.sigma * noise)
                 jobs += [Job(plan, member, None, member.rounds) for plan in plans]
         return jobs + [Job(plan, PolicySet({}, self.version), None, rounds=False) for plan in plans]
 
     def update(self, jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> dict[str, float]:
-        """One step along the estimated gradient."""
+        """Step along the estimated gradient."""
         cfg = self.cfg
         played = [rollout for job, rollout in zip(jobs, rollouts, strict=True) if job.policies.nets]
+        # [pairs · 2 · worlds] mean score of our seats
         scores = np.array([np.mean([seat.score for seat in rollout.seats]) for rollout in played])
         worlds = len(played) // (2 * cfg.pairs)
         fitness = scores.reshape(cfg.pairs, 2, worlds)
-        difference = fitness[:, 0] - fitness[:, 1]  # [pairs, worlds]; the world itself cancels
-        effect = difference.mean(1)
+        difference = fitness[:, 0] - fitness[:, 1]  # [pairs, worlds]; the world's own part cancels
+        effect = difference.mean(1)  # [pairs]
+        # [parameters]
         gradient = (effect / (2.0 * cfg.sigma)) @ self._perturbations() / cfg.pairs
         self.version += 1
         self.theta = self.theta + self._adam(gradient) - cfg.decay * self.theta
@@ -113,7 +117,7 @@ class EvolutionMethod:
         }
 
     def _adam(self, gradient: Floats) -> Floats:
-        """Adam's step (Kingma and Ba, 2015): β₁ = 0.9, β₂ = 0.99."""
+        """Return Adam's step (Kingma and Ba, 2015): β₁ = 0.9, β₂ = 0.99."""
         self._first = 0.9 * self._first + 0.1 * gradient
         self._second = 0.99 * self._second + 0.01 * gradient**2
         first = self._first / (1.0 - 0.9**self.version)
@@ -121,16 +125,16 @@ class EvolutionMethod:
         step: Floats = self.cfg.learning_rate * first / (np.sqrt(second) + 1e-8)
         return step
 
-    def rename(self, version: int) -> None:
-        """See `litaagent_std.hrl_xf.online.methods.methods.Method`."""
+    def set_version(self, version: int) -> None:
+        """Set the version; see `litaagent_std.hrl_xf.online.methods.base.Method`."""
         self.version = version
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that decides the next update."""
+        """Return everything that decides later updates."""
         columns = {"theta": self.theta, "first": self._first, "second": self._second}
         return {name: torch.from_numpy(column.copy()) for name, column in columns.items()} | {"version": self.version}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from `state_dict`."""
+        """Resume from `state_dict`."""
         self.theta, self._first, self._second = (state[name].numpy().copy() for name in ("theta", "first", "second"))
         self.version = int(state["version"])

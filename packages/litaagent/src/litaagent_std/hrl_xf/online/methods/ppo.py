@@ -1,7 +1,7 @@
-"""The learner of one layer: PPO from trajectories of any length, held near the warm start.
+"""The learner of one layer: PPO on trajectories of any length, with a KL penalty towards the warm start.
 
-L2 learns from days, L3 and L4 from rounds; with a central critic the latter is MAPPO (every thread acts by what it
-sees, the critic sees the factory), without one independent PPO.
+L2 learns from days, L3 and L4 from rounds. With a central critic the latter is MAPPO: every thread acts on its own view
+and the critic sees the whole factory; with a local critic it is independent PPO.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from litaagent_std.agents.online.acting import INPUTS, NAMES, ActingNet
 from litaagent_std.agents.online.steering import Layer
 from litaagent_std.agents.online.views import STATE_VIEW, THREAD_VIEW
 from litaagent_std.hrl_xf.online.config import LayerConfig
+from litaagent_std.hrl_xf.online.methods.base import output_columns
 from litaagent_std.hrl_xf.online.methods.batches import LayerBatch, trajectory_gae
-from litaagent_std.hrl_xf.online.names import columns_of
 from litaagent_std.policy.arrays import Floats32
 
 __all__ = ["LayerLearner"]
 
 
 _COEFFICIENTS: Final = (1e-3, 10.0)
-"""Between these the weight of the distance to the warm start moves."""
+"""Bounds of the weight of the KL penalty towards the warm start."""
 
 
 @dataclass(frozen=True)
 class _Spaces:
-    """What PPO asks an environment for."""
+    """The spaces that PPO reads from an environment."""
 
     observation_space: Box
     action_space: Box
@@ -63,7 +63,7 @@ def _box(size: int) -> Box:
 
 
 class _WarmGradients:
-    """PPO's loss with the divergence from the warm start added.
+    """PPO's loss with a KL penalty towards the warm start.
 
     L = L_π + c_v·L_V − c_e·H + c_w·KL(π ‖ π_warm)
     """
@@ -75,7 +75,7 @@ class _WarmGradients:
         self._gradient = parameters.gradient
 
     def __call__(self, samples: Samples) -> MinibatchResult:
-        """Compute losses and gradients of one minibatch; old gradients are dropped."""
+        """Compute losses and gradients of one minibatch; earlier gradients are discarded."""
         cfg = self._cfg
         distribution = evaluate_actor(self._policy, samples)
         log_probs = distribution.log_prob(samples.actions)
@@ -95,16 +95,16 @@ class LayerLearner(PPO):
     """PPO for one layer.
 
     Args:
-        layer: Which layer.
-        cfg: How it learns.
+        layer: The layer.
+        cfg: Its learning options.
         gamma: Discount of its rewards.
-        central: Whether the critic sees the factory's state beside a thread's view (L3).
-        seed: Of networks and minibatches.
-        warm: The policy to start from; zeros without, which is the heuristic agent.
+        central: Whether L3's critic sees the factory's state beside the thread's view.
+        seed: Seed of networks and minibatches.
+        warm_start: Policy to start from; if None, zeros, which is the heuristic agent.
 
     Attributes:
         layer: The layer.
-        warm_weight: Weight of the distance to the warm start in the next update.
+        warm_weight: Weight of the KL penalty towards the warm start in the next update.
     """
 
     def __init__(
@@ -115,11 +115,11 @@ class LayerLearner(PPO):
         gamma: float,
         central: bool,
         seed: int,
-        warm: ActingNet | None = None,
+        warm_start: ActingNet | None = None,
     ) -> None:
         self.layer = layer
         self._layer_cfg = cfg
-        self._columns = columns_of(layer, cfg.outputs)
+        self._columns = output_columns(layer, cfg.outputs)
         privileged = _box(len(THREAD_VIEW) + len(STATE_VIEW)) if central and layer == "l3" else None
         spaces = _Spaces(_box(INPUTS[layer]), _box(len(self._columns)), privileged)
         ppo = PPOConfig(
@@ -135,8 +135,8 @@ class LayerLearner(PPO):
             seed=seed,
         )
         actor = {"hidden_dims": cfg.hidden, "log_std_init": cfg.log_std, "log_std_range": cfg.log_std_range}
-        super().__init__(spaces, ppo, actor_cfg=actor, critic_cfg={"hidden_dims": cfg.critic_hidden})  # type: ignore[arg-type]  # only the spaces are read
-        self._start_from(warm)
+        super().__init__(spaces, ppo, actor_cfg=actor, critic_cfg={"hidden_dims": cfg.critic_hidden})  # type: ignore[arg-type]  # PPO reads only the spaces
+        self._start_from(warm_start)
         self.warm_weight = 0.01
         self._warm: Actor = copy.deepcopy(self._actor).requires_grad_(False)
 
@@ -149,34 +149,35 @@ class LayerLearner(PPO):
         return [module for module in self._actor.modules() if isinstance(module, nn.Linear)]
 
     @torch.no_grad()
-    def _start_from(self, warm: ActingNet | None) -> None:
+    def _start_from(self, warm_start: ActingNet | None) -> None:
+        """Copy the warm start into the actor; if None, set its last layer to zero."""
         linears = self._linears()
-        if warm is None:
-            linears[-1].weight.zero_()  # the mean is 0 whatever the policy sees
+        if warm_start is None:
+            linears[-1].weight.zero_()  # the mean is 0 for all inputs
             linears[-1].bias.zero_()
             return
-        warm = self._own_part(warm)
-        shapes = [tuple(weight.shape[::-1]) for weight in warm.weights]
+        initial = self._own_part(warm_start)
+        shapes = [tuple(weight.shape[::-1]) for weight in initial.weights]
         own = [tuple(linear.weight.shape) for linear in linears]
         if shapes != own:
             raise ValueError(
                 f"the warm start of {self.layer} has layers {shapes}, this learner {own}; "
-                "give the sizes that it was trained with"
+                "give the hidden sizes that it was trained with"
             )
-        for linear, weight, bias in zip(linears, warm.weights, warm.biases, strict=True):
+        for linear, weight, bias in zip(linears, initial.weights, initial.biases, strict=True):
             linear.weight.copy_(torch.from_numpy(weight.T.copy()))
             linear.bias.copy_(torch.from_numpy(bias.copy()))
-        self._actor.head.log_std.copy_(torch.from_numpy(warm.log_std.copy()))  # type: ignore[operator]  # a Gaussian head's
+        self._actor.head.log_std.copy_(torch.from_numpy(initial.log_std.copy()))  # type: ignore[operator]  # a Gaussian head's
 
     def _own_part(self, net: ActingNet) -> ActingNet:
-        """Return a net's numbers that are learned here.
+        """Return a net with only the outputs that this learner learns.
 
         Raises:
-            ValueError: If it puts out others too, which would be lost.
+            ValueError: If its other outputs are not zero, as they would be lost.
         """
         own, low = self._columns, self._layer_cfg.log_std_range[0]
-        moved = net.weights[-1].any(0) | (net.biases[-1] != 0.0)
-        others = [name for place, name in enumerate(NAMES[self.layer]) if moved[place] and place not in own]
+        nonzero = net.weights[-1].any(0) | (net.biases[-1] != 0.0)
+        others = [name for column, name in enumerate(NAMES[self.layer]) if nonzero[column] and column not in own]
         if others:
             raise ValueError(
                 f"the warm start of {self.layer} moves {', '.join(others)} too, which would be lost; "
@@ -189,26 +190,26 @@ class LayerLearner(PPO):
         )
 
     def acting(self) -> ActingNet:
-        """Return the present policy as arrays; the exploration's limits are applied, and other numbers are 0."""
+        """Return the present policy as numpy arrays; ``log_std`` is clipped, and outputs that are not learned are 0."""
         low, high = self._layer_cfg.log_std_range
-        explored = self._actor.head.log_std.detach().clamp(low, high)  # type: ignore[operator]  # a Gaussian head's
+        own_log_std = self._actor.head.log_std.detach().clamp(low, high)  # type: ignore[operator]  # a Gaussian head's
         *weights, last = (linear.weight.detach().numpy().T.copy() for linear in self._linears())
         *biases, shift = (linear.bias.detach().numpy().copy() for linear in self._linears())
         log_std = np.full(len(NAMES[self.layer]), -np.inf, np.float32)
-        log_std[self._columns] = explored.numpy()
+        log_std[self._columns] = own_log_std.numpy()
         return ActingNet((*weights, self._spread(last)), (*biases, self._spread(shift)), log_std)
 
     def _spread(self, own: Floats32) -> Floats32:
-        """Columns of the learned numbers among zeros for the others."""
+        """Return columns [*, learned] among zeros for the other outputs [*, out]."""
         whole = np.zeros((*own.shape[:-1], len(NAMES[self.layer])), np.float32)
         whole[..., self._columns] = own
         return whole
 
     def learn(self, batch: LayerBatch) -> dict[str, float]:
-        """One update from whole trajectories: values, advantages, audit, gradient steps.
+        """Make one update from whole trajectories: values, advantages, replay audit, gradient steps.
 
         Returns:
-            Metrics, under the layer's name.
+            Metrics by ``layer/name``.
 
         Raises:
             MixedVersionsError: If the batch is not of the present version.
@@ -216,7 +217,7 @@ class LayerLearner(PPO):
         """
         if batch.version != self.version:
             raise MixedVersionsError(
-                f"a batch of version {batch.version} came to {self.layer} at version {self.version}; collect it again"
+                f"got a batch of version {batch.version} for {self.layer} at version {self.version}; collect it again"
             )
         self._parameters.attach()
         samples, quality = self._samples(batch)
@@ -224,9 +225,9 @@ class LayerLearner(PPO):
         results, kl, clipped, norm, stopped = self._optimize(samples)
         self.version += 1
         distance = self._distance(samples)
-        self._pull(distance)
+        self._adapt_warm_weight(distance)
         policy_loss, critic_loss, entropy = torch.stack(results).mean(0).tolist()
-        found = {
+        metrics = {
             "policy_loss": policy_loss,
             "value_loss": critic_loss,
             "entropy": entropy,
@@ -242,23 +243,24 @@ class LayerLearner(PPO):
             "rows": float(len(batch)),
             "mean_output": float(np.abs(batch.actions[:, self._columns]).mean()),
         }
-        return {f"{self.layer}/{name}": value for name, value in found.items()}
+        return {f"{self.layer}/{name}": value for name, value in metrics.items()}
 
     @torch.no_grad()
     def _samples(self, batch: LayerBatch) -> tuple[Samples, float]:
+        """Return the batch as tensors with advantages and returns, and the critic's explained variance."""
         cfg, policy = self.cfg, self.policy
-        seen = torch.from_numpy(batch.critic_observations)
-        values = policy.value(seen)
+        critic_inputs = torch.from_numpy(batch.critic_observations)
+        values = policy.value(critic_inputs)  # [n]
         rewards = torch.from_numpy(batch.rewards).to(values.dtype)
         advantages = trajectory_gae(rewards, values, torch.from_numpy(batch.trajectory), cfg.gamma, cfg.gae_lambda)
         returns = advantages + values  # R = A + V
         quality = float(explained_variance(values, returns))
         outputs = policy.from_rewards(values)
-        assert policy.value_normalizer is not None  # asked for above
+        assert policy.value_normalizer is not None  # normalize_values is on
         policy.value_normalizer.update(returns)
         return Samples(
             observations=torch.from_numpy(batch.observations),
-            critic_observations=seen,
+            critic_observations=critic_inputs,
             actions=torch.from_numpy(batch.actions[:, self._columns]),
             log_probs=torch.from_numpy(batch.log_probs),
             advantages=standardize(advantages),
@@ -271,12 +273,12 @@ class LayerLearner(PPO):
 
     @torch.no_grad()
     def _distance(self, samples: Samples) -> float:
-        """Mean KL(π ‖ π_warm) over the batch."""
+        """Return the mean KL(π ‖ π_warm) over the batch."""
         warm = self._warm.head.distribution(self._warm(samples.observations))
         return float(evaluate_actor(self.policy, samples).kl(warm).mean())
 
-    def _pull(self, distance: float) -> None:
-        """Doubles the pull back when the policy is too far from the warm start, and halves it when it is close."""
+    def _adapt_warm_weight(self, distance: float) -> None:
+        """Double the penalty's weight when the policy is far from the warm start, and halve it when it is close."""
         target = self._layer_cfg.warm_kl
         if distance > 1.5 * target:
             self.warm_weight *= 2.0
@@ -286,11 +288,11 @@ class LayerLearner(PPO):
         self.warm_weight = min(high, max(low, self.warm_weight))
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that decides the next update."""
+        """Return everything that decides later updates."""
         return super().state_dict() | {"warm": self._warm.state_dict(), "warm_weight": self.warm_weight}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from `state_dict`."""
+        """Resume from `state_dict`."""
         super().load_state_dict(state)
         self._warm.load_state_dict(state["warm"])
         self.warm_weight = float(state["warm_weight"])

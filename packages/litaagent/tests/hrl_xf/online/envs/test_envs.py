@@ -11,7 +11,7 @@ from apexrl.envs.checker.check import check_env
 from litaagent_std.agents.online.acting import PolicySet
 from litaagent_std.hrl_xf.online.envs.gym_env import DAY_ID, ROUND_ID
 from litaagent_std.hrl_xf.online.envs.pettingzoo_env import parallel_env
-from litaagent_std.hrl_xf.online.envs.stages import PLACES, DayStage, RoundStage
+from litaagent_std.hrl_xf.online.envs.stages import THREAD_SLOTS, DayStage, RoundStage
 from litaagent_std.hrl_xf.online.envs.vec_env import LeagueDayVecEnv, LeagueRoundVecEnv
 from litaagent_std.hrl_xf.online.rollout import play_world
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
@@ -48,7 +48,7 @@ def test_zeros_by_day_and_by_round_earn_what_the_heuristic_agent_earns():
         cash += days.step(np.zeros((1, 12), np.float32))["cash"][0]
     rounds = RoundStage(plan)
     while not rounds.over:
-        rounds.step(np.zeros((PLACES, 4), np.float32))
+        rounds.step(np.zeros((THREAD_SLOTS, 4), np.float32))
     assert days.scores == [expected.score]
     assert cash == pytest.approx(expected.score - 1.0)
     assert rounds.score == expected.score
@@ -64,7 +64,7 @@ def test_threads_that_ended_come_back_only_as_new_ones():
     _, extras = env.reset(seed=1)
     for _ in range(30):
         acted = extras["agent_mask"]
-        _, rewards, dones, extras = env.step(torch.zeros(1, PLACES, 4))
+        _, rewards, dones, extras = env.step(torch.zeros(1, THREAD_SLOTS, 4))
         ended = extras["agent_terminated"]
         assert not (ended & ~acted).any()
         assert not rewards[~acted].any()

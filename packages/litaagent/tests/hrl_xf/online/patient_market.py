@@ -1,10 +1,10 @@
-"""A market made by hand whose best strategy is known: what a learner must be able to find.
+"""A market with a known optimal strategy, for tests of learners.
 
 One factory of ours sells to one patient buyer, for the same day only. The buyer offers the lowest legal price in every
-round, and in its last two rounds accepts whatever it is offered. The heuristic seller concedes with time down to its
-reservation price, so it sells cheaply, and the trading price follows it down; the best seller holds the highest legal
-price until the end. Nobody can get more than the highest legal price for all that the lines can make on every day,
-which is what `best_score` computes without playing.
+round, and in its last two rounds accepts any offer. The heuristic seller concedes with time down to its reservation
+price, so it sells cheaply, and the trading price falls; the optimal seller holds the highest legal price until the end.
+The best possible result is the highest legal price for the output of all lines on every day; `best_score` computes it
+without playing.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ ROUNDS: Final = 6
 PRICES: Final = (1, 40, 80)
 COST: Final = 30
 BALANCE: Final = 1000
-_TOLD: Final = 0.9
+_DECAY: Final = 0.9
 _UNITS_BEFORE: Final = 50
 
 
 class _PatientBrain:
-    """Offers the lowest price for all its lines, and takes anything in the end."""
+    """Offer the lowest price for all lines, and accept any offer at the end."""
 
     def start_day(self, obs: Observation) -> None:
-        """Take the morning in."""
-        assert obs.buy_agenda is not None  # the buyer is no first level
+        """Set the day's offer."""
+        assert obs.buy_agenda is not None  # the buyer is not at the first level
         self._cheap = Offer(LINES, obs.day, obs.buy_agenda.price_min)
 
     def propose(self, threads: list[ThreadObservation]) -> dict[str, Offer | None]:
-        """Return the lowest legal price for today."""
+        """Offer the lowest legal price for today."""
         return {thread.partner: self._cheap for thread in threads}
 
     def respond(self, threads: list[ThreadObservation]) -> dict[str, Decision]:
-        """Insists on the lowest price until the last two rounds."""
+        """Insist on the lowest price until the last two rounds."""
         return {
             thread.partner: Decision("accept", thread.offer)
             if thread.round >= ROUNDS - 2
@@ -52,25 +52,25 @@ class _PatientBrain:
         }
 
     def contract(self, partner: str, *, buying: bool, offer: Offer) -> None:
-        """Learns nothing."""
+        """Do nothing."""
 
     def thread_failed(self, partner: str) -> None:
-        """Learns nothing."""
+        """Do nothing."""
 
     def end_day(self, calendar: Calendar) -> None:
-        """Learns nothing."""
+        """Do nothing."""
 
 
 class PatientBuyer(LitaAgentHRL):
     """The buyer of the market."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - scml's
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.brain = cast("Brain", _PatientBrain())
 
 
 def patient_market(seed: int = 0, days: int = DAYS) -> TrainingWorld:
-    """Return the market as a world with one seat of ours; the seed changes nothing but luck, of which there is none."""
+    """Return the market as a world with one seat of ours; nothing in it is random, so the seed changes nothing."""
     free = (0.0, 0.0)
     ours = Factory(0, COST, LINES, BALANCE, (0.5, 0.0), free)
     buyer = Factory(1, 1, LINES, 1_000_000, (0.1, 0.0), free)
@@ -97,8 +97,8 @@ def best_score(days: int = DAYS) -> float:
     """
     price, units, balance = float(PRICES[1]), float(_UNITS_BEFORE), float(BALANCE)
     for _ in range(days):
-        top = max(price_band(price, 0.1))
-        balance += LINES * (top - COST - 1)  # the input costs 1
-        price = (_TOLD * units * price + LINES * top) / (_TOLD * units + LINES)
-        units = _TOLD * units + LINES
+        highest = max(price_band(price, 0.1))
+        balance += LINES * (highest - COST - 1)  # the input costs 1
+        price = (_DECAY * units * price + LINES * highest) / (_DECAY * units + LINES)
+        units = _DECAY * units + LINES
     return balance / BALANCE

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLE = Path(__file__).parents[5] / "examples" / "train_league.py"
+EXAMPLE = Path(__file__).parents[6] / "examples" / "train_league.py"
 SMALL = ("--steps", "16", "--rollout", "8", "--envs", "2", "--days", "4", "--levels", "2")
 
 

@@ -45,18 +45,18 @@ def test_parts_share_no_configuration_and_only_learning_explores(teacher):
         assert parts.count("train") >= 1
     jobs = jobs_of(cfg, teacher)
     assert len({job.plan.seed for job in jobs}) == len(jobs) == 26
-    assert [job.luck_seed is None for job in jobs] == [False] * 24 + [True] * 2
+    assert [job.rng_seed is None for job in jobs] == [False] * 24 + [True] * 2
 
 
 def test_samples_are_what_the_layers_saw(teacher):
     job = jobs_of(DistillConfig(teacher="t", **SMALL), teacher)[0]
-    found = collect(job)
-    assert {layer: rows.shape[1] for layer, rows in found.items()} == {"l2": 110, "l3": 64, "l4": 197}
-    assert len(found["l2"]) <= 5
-    np.testing.assert_array_equal(found["l4"][:, :64], found["l3"])
+    inputs = collect(job)
+    assert {layer: rows.shape[1] for layer, rows in inputs.items()} == {"l2": 110, "l3": 64, "l4": 197}
+    assert len(inputs["l2"]) <= 5
+    np.testing.assert_array_equal(inputs["l4"][:, :64], inputs["l3"])
 
 
-def test_the_student_is_smaller_and_better_than_trivial_answers(distilled, teacher):
+def test_the_student_is_smaller_and_better_than_trivial_policies(distilled, teacher):
     report = distilled.report
     student = PolicySet.load(distilled.path)
     assert student.version == teacher.version
@@ -72,7 +72,7 @@ def test_the_student_is_smaller_and_better_than_trivial_answers(distilled, teach
     assert json.loads((distilled.path.parent / "report.json").read_text()) == report
 
 
-def test_a_distillation_that_was_broken_off_ends_the_same(weights, distilled, tmp_path, monkeypatch):
+def test_an_interrupted_distillation_resumes_to_the_same_result(weights, distilled, tmp_path, monkeypatch):
     cfg = DistillConfig(teacher=weights, output_dir=tmp_path / "parts", **SMALL)
     for name, after in (("write_inputs", 2), ("write_json", 2)):  # write_json: fit.json, then one check
         with monkeypatch.context() as patch:
@@ -82,7 +82,9 @@ def test_a_distillation_that_was_broken_off_ends_the_same(weights, distilled, tm
     resumed = run_distillation(cfg)
     assert 0 < resumed.played < distilled.played
     assert resumed.path.read_bytes() == distilled.path.read_bytes()
-    reports = [{name: value for name, value in one.report.items() if name != "cpu"} for one in (resumed, distilled)]
+    reports = [
+        {name: value for name, value in result.report.items() if name != "cpu"} for result in (resumed, distilled)
+    ]
     assert reports[0] == reports[1]
     assert run_distillation(cfg).played == 0
 
