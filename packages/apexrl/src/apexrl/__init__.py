@@ -1,1 +1,111 @@
-"""apexrl: an on-policy reinforcement-learning engine with strictly synchronous collection."""
+# SPDX-License-Identifier: Apache-2.0
+"""apexrl: an on-policy reinforcement-learning engine with strictly synchronous collection and exact resume.
+
+What most programs need is importable from here::
+
+    from apexrl import GymVecEnv, OnPolicyRunner, PPOConfig
+
+=================  ==========================================================================
+``agent``          runners: the loops that train, log, evaluate, save and resume
+``algorithms``     PPO, MAPPO, BC and AWR, and the loss functions under them
+``models``         policies, value functions, distributions and normalisers
+``envs``           the contract of environments, wrappers for Gymnasium and PettingZoo, `check_env`
+``collect``        rollouts from groups of environments, inline or in workers
+``storage``        rollouts, minibatches, advantages, recorded datasets
+``execution``      tasks and actors inline, in processes or on Ray, with the same results
+``runs``           run folders, checkpoints, metrics, signals
+``export``         trained policies as TorchScript or ``.npz``
+``configuration``  frozen, validated options from defaults, YAML and flags
+``statistics``     bootstrap intervals, paired differences, robust means
+``charts``         charts as plain data, drawn by plotly and matplotlib
+=================  ==========================================================================
+
+Importing this package loads none of them: a name is imported when it is first used, so that commands which need only
+``apexrl.runs.errors`` do not wait for torch.
+"""
+
+from typing import TYPE_CHECKING
+
+from apexrl.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from apexrl.agent import LearnResult, MultiAgentRunner, OfflineRunner, OnPolicyRunner, StopTraining
+    from apexrl.algorithms import AWR, BC, MAPPO, PPO, AWRConfig, BCConfig, MAPPOConfig, PPOConfig
+    from apexrl.envs import (
+        EnvCheckError,
+        Extras,
+        GymVecEnv,
+        GymVecEnvContinuous,
+        MultiAgentExtras,
+        MultiAgentVecEnv,
+        PettingZooVecEnv,
+        VecEnv,
+        check_env,
+    )
+    from apexrl.execution import ExecutionOptions, make_executor
+    from apexrl.export import NumpyPolicy, export_npz, export_torchscript
+    from apexrl.storage.offline import OfflineDataset
+
+    __version__: str
+else:
+    _lazy, __dir__ = lazy_names(
+        __name__,
+        {
+            "apexrl.agent": ("LearnResult", "MultiAgentRunner", "OfflineRunner", "OnPolicyRunner", "StopTraining"),
+            "apexrl.algorithms": ("AWR", "AWRConfig", "BC", "BCConfig", "MAPPO", "MAPPOConfig", "PPO", "PPOConfig"),
+            "apexrl.envs": (
+                "EnvCheckError",
+                "Extras",
+                "GymVecEnv",
+                "GymVecEnvContinuous",
+                "MultiAgentExtras",
+                "MultiAgentVecEnv",
+                "PettingZooVecEnv",
+                "VecEnv",
+                "check_env",
+            ),
+            "apexrl.execution": ("ExecutionOptions", "make_executor"),
+            "apexrl.export": ("NumpyPolicy", "export_npz", "export_torchscript"),
+            "apexrl.storage.offline": ("OfflineDataset",),
+        },
+    )
+
+    def __getattr__(name: str) -> object:
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("apexrl")
+        return _lazy(name)
+
+
+__all__ = [
+    "AWR",
+    "BC",
+    "MAPPO",
+    "PPO",
+    "AWRConfig",
+    "BCConfig",
+    "EnvCheckError",
+    "ExecutionOptions",
+    "Extras",
+    "GymVecEnv",
+    "GymVecEnvContinuous",
+    "LearnResult",
+    "MAPPOConfig",
+    "MultiAgentExtras",
+    "MultiAgentRunner",
+    "MultiAgentVecEnv",
+    "NumpyPolicy",
+    "OfflineDataset",
+    "OfflineRunner",
+    "OnPolicyRunner",
+    "PPOConfig",
+    "PettingZooVecEnv",
+    "StopTraining",
+    "VecEnv",
+    "__version__",
+    "check_env",
+    "export_npz",
+    "export_torchscript",
+    "make_executor",
+]

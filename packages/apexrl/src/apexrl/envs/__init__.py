@@ -1,11 +1,24 @@
-"""Environments: the contract, wrappers for other libraries' environments, and a checker."""
+"""Environments: the contract, wrappers for other libraries' environments, and a checker.
 
-from apexrl.envs.gymnasium.wrapper import GymVecEnv, GymVecEnvContinuous
+==================  ==============================================================================
+``vec_env``         ``VecEnv``: a batch of environments, stepped together, with tensors in and out
+``multi_agent``     ``MultiAgentVecEnv``: the same with an agent axis and a global state
+``gymnasium``       ``GymVecEnv`` (discrete actions) and ``GymVecEnvContinuous``
+``pettingzoo``      ``PettingZooVecEnv``: parallel environments
+``checker``         ``check_env``: finds mistakes that training shows only as a policy that does not learn
+``snapshot``        the state of a Python environment as tensors and plain values, for exact resume
+==================  ==============================================================================
+"""
+
+from apexrl.envs.checker import CheckReport, EnvCheckError, check_env
+from apexrl.envs.gymnasium import GymVecEnv, GymVecEnvContinuous
 from apexrl.envs.multi_agent import MultiAgentExtras, MultiAgentVecEnv
-from apexrl.envs.pettingzoo.wrapper import PettingZooVecEnv
+from apexrl.envs.pettingzoo import PettingZooVecEnv
 from apexrl.envs.vec_env import Extras, StateDict, StateNotSupportedError, VecEnv
 
 __all__ = [
+    "CheckReport",
+    "EnvCheckError",
     "Extras",
     "GymVecEnv",
     "GymVecEnvContinuous",
@@ -15,4 +28,5 @@ __all__ = [
     "StateDict",
     "StateNotSupportedError",
     "VecEnv",
+    "check_env",
 ]

@@ -5,7 +5,7 @@
 every worker process does it.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from apexrl.execution.executor import (
     ENGINES,
@@ -27,9 +27,14 @@ from apexrl.execution.report import (
     TaskReport,
     TaskResult,
 )
+from apexrl.lazy import lazy_names
 
 if TYPE_CHECKING:
     from apexrl.execution.options import EXECUTION_FIELDS, ExecutionOptions, ExecutorName
+else:  # needs pydantic, which workers do not
+    __getattr__, __dir__ = lazy_names(
+        __name__, {"apexrl.execution.options": ("EXECUTION_FIELDS", "ExecutionOptions", "ExecutorName")}
+    )
 
 __all__ = [
     "ENGINES",
@@ -52,11 +57,3 @@ __all__ = [
     "make_executor",
     "task_seed",
 ]
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - a class, a type or a tuple
-    if name in {"EXECUTION_FIELDS", "ExecutionOptions", "ExecutorName"}:  # needs pydantic, which workers do not
-        from apexrl.execution import options
-
-        return getattr(options, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,1 +1,1 @@
-"""Metrics: the logger and its sinks (JSON lines, TensorBoard, console)."""
+"""Metrics: ``logger`` writes every step's values to its sinks: ``jsonl``, ``tensorboard`` and ``console``."""
