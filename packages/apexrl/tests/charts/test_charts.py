@@ -35,7 +35,7 @@ from apexrl.charts import (
 )
 from apexrl.statistics import interval_over_seeds
 
-HOSTILE = "<b>&x</b> $a_1$ \"quoted\" '漢字'"
+HOSTILE = "<b>&x</b> $a_1$ \"quoted\" 'é'"
 CURVES = [
     Curve(name="PPO", x=[0, 10], mean=[1, 2], low=[0, 1], high=[2, 3]),
     Curve(name="MAPPO", x=[0, 10], mean=[2, 3], low=[1, 2], high=[3, 4]),

@@ -57,7 +57,7 @@ def test_every_kind_of_chart_is_drawn_with_hostile_names(kind, tmp_path, hostile
     y = [1.0, 2.0, -3.0] if kind != "line" else [1.0, None, float("nan")]
     series = Series(name=hostile_name, x=["a$b$", "<b>", "c"], y=y, kind=kind, low=[0.0] * 3, high=[3.0, None, 3.0])
     for sideways in (True, False):
-        chart = Chart(name="chart", title=hostile_name, series=[series], sideways=sideways, stacked=kind == "bar")
+        chart = Chart(name="chart", title=hostile_name, series=[series], horizontal=sideways, stacked=kind == "bar")
         png, svg = save_figure(chart, tmp_path)
         assert png.read_bytes().startswith(b"\x89PNG")
         ElementTree.fromstring(svg.read_bytes())

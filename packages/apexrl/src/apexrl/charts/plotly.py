@@ -1,6 +1,6 @@
-"""Charts as figures of Plotly, in the plain form that its JavaScript reads.
+"""Charts as plotly figures: dictionaries that plotly.js reads as JSON.
 
-Plotly takes a little markup in texts; every text that comes from data is therefore quoted by `quoted`.
+plotly.js interprets some markup in texts; `escape_markup` makes every text from the data literal.
 """
 
 from __future__ import annotations
@@ -11,27 +11,28 @@ from typing import Any, Final
 
 from apexrl.charts.data import Band, Chart, Heat, Picture, Series, Value
 
-__all__ = ["CONFIG", "plotly_figure", "quoted"]
+__all__ = ["CONFIG", "Figure", "escape_markup", "plotly_figure"]
 
 Figure = dict[str, Any]
+"""A figure, or a part of one, as plotly.js reads it."""
 
 CONFIG: Final[dict[str, Any]] = {"displaylogo": False, "responsive": True, "displayModeBar": False}
-"""Options of Plotly: no logo, nothing that talks to a server."""
+"""Options of plotly.js: no logo, nothing that contacts a server."""
 
 _FONT: Final = {"family": "system-ui, -apple-system, Segoe UI, Noto Sans, sans-serif", "size": 12, "color": "#24292f"}
 _GRID: Final = "#e6e8eb"
 _FEW_POINTS: Final = 25
 _FEW_ROUNDS: Final = 12
-_SHAPES: Final = {"line": "lines", "points": "markers"}
+_MODES: Final = {"line": "lines", "points": "markers"}
 
 
-def quoted(text: str) -> str:
-    """Return a text as Plotly shows it literally, without markup."""
+def escape_markup(text: str) -> str:
+    """Escape a text so that plotly.js shows it literally."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def plotly_figure(picture: Picture) -> Figure:
-    """Return the figure of a chart."""
+    """Return the plotly figure of a chart, ready for JSON: ``data``, ``layout`` and, for a replay, ``frames``."""
     return _heat(picture) if isinstance(picture, Heat) else _chart(picture)
 
 
@@ -43,8 +44,8 @@ def _layout(picture: Picture) -> Figure:
         "paper_bgcolor": "white",
         "plot_bgcolor": "white",
         "margin": {"l": 8, "r": 8, "t": 12, "b": 8},
-        "xaxis": {**axis, "title": {"text": quoted(picture.x_title)}},
-        "yaxis": {**axis, "title": {"text": quoted(picture.y_title)}},
+        "xaxis": {**axis, "title": {"text": escape_markup(picture.x_title)}},
+        "yaxis": {**axis, "title": {"text": escape_markup(picture.y_title)}},
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"size": 11}},
         "hoverlabel": {"align": "left"},
         "uirevision": picture.name,
@@ -53,11 +54,15 @@ def _layout(picture: Picture) -> Figure:
 
 def _chart(chart: Chart) -> Figure:
     layout = _layout(chart)
-    if chart.sideways:
+    if chart.horizontal:
         layout["yaxis"] |= {"autorange": "reversed", "type": "category"}
     if chart.stacked:
         layout["barmode"] = "relative"
-    if chart.bare:
+    if chart.dodged:
+        layout |= {"scattermode": "group", "scattergap": 0.4}
+    if chart.reference is not None:
+        layout["shapes"] = [_reference_line(chart.reference, chart)]
+    if chart.hide_axes:
         hidden = {"visible": False, "showgrid": False, "zeroline": False}
         layout["xaxis"] |= hidden
         layout["yaxis"] |= hidden
@@ -66,6 +71,20 @@ def _chart(chart: Chart) -> Figure:
     if chart.n_steps:
         _add_replay(figure, chart, len(bands))
     return figure
+
+
+def _reference_line(value: float, chart: Chart) -> Figure:
+    along, across = ("x", "y") if chart.horizontal else ("y", "x")
+    return {
+        "type": "line",
+        f"{along}0": value,
+        f"{along}1": value,
+        f"{across}0": 0,
+        f"{across}1": 1,
+        f"{across}ref": "paper",
+        "layer": "below",
+        "line": {"color": "#57606a", "width": 1},
+    }
 
 
 def _band(band: Band) -> list[Figure]:
@@ -77,66 +96,67 @@ def _band(band: Band) -> list[Figure]:
             "y": _numbers(band.high),
             "fill": "tonexty",
             "fillcolor": _faded(band.color),
-            "name": quoted(band.name),
+            "name": escape_markup(band.name),
+            "showlegend": bool(band.name),
         },
     ]
 
 
 def _trace(series: Series, chart: Chart) -> Figure:
-    across, up = _values(series.x), _values(series.y)
+    first, second = _values(series.x), _values(series.y)
     if series.kind == "box":
-        axis = "x" if chart.sideways else "y"
+        axis = "x" if chart.horizontal else "y"
         return {
             "type": "box",
-            axis: up,
-            "name": quoted(series.name),
+            axis: second,
+            "name": escape_markup(series.name),
             "marker": {"color": series.color, "size": 4},
             "boxpoints": "outliers",
             "boxmean": True,
             "showlegend": False,
         }
-    if chart.sideways:
-        across, up = up, across
-    trace: Figure = {"x": across, "y": up, "name": quoted(series.name), "showlegend": bool(series.name)}
+    if chart.horizontal:
+        first, second = second, first
+    trace: Figure = {"x": first, "y": second, "name": escape_markup(series.name), "showlegend": bool(series.name)}
     if series.labels:
-        trace |= {"text": [quoted(label) for label in series.labels], "hoverinfo": "text"}
+        trace |= {"text": [escape_markup(label) for label in series.labels], "hoverinfo": "text"}
     if series.low:
-        trace["error_x" if chart.sideways else "error_y"] = _interval(series)
+        trace["error_x" if chart.horizontal else "error_y"] = _interval(series)
     if series.kind == "bar":
-        return trace | {
-            "type": "bar",
-            "marker": {"color": series.color},
-            "textposition": "none",
-            **_bar_direction(chart),
-        }
-    trace |= {"type": "scatter", "mode": _SHAPES[series.kind], "connectgaps": False}
+        return trace | _bar_style(series, chart)
+    if chart.dodged:
+        trace["offsetgroup"] = escape_markup(series.name)
+    trace |= {"type": "scatter", "mode": _MODES[series.kind], "connectgaps": False}
     if series.kind == "line" and (series.steps or 2 != len(series.x) <= _FEW_POINTS):
-        trace["mode"] = "lines+markers"  # a line of one point would not be seen
+        trace["mode"] = "lines+markers"  # a line of one point would be invisible
     line = {"color": series.color, "width": series.width, "dash": "dot" if series.dashed else "solid"}
-    size = series.size if series.kind == "points" or series.steps else 5
+    size = list(series.sizes) or (series.size if series.kind == "points" or series.steps else 5)
     return trace | {"line": line, "marker": {"color": series.color, "size": size}}
 
 
-def _bar_direction(chart: Chart) -> Figure:
-    return {"orientation": "h"} if chart.sideways else {}
+def _bar_style(series: Series, chart: Chart) -> Figure:
+    style: Figure = {"type": "bar", "marker": {"color": list(series.colors) or series.color}, "textposition": "none"}
+    if series.texts:
+        style |= {"text": [escape_markup(text) for text in series.texts], "textposition": "outside"}
+    return style | ({"orientation": "h"} if chart.horizontal else {})
 
 
 def _interval(series: Series) -> Figure:
-    """Plotly's form of an interval: how far it reaches to both sides of the value."""
+    """Return plotly's form of intervals: their extent to both sides of the value."""
     rows = list(zip(series.y, series.low, series.high, strict=True))
-    reach = [
+    extents = [
         (0.0, 0.0) if low is None or high is None or not isinstance(value, int | float) else (high - value, value - low)
         for value, low, high in rows
     ]
-    up, down = zip(*reach, strict=True)
+    up, down = zip(*extents, strict=True)
     return {"type": "data", "symmetric": False, "array": up, "arrayminus": down, "thickness": 1.5, "width": 4}
 
 
 def _add_replay(figure: Figure, chart: Chart, first: int) -> None:
-    """Add a frame per step, a slider, and buttons to play and to halt."""
-    places = list(range(first, first + len(chart.series)))
+    """Add a frame per step, a slider, and buttons to play and to pause; `first` is the index of the first series."""
+    traces = list(range(first, first + len(chart.series)))
     figure["frames"] = [
-        {"name": str(step), "traces": places, "data": [_up_to(series, chart, step) for series in chart.series]}
+        {"name": str(step), "traces": traces, "data": [_up_to(series, chart, step) for series in chart.series]}
         for step in range(chart.n_steps)
     ]
     still = {"mode": "immediate", "frame": {"duration": 0, "redraw": False}, "transition": {"duration": 0}}
@@ -172,21 +192,25 @@ def _add_replay(figure: Figure, chart: Chart, first: int) -> None:
             }
         ],
     }
-    across = [value for series in chart.series for value in series.x if isinstance(value, int | float)]
-    margin = 0.5 if len(set(across)) < 2 else 0.04 * (max(across) - min(across))
-    figure["layout"]["xaxis"]["range"] = [min(across) - margin, max(across) + margin]  # axes stand still
-    if max(across) - min(across) <= _FEW_ROUNDS:
+    positions = [value for series in chart.series for value in series.x if isinstance(value, int | float)]
+    margin = 0.5 if len(set(positions)) < 2 else 0.04 * (max(positions) - min(positions))
+    figure["layout"]["xaxis"]["range"] = [
+        min(positions) - margin,
+        max(positions) + margin,
+    ]  # the axis keeps its range in all frames
+    if max(positions) - min(positions) <= _FEW_ROUNDS:
         figure["layout"]["xaxis"]["dtick"] = 1
 
 
 def _up_to(series: Series, chart: Chart, step: int) -> Figure:
+    """Return the trace of a series with the marks that have appeared by a step."""
     if not series.steps:
         return _trace(series, chart)
-    kept = [place for place, own in enumerate(series.steps) if own <= step]
+    kept = [index for index, own in enumerate(series.steps) if own <= step]
     trace = _trace(series, chart)
     for key in ("x", "y", "text"):
         if key in trace:
-            trace[key] = [trace[key][place] for place in kept]
+            trace[key] = [trace[key][index] for index in kept]
     return trace
 
 
@@ -198,10 +222,10 @@ def _heat(heat: Heat) -> Figure:
     most = max((abs(value) for value in numbers), default=1.0) or 1.0
     trace: Figure = {
         "type": "heatmap",
-        "x": [quoted(name) for name in heat.x],
-        "y": [quoted(name) for name in heat.y],
+        "x": [escape_markup(name) for name in heat.x],
+        "y": [escape_markup(name) for name in heat.y],
         "z": [_numbers(row) for row in heat.values],
-        "colorscale": _PARTED if heat.diverging else _RISING,
+        "colorscale": _DIVERGING if heat.diverging else _SEQUENTIAL,
         "showscale": False,
         "hoverongaps": False,
         "xgap": 1,
@@ -210,16 +234,16 @@ def _heat(heat: Heat) -> Figure:
     if heat.diverging:
         trace |= {"zmin": -most, "zmax": most}
     if heat.texts:
-        trace |= {"text": [[quoted(text) for text in row] for row in heat.texts], "texttemplate": "%{text}"}
+        trace |= {"text": [[escape_markup(text) for text in row] for row in heat.texts], "texttemplate": "%{text}"}
     return {"data": [trace], "layout": layout}
 
 
-_PARTED: Final = [[0, "#d55e00"], [0.5, "#ffffff"], [1, "#0072b2"]]
-_RISING: Final = [[0, "#f4f7fa"], [1, "#0072b2"]]
+_DIVERGING: Final = [[0, "#d55e00"], [0.5, "#ffffff"], [1, "#0072b2"]]
+_SEQUENTIAL: Final = [[0, "#f4f7fa"], [1, "#0072b2"]]
 
 
 def _values(values: Sequence[Value]) -> list[Value]:
-    return [quoted(value) if isinstance(value, str) else _number(value) for value in values]
+    return [escape_markup(value) if isinstance(value, str) else _number(value) for value in values]
 
 
 def _numbers(values: Sequence[float | None]) -> list[float | None]:
@@ -227,10 +251,10 @@ def _numbers(values: Sequence[float | None]) -> list[float | None]:
 
 
 def _number(value: float | int | None) -> float | int | None:
-    """JSON has neither NaN nor infinity: such a value leaves a gap."""
+    """Return None for NaN and infinity, which JSON lacks; such a value leaves a gap."""
     return value if value is None or math.isfinite(value) else None
 
 
 def _faded(color: str) -> str:
-    red, green, blue = (int(color[place : place + 2], 16) for place in (1, 3, 5))
+    red, green, blue = (int(color[start : start + 2], 16) for start in (1, 3, 5))
     return f"rgba({red},{green},{blue},0.15)"

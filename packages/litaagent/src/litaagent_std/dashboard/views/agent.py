@@ -158,7 +158,7 @@ def _acceptance(rows: Sequence[Row]) -> Chart:
         title="Negotiations that ended in agreement, by partner",
         series=series,
         x_title="% of negotiations",
-        sideways=True,
+        horizontal=True,
         height=max(240, 110 + 34 * len(partners)),
     )
 

@@ -115,7 +115,7 @@ def _differences(report: Mapping[str, Any]) -> Chart:
         title="Paired differences, overall, by level and by length",
         series=series,
         x_title="mean difference",
-        sideways=True,
+        horizontal=True,
         height=max(260, 110 + 34 * n_parts),
         note="Bars: 95 % bootstrap intervals. An order is settled when the interval leaves out the lead asked for.",
     )

@@ -173,7 +173,7 @@ def _ranking(ranks: Sequence[Rank]) -> Chart:
         title="Ranking",
         series=[series],
         x_title="truncated mean score",
-        sideways=True,
+        horizontal=True,
         height=max(220, 90 + 30 * len(names)),
         note="The official metric leaves out scores above Q3 + 2 (Q3 − Q1). Intervals: 95 %, configurations resampled.",
     )
@@ -189,7 +189,7 @@ def _distributions(played: Sequence[Played], order: Sequence[str]) -> Chart:
         title="Scores of all seats",
         series=series,
         x_title="score",
-        sideways=True,
+        horizontal=True,
         height=max(220, 90 + 34 * len(order)),
         note="Final over initial balance. Box: the middle half; line: median; dashed: mean; points: outliers.",
     )

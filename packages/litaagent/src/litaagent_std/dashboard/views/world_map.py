@@ -50,7 +50,7 @@ def world_map(n_levels: int, factories: Sequence[Row], agents: Sequence[str], fl
         name="map",
         title="Supply chain: who delivered to whom",
         series=[*edges, points, *_nodes(n_levels, factories, agents, places)],
-        bare=True,
+        hide_axes=True,
         wide=True,
         height=max(320, 46 * max(1, *(sum(r["level"] == level for r in factories) for level in range(n_levels))) + 80),
         note="Raw material comes from the left, the final product leaves on the right; the wider a line, the more "
