@@ -1,6 +1,6 @@
 """Settings of ./start_sync_training.sh: plain values, read and never executed.
 
-`lita hmasd settings` lists every name with its meaning; the paper's symbols (n_Z, n_z, k, lambda_D, lambda_d, lambda_h,
+`python -m hmasd settings` lists every name with its meaning; the paper's symbols (n_Z, n_z, k, lambda_D, lambda_d, lambda_h,
 lambda_l) are names too.
 """
 

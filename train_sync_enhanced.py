@@ -4,31 +4,24 @@ import signal
 import sys
 from pathlib import Path
 
+_OPTIONS_THAT_REPLACE_THE_SETTINGS = frozenset({"--config", "--preset", "--model-path", "-h", "--help"})
+
 
 def main(arguments: list[str]) -> int:
-    """Train with ``config_1.py`` unless ``--config``, ``--preset`` or ``--model-path`` say otherwise."""
-    from apexrl.configuration import from_command_line
-    from apexrl.runs.errors import UserFacingError
-    from hmasd.command import TrainCommand, run
+    """Train with ``config_1.py`` unless ``--config``, ``--preset`` or ``--model-path`` is given."""
+    from hmasd.command import TrainCommand, run_command, train
 
     words = list(arguments)
-    if not any(word.split("=", 1)[0] in {"--config", "--preset", "--model-path", "-h", "--help"} for word in words):
+    if _OPTIONS_THAT_REPLACE_THE_SETTINGS.isdisjoint(word.split("=", 1)[0] for word in words):
         words += ["--config", str(Path(__file__).with_name("config_1.py"))]
-    try:
-        return run(from_command_line(TrainCommand, words, program="train_sync_enhanced.py"))
-    except UserFacingError as error:
-        print(f"train_sync_enhanced.py: {error}", file=sys.stderr)
-        return 2
+    return run_command(TrainCommand, train, words, "train_sync_enhanced.py")
 
 
 if __name__ == "__main__":
-    # A shell starts what it runs in the background with Ctrl-C ignored.
+    # A shell starts background jobs with Ctrl-C ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        print("train_sync_enhanced.py: interrupted; run the same command again to go on", file=sys.stderr)
+    except KeyboardInterrupt:  # while modules are imported
+        print("train_sync_enhanced.py: interrupted; run the same command again to resume", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:  # the reader of our output went away
-        sys.stderr.close()
-        sys.exit(141)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from apexrl.charts.matplotlib import save_figure
 from apexrl.configuration import to_mapping
 from apexrl.runs.atomic import write_text
 from apexrl.runs.checkpoints.checkpoint import CheckpointStore
@@ -23,14 +24,11 @@ from apexrl.runs.metrics.logger import MetricLogger
 from apexrl.statistics import interval_over_seeds
 from benchmarks.harness import Benchmark, Figure
 from benchmarks.uav_policies import GreedyFlight, RandomFlight
-from hmasd.config.presets import preset
-from hmasd.envs.alice_and_bob import AliceAndBobEnv
-from hmasd.envs.uav.env import UAVEnv
-from hmasd.envs.uav.world import UAVConfig
+from hmasd import AliceAndBobEnv, Trainer, UAVConfig, UAVEnv, preset
 from hmasd.learning.learner import EpisodePolicy
-from hmasd.pictures.charts import curve_over_seeds, learning_curves
+from hmasd.pictures import curve_over_seeds, learning_curves
 from hmasd.training.evaluation import play_episodes
-from hmasd.training.trainer import PATTERN, SCHEMA, Trainer
+from hmasd.training.trainer import PATTERN, SCHEMA
 
 ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".cache" / "hmasd"
@@ -297,8 +295,7 @@ def draw(found: dict[str, dict[str, Any]]) -> None:
                 curves.append(curve_over_seeds(name, runs[0]["steps"], values))
         if curves:
             title = f"{chart}: mean and 95 % interval over seeds"
-            picture = learning_curves(curves, title=title, x_label="environment steps", y_label=what)
-            write_text(PICTURES / f"{chart}.svg", picture)
+            save_figure(learning_curves(chart, curves, title=title, y_title=what), PICTURES, ("svg",))
 
 
 def write_table(figures: list[Figure]) -> None:

@@ -1,1 +1,1 @@
-"""Document 004's name for evaluation; the code is in :mod:`hmasd.training.evaluation`."""
+"""Evaluation of trained agents; the code is in :mod:`hmasd.training.evaluation`."""

@@ -1,4 +1,4 @@
-"""Document 004's name for evaluation; the code is in :mod:`hmasd.training.evaluation`."""
+"""Evaluation of trained agents; the code is in :mod:`hmasd.training.evaluation`."""
 
 from hmasd.training.evaluation import EvaluationResult, evaluate, play_episodes
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from hmasd.agent import HMASDAgent
-from hmasd.config.schema import HMASDConfig
+from hmasd.config import HMASDConfig
 from hmasd.tasks import make_env, make_learner
 from hmasd.training.collection import Collector
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from apexrl.algorithms.replay_audit import ReplayMismatchError
-from hmasd.learning.high_level import intervals_of
+from hmasd.learning.high_level import rollout_intervals
 
 
 def test_the_replay_audit_holds_on_both_levels_in_float32(hmasd_agent):
@@ -32,7 +32,7 @@ def test_the_audit_finds_a_wrong_skill(hmasd_agent):
 
 def test_the_expected_number_of_high_level_samples(hmasd_agent):
     # per environment: 9 + 9 + 5 steps with k = 4 give 3 + 3 + 2 intervals
-    intervals = intervals_of(hmasd_agent.rollout, 0.9)
+    intervals = rollout_intervals(hmasd_agent.rollout, 0.9)
     assert intervals.length.tolist() == [4, 4, 1, 4, 4, 1, 4, 1] * 4
     assert hmasd_agent.update(92)["Sync/HighLevelSamples"] == 32
 
@@ -54,8 +54,8 @@ def test_the_barrier_draws_all_skills_anew_and_raises_the_version(hmasd_agent):
 def test_low_level_rewards_follow_the_formula(collected):
     agent = collected(lambda_e=2.0, lambda_team=0.3, lambda_agent=0.7)
     rollout = agent.rollout
-    parts = agent.learner.rewards(rollout)
-    team, each = agent.learner.discriminators.logits(
+    parts = agent.discriminators.rewards(rollout)
+    team, each = agent.discriminators.networks.logits(
         rollout.next_states, rollout.next_observations, rollout.skills[..., 0]
     )
     step, env, i = 6, 2, 1
@@ -67,18 +67,18 @@ def test_low_level_rewards_follow_the_formula(collected):
 
 def test_centred_rewards_pay_nothing_for_chance(collected):
     agent = collected(center_rewards=True)
-    for network in (agent.learner.discriminators.team, agent.learner.discriminators.agent):
+    for network in (agent.discriminators.networks.team, agent.discriminators.networks.agent):
         for parameter in network.parameters():
             parameter.data.zero_()
-    parts = agent.learner.rewards(agent.rollout)
+    parts = agent.discriminators.rewards(agent.rollout)
     assert parts.team.abs().max() < 1e-6
     assert parts.agents.abs().max() < 1e-6
 
 
 def test_adaptive_weights_stop_paying_for_solved_discrimination(collected):
     agent = collected(adaptive_lambda=True, lambda_team=0.4, lambda_agent=0.8, n_agent_skills=4)
-    agent.learner.accuracy = {"team": 1.0, "agent": 0.25}
-    weights = agent.learner._weights()
+    agent.discriminators.accuracy = {"team": 1.0, "agent": 0.25}
+    weights = agent.discriminators._weights()
     assert weights["team"] == pytest.approx(0.0)
     assert weights["agent"] == pytest.approx(0.8)
 
@@ -97,7 +97,7 @@ def test_batches_without_reward_leave_a_coordinator_with_an_advantage_floor_alon
     for floor in (1e-8, 10.0):
         agent = collected(advantage_floor=floor)
         assert not agent.rollout.rewards.any()
-        batch = agent.high._prepare(agent.rollout, intervals_of(agent.rollout, 0.9))
+        batch = agent.high._prepare(agent.rollout, rollout_intervals(agent.rollout, 0.9))
         largest.append(batch.advantages.abs().max().item())
     assert largest[0] > 1.0
     assert largest[1] < 0.2
@@ -158,7 +158,7 @@ def test_skill_usage_adds_up_to_one(hmasd_agent):
 
 def test_absent_agents_count_neither_for_accuracy_nor_for_usage_and_rewards(collected):
     agent = collected()
-    rollout, networks = agent.rollout, agent.learner.discriminators
+    rollout, networks = agent.rollout, agent.discriminators.networks
     rollout.present[:, 0, 1] = False
     rollout.skills[..., 2] = 1
     rollout.skills[:, 0, 2] = 0  # of the absent agent
@@ -167,8 +167,8 @@ def test_absent_agents_count_neither_for_accuracy_nor_for_usage_and_rewards(coll
     _, logits = networks.logits(rollout.next_states, rollout.next_observations, rollout.skills[..., 0])
     right = (logits.argmax(-1) == rollout.skills[..., 1:]).double()
     expected = right[rollout.present].mean().item()
-    paid = agent.learner.rewards(rollout).agents
-    intervals = intervals_of(rollout, 0.9)
+    paid = agent.discriminators.rewards(rollout).agents
+    intervals = rollout_intervals(rollout, 0.9)
     chosen = rollout.skills[intervals.start, intervals.env]
     first = chosen[:, 1].tolist()
     second = [1] * int((intervals.env != 0).sum())
@@ -190,7 +190,7 @@ def test_discriminators_learn_to_tell_skills_apart(collected):
     rollout = agent.rollout
     rollout.next_observations[..., 0] = rollout.skills[..., 1:].float()
     rollout.next_states[..., 0] = rollout.skills[..., 0].float()
-    first = agent.learner.update(rollout)
-    second = agent.learner.update(rollout)
+    first = agent.discriminators.update(rollout)
+    second = agent.discriminators.update(rollout)
     assert second["team_accuracy"] > 0.95 > first["team_accuracy"]
     assert second["agent_accuracy"] > 0.95 > first["agent_accuracy"]

@@ -1,20 +1,16 @@
 import json
 import os
-import signal
-import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from apexrl.configuration import to_mapping
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError
 from apexrl.runs.metrics.jsonl import read_jsonl
-from hmasd.command import TrainCommand, run, settings_of
+from hmasd.command import TrainCommand, settings_of, train
 
-ROOT = Path(__file__).parents[3]
 SMALL = (
     "task=uav_coverage",  # whose returns depend on every weight
     "n_agents=3",
@@ -32,18 +28,15 @@ SMALL = (
 )
 
 
-def start(tmp_path, *words, program=("train_sync_enhanced.py",), start_new_session=False):
-    """Start an entry point of document 004 in ``tmp_path``."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHON": sys.executable}
-    first = [sys.executable, str(ROOT / program[0])] if program[0].endswith(".py") else [str(ROOT / program[0])]
+def start(tmp_path, *words):
+    """Start ``python -m hmasd train`` in ``tmp_path``."""
     return subprocess.Popen(
-        [*first, *words],
+        [sys.executable, "-m", "hmasd", "train", *words],
         cwd=tmp_path,
-        env=environment,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=start_new_session,
     )
 
 
@@ -54,29 +47,29 @@ def finish(process, timeout=240):
 
 def test_train_evaluate_and_resume(tmp_path, capsys):
     command = TrainCommand(set=SMALL, folder=tmp_path, log_level="WARNING")
-    assert run(command) == 0
+    assert train(command) == 0
     trained = json.loads(capsys.readouterr().out.splitlines()[-1])
     final = tmp_path / "models" / "hmasd_sync_enhanced_final.pth"
-    assert run(TrainCommand(model_path=final, eval_only=True)) == 0
+    assert train(TrainCommand(model_path=final, eval_only=True)) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1]) == trained
     assert list((tmp_path / "tf-logs").glob("events.out.tfevents.*"))
     whole = (tmp_path / "logs" / "metrics.jsonl").read_bytes()
 
     marked = tmp_path / "models" / "hmasd_sync_enhanced_80.pth"
-    assert run(TrainCommand(model_path=marked, folder=tmp_path, log_level="WARNING")) == 0
+    assert train(TrainCommand(model_path=marked, folder=tmp_path, log_level="WARNING")) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1]) == trained
     assert (tmp_path / "logs" / "metrics.jsonl").read_bytes() == whole
     assert (tmp_path / "models" / "hmasd_sync_enhanced_120.pth.set-aside").exists()
 
 
 def test_evaluation_in_a_fresh_process_gives_what_training_gave(tmp_path, capsys):
-    run(TrainCommand(set=SMALL, folder=tmp_path, log_level="WARNING"))
+    train(TrainCommand(set=SMALL, folder=tmp_path, log_level="WARNING"))
     trained = json.loads(capsys.readouterr().out.splitlines()[-1])
     process = start(tmp_path, "--eval-only", "--model-path", "models/hmasd_sync_enhanced_final.pth")
     status, out, err = finish(process)
     assert status == 0, err
     assert json.loads(out) == trained
-    run(TrainCommand(set=(*SMALL, "seed=1"), folder=tmp_path / "other", log_level="WARNING"))
+    train(TrainCommand(set=(*SMALL, "seed=1"), folder=tmp_path / "other", log_level="WARNING"))
     assert json.loads(capsys.readouterr().out.splitlines()[-1]) != trained, "the returns tell policies apart"
 
 
@@ -84,7 +77,7 @@ def test_a_killed_run_goes_on_to_the_same_end(tmp_path, capsys):
     words = tuple(word for word in SMALL if not word.startswith(("total_steps", "eval_interval")))
     words += ("total_steps=2000", "eval_interval=1000", "keep_checkpoints=2")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert run(TrainCommand(set=words, folder=whole, log_level="ERROR")) == 0
+    assert train(TrainCommand(set=words, folder=whole, log_level="ERROR")) == 0
     killed.mkdir()
     process = start(killed, "--preset", "paper", "--set", *_as_preset(words))
     deadline = time.monotonic() + 200
@@ -94,17 +87,17 @@ def test_a_killed_run_goes_on_to_the_same_end(tmp_path, capsys):
     process.kill()
     process.communicate()
     assert not (killed / "models" / "hmasd_sync_enhanced_final.pth").exists(), "killed before the end"
-    assert run(TrainCommand(set=words, folder=killed, log_level="ERROR")) == 0, "the same settings: it goes on"
+    assert train(TrainCommand(set=words, folder=killed, log_level="ERROR")) == 0, "the same settings: it goes on"
     assert (killed / "logs" / "metrics.jsonl").read_bytes() == (whole / "logs" / "metrics.jsonl").read_bytes()
     assert not (killed / "earlier").exists()
 
 
 def test_a_finished_run_is_not_trained_again(tmp_path, capsys):
     command = TrainCommand(set=SMALL, folder=tmp_path, log_level="INFO")
-    run(command)
+    train(command)
     trained = json.loads(capsys.readouterr().out.splitlines()[-1])
     before = _content(tmp_path)
-    assert run(command) == 0
+    assert train(command) == 0
     out = capsys.readouterr().out
     assert json.loads(out.splitlines()[-1]) == trained
     assert "同步更新" not in out
@@ -115,7 +108,7 @@ def test_a_finished_run_goes_on_where_more_steps_are_asked_for(tmp_path):
     at_once, in_two = tmp_path / "at_once", tmp_path / "in_two"
     for steps, folder in ((200, at_once), (120, in_two), (200, in_two)):
         words = tuple(word if not word.startswith("total_steps") else f"total_steps={steps}" for word in SMALL)
-        assert run(TrainCommand(set=words, folder=folder, log_level="ERROR")) == 0
+        assert train(TrainCommand(set=words, folder=folder, log_level="ERROR")) == 0
     updates = [
         [row for row in read_jsonl(folder / "logs" / "metrics.jsonl") if "Sync/PolicyVersion" in row]
         for folder in (at_once, in_two)
@@ -127,10 +120,10 @@ def test_a_finished_run_goes_on_where_more_steps_are_asked_for(tmp_path):
 @pytest.mark.parametrize("changed", [{"set": (*SMALL, "lr=0.01")}, {"fresh": True}])
 def test_another_run_in_the_same_folder_leaves_the_earlier_one_whole(tmp_path, changed):
     first = {"set": SMALL, "folder": tmp_path, "log_level": "ERROR"}
-    run(TrainCommand(**first))
+    train(TrainCommand(**first))
     before = _content(tmp_path)
-    assert run(TrainCommand(**first | changed)) == 0
-    assert run(TrainCommand(**first | changed | {"fresh": True})) == 0
+    assert train(TrainCommand(**first | changed)) == 0
+    assert train(TrainCommand(**first | changed | {"fresh": True})) == 0
     assert (tmp_path / "models" / "hmasd_sync_enhanced_final.pth").exists()
     assert sorted(path.name for path in (tmp_path / "earlier").iterdir()) == ["1", "2"]
     assert _content(tmp_path / "earlier" / "1") == before
@@ -138,38 +131,38 @@ def test_another_run_in_the_same_folder_leaves_the_earlier_one_whole(tmp_path, c
 
 def test_a_checkpoint_from_elsewhere_does_not_mix_with_the_run_in_the_folder(tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
-    run(TrainCommand(set=(*SMALL, "seed=1"), folder=there, log_level="ERROR"))
-    run(TrainCommand(set=SMALL, folder=here, log_level="ERROR"))
+    train(TrainCommand(set=(*SMALL, "seed=1"), folder=there, log_level="ERROR"))
+    train(TrainCommand(set=SMALL, folder=here, log_level="ERROR"))
     before = _content(here)
     foreign = there / "models" / "hmasd_sync_enhanced_80.pth"
-    assert run(TrainCommand(model_path=foreign, folder=here, log_level="ERROR")) == 0
+    assert train(TrainCommand(model_path=foreign, folder=here, log_level="ERROR")) == 0
     assert _content(here / "earlier" / "1") == before
     assert [row["step"] for row in read_jsonl(here / "logs" / "metrics.jsonl")] == [120, 120]
 
 
 def test_settings_that_cannot_run_touch_nothing(tmp_path):
-    run(TrainCommand(set=SMALL, folder=tmp_path, log_level="ERROR"))
+    train(TrainCommand(set=SMALL, folder=tmp_path, log_level="ERROR"))
     before = _content(tmp_path)
     with pytest.raises(ConfigurationError, match="there is no task 'nope'"):
-        run(TrainCommand(set=(*SMALL, "task=nope"), folder=tmp_path, log_level="ERROR"))
+        train(TrainCommand(set=(*SMALL, "task=nope"), folder=tmp_path, log_level="ERROR"))
     assert _content(tmp_path) == before
 
 
 def test_a_checkpoint_does_not_decide_what_is_imported(tmp_path):
     words = (*SMALL, "task=pettingzoo:mpe2.simple_spread_v3", "n_agents=null")
-    run(TrainCommand(set=words, folder=tmp_path, log_level="ERROR"))
+    train(TrainCommand(set=words, folder=tmp_path, log_level="ERROR"))
     final = tmp_path / "models" / "hmasd_sync_enhanced_final.pth"
     for changes in ((), ("eval_episodes=2",)):
         with pytest.raises(ConfigurationError, match="does not decide what is imported"):
-            run(TrainCommand(model_path=final, eval_only=True, set=changes))
-    assert run(TrainCommand(model_path=final, eval_only=True, set=("task=pettingzoo:mpe2.simple_spread_v3",))) == 0
+            train(TrainCommand(model_path=final, eval_only=True, set=changes))
+    assert train(TrainCommand(model_path=final, eval_only=True, set=("task=pettingzoo:mpe2.simple_spread_v3",))) == 0
     with pytest.raises(ConfigMismatchError, match="task"):
-        run(TrainCommand(model_path=final, eval_only=True, set=("task=pettingzoo:mpe2.simple_tag_v3",)))
+        train(TrainCommand(model_path=final, eval_only=True, set=("task=pettingzoo:mpe2.simple_tag_v3",)))
 
 
 def test_fresh_and_a_checkpoint_exclude_each_other(tmp_path):
     with pytest.raises(ConfigurationError, match="give one of them"):
-        run(TrainCommand(model_path=tmp_path / "any.pth", fresh=True, folder=tmp_path))
+        train(TrainCommand(model_path=tmp_path / "any.pth", fresh=True, folder=tmp_path))
 
 
 def _content(folder):
@@ -187,76 +180,17 @@ def _as_preset(words):
 def test_settings_are_put_together(tmp_path):
     assert settings_of(TrainCommand()) is None
     assert settings_of(TrainCommand(preset="paper", set=("seed=7",))).seed == 7
-    assert settings_of(TrainCommand(config=ROOT / "config_1.py", set=("n_Z=9",))).n_team_skills == 9
+    (tmp_path / "settings.py").write_text("n_Z = 4\nseed = 5\n")
+    config = settings_of(TrainCommand(config=tmp_path / "settings.py", set=("n_Z=9",)))
+    assert (config.n_team_skills, config.seed) == (9, 5)
     with pytest.raises(ConfigurationError, match="give one of them"):
-        settings_of(TrainCommand(preset="paper", config=ROOT / "config_1.py"))
+        settings_of(TrainCommand(preset="paper", config=tmp_path / "settings.py"))
     with pytest.raises(ConfigurationError, match="of the form name=value"):
         settings_of(TrainCommand(set=("seed",)))
     with pytest.raises(ConfigurationError, match="is not a plain value"):
         settings_of(TrainCommand(set=("lr=[1",)))
     with pytest.raises(ConfigurationError, match="needs a checkpoint"):
-        run(TrainCommand(eval_only=True))
-
-
-def test_document_004s_entry_point_reads_its_settings_file(tmp_path):
-    text = (ROOT / "config_1.py").read_text().replace("batch_size = 1024", "batch_size = 1000")
-    (tmp_path / "broken.py").write_text(text)
-    status, _, err = finish(start(tmp_path, "--config", "broken.py"))
-    assert status == 2
-    assert "batch_size=1000 is not a multiple of num_envs=32" in err
-    assert "Traceback" not in err
-
-
-def test_the_script_stops_training_and_tensorboard_when_it_is_told_to(tmp_path):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    settings = [word if not word.startswith("total_steps") else "total_steps=100000000" for word in SMALL]
-    (tmp_path / "settings.yaml").write_text("\n".join(word.replace("=", ": ") for word in settings))
-    process = start(
-        tmp_path,
-        "--config", "settings.yaml", "--port", str(port), "--log-level", "INFO",
-        program=("start_sync_training.sh",),
-    )  # fmt: skip
-    metrics = tmp_path / "logs" / "metrics.jsonl"
-    deadline = time.monotonic() + 200
-    while time.monotonic() < deadline and not (metrics.exists() and metrics.stat().st_size):
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.2)
-    process.send_signal(signal.SIGTERM)
-    status, out, _ = finish(process)
-    assert status == 128 + signal.SIGTERM
-    assert f"TensorBoard: http://localhost:{port}" in out
-    assert "策略版本更新到: 1" in out
-    last = read_jsonl(metrics)[-1]["step"]
-    assert (tmp_path / "models" / f"hmasd_sync_enhanced_{last}.pth").exists(), "saved before leaving"
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind(("127.0.0.1", port))  # TensorBoard has let go of it
-
-
-def test_ctrl_c_ends_the_script_wherever_it_is(tmp_path):
-    """The shell starts training with Ctrl-C ignored; evaluation has no handler of its own."""
-    run(TrainCommand(set=SMALL, folder=tmp_path, log_level="ERROR"))
-    words = ["--eval-only", "--model-path", "models/hmasd_sync_enhanced_final.pth"]
-    words += ["--set", "eval_episodes=200000", "max_episode_steps=9"]
-    process = start(tmp_path, *words, program=("start_sync_training.sh",), start_new_session=True)
-    time.sleep(1.0)
-    deadline = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < deadline:  # a terminal sends Ctrl-C to the whole group
-        os.killpg(process.pid, signal.SIGINT)
-        time.sleep(0.5)
-    status, _, err = finish(process)
-    assert status == 130
-    assert "interrupted; run the same command again" in err
-    assert "Traceback" not in err
-
-
-@pytest.mark.parametrize("port", ["0", "70000", "-5", "abc"])
-def test_the_script_refuses_what_is_no_port(tmp_path, port):
-    status, out, err = finish(start(tmp_path, "--port", port, program=("start_sync_training.sh",)))
-    assert (status, out) == (2, "")
-    assert f"--port {port}: a port is a number from 1 to 65535" in err
+        train(TrainCommand(eval_only=True))
 
 
 def test_training_goes_on_in_silence_when_nobody_reads_its_output(tmp_path):
@@ -277,24 +211,3 @@ def test_a_run_that_diverges_says_so(tmp_path):
     assert "NaN or infinite" in err
     assert "Lower the learning rate" in err
     assert "Traceback" not in err
-
-
-def test_the_script_refuses_a_port_that_is_taken(tmp_path):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        status, _, err = finish(start(tmp_path, "--port", str(port), program=("start_sync_training.sh",)))
-    assert status != 0
-    assert f"no free port from {port} to {port}" in err
-
-
-def test_document_004s_evaluation_module_is_ours():
-    sys.path.insert(0, str(ROOT))
-    try:
-        from evaltools import eval_utils
-    finally:
-        sys.path.remove(str(ROOT))
-    from hmasd.training import evaluation
-
-    assert eval_utils.evaluate is evaluation.evaluate

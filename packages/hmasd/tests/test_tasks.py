@@ -6,7 +6,7 @@ import torch
 
 from apexrl.runs.errors import ConfigurationError
 from apexrl.runs.metrics.logger import MetricLogger
-from hmasd.envs.alice_and_bob.env import AliceAndBobEnv
+from hmasd.envs.alice_and_bob import AliceAndBobEnv
 from hmasd.tasks import make_env
 from hmasd.training.trainer import Trainer, train
 

@@ -1,1 +1,69 @@
-"""hmasd: hierarchical multi-agent skill discovery with strictly synchronous on-policy training."""
+# SPDX-License-Identifier: Apache-2.0
+"""hmasd: hierarchical multi-agent skill discovery (Yang et al., NeurIPS 2023), trained strictly synchronously.
+
+    >>> from hmasd import HMASDConfig, preset, train
+    >>> config = preset("paper", total_steps=3200)          # doctest: +SKIP
+    >>> trainer = train(config)                             # doctest: +SKIP
+
+* Settings: :class:`HMASDConfig`, :func:`preset`, :func:`load_config`.
+* Runs: :func:`train`, :class:`Trainer`, :func:`evaluate`.
+* Algorithms: :class:`HMASDAgent`, :class:`MAPPOAgent`, :class:`MATAgent`; networks are in :mod:`hmasd.networks`.
+* Tasks: :func:`make_env`, :class:`AliceAndBobEnv`, :class:`UAVEnv`, :class:`UAVConfig`.
+
+``python -m hmasd`` has the commands train, eval, render and settings. Names are imported on first use, so that
+``import hmasd`` is fast.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hmasd.agent import HMASDAgent
+    from hmasd.baselines import MAPPOAgent, MATAgent
+    from hmasd.config import HMASDConfig, load_config, preset
+    from hmasd.envs import AliceAndBobEnv, UAVConfig, UAVEnv
+    from hmasd.tasks import make_env, make_learner
+    from hmasd.training import EvaluationResult, Trainer, evaluate, train
+
+__version__ = "0.2.0"
+
+__all__ = [
+    "AliceAndBobEnv",
+    "EvaluationResult",
+    "HMASDAgent",
+    "HMASDConfig",
+    "MAPPOAgent",
+    "MATAgent",
+    "Trainer",
+    "UAVConfig",
+    "UAVEnv",
+    "__version__",
+    "evaluate",
+    "load_config",
+    "make_env",
+    "make_learner",
+    "preset",
+    "train",
+]
+
+_MODULES = {
+    "hmasd.agent": ("HMASDAgent",),
+    "hmasd.baselines": ("MAPPOAgent", "MATAgent"),
+    "hmasd.config": ("HMASDConfig", "load_config", "preset"),
+    "hmasd.envs": ("AliceAndBobEnv", "UAVConfig", "UAVEnv"),
+    "hmasd.tasks": ("make_env", "make_learner"),
+    "hmasd.training": ("EvaluationResult", "Trainer", "evaluate", "train"),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
+    if name not in _HOMES:
+        raise AttributeError(f"module 'hmasd' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

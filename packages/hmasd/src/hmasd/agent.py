@@ -1,4 +1,4 @@
-"""The synchronous HMASD agent: coordinator, discoverer and discriminators learning from one batch at a time."""
+"""The synchronous HMASD agent: coordinator, discoverer and discriminators, updated from one batch at a time."""
 
 from typing import Any
 
@@ -8,24 +8,24 @@ from torch import Tensor
 from apexrl.algorithms.losses import masked_mean, needed_mask
 from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv
 from apexrl.models.base import flat_dim
-from hmasd.config.schema import HMASDConfig
-from hmasd.learning.high_level import HighLevel, intervals_of, tokens_that_count
-from hmasd.learning.low_level import LowLevel, LowLevelTask
+from hmasd.config import HMASDConfig
+from hmasd.learning.discriminators import DiscriminatorLearner, SkillRewards
+from hmasd.learning.high_level import HighLevel, rollout_intervals, token_mask
+from hmasd.learning.low_level import LowLevel, LowLevelInputs
 from hmasd.learning.rollout import Rollout, as_bools
 from hmasd.learning.skill_clock import Intervals, SkillClock
-from hmasd.learning.skill_learning import SkillLearner, SkillRewards
 from hmasd.networks.blocks import one_hot
 from hmasd.networks.coordinator import SkillCoordinator
-from hmasd.networks.discoverer import SkillDiscoverer, joined
+from hmasd.networks.discoverer import SkillDiscoverer, concat_features
 from hmasd.networks.discriminators import Discriminators
 
 
 class HMASDAgent:
-    """HMASD and its ablations behind :class:`hmasd.training.learner.Learner`.
+    """HMASD and its ablations; implements :class:`hmasd.learning.learner.Learner`.
 
     Args:
         config: Hyperparameters.
-        env: The environments it will act in; gives spaces and sizes only.
+        env: The environments it will act in; only spaces and sizes are read.
     """
 
     def __init__(self, config: HMASDConfig, env: MultiAgentVecEnv) -> None:
@@ -57,22 +57,22 @@ class HMASDAgent:
             width=config.hidden_size,
         )
         self.low = LowLevel(config, networks, env.num_envs, env.num_agents)
-        self.learner = SkillLearner(config, Discriminators(**sizes, **skills))
+        self.discriminators = DiscriminatorLearner(config, Discriminators(**sizes, **skills))
         self.clock = SkillClock(env.num_envs, config.skill_steps)
         self.skills = torch.zeros(env.num_envs, env.num_agents + 1, dtype=torch.int64)
         self.generator = torch.Generator().manual_seed(config.seed)
-        self._uniform = self._draws_uniformly(0)
+        self._uniform = self._samples_uniformly(0)
 
     def act(self, observations: Tensor, state: Tensor, present: Tensor, episode_starts: Tensor) -> Tensor:
-        """Draw skills where they are due, then actions everywhere."""
+        """Sample skills where they are due, then actions in all environments ``[E, n, ...]``."""
         rollout, step = self.rollout, self.rollout.filled
-        rollout.put_before(observations, state, present, episode_starts)
+        rollout.add_observations(observations, state, present, episode_starts)
         due = self.clock.due()
         rollout.assigned[step] = torch.from_numpy(due)
         if due.any():
             envs = torch.from_numpy(due).nonzero().squeeze(1)
-            seen = rollout.states[step, envs], rollout.observations[step, envs]
-            choice = self.high.choose(*seen, self.generator, uniform=self._uniform)
+            inputs = rollout.states[step, envs], rollout.observations[step, envs]
+            choice = self.high.choose(*inputs, self.generator, uniform=self._uniform)
             self.skills[envs] = choice.skills
             rollout.skill_log_probs[step, envs] = choice.log_probs
             rollout.skill_values[step, envs] = choice.values
@@ -81,64 +81,65 @@ class HMASDAgent:
         return self.low.act(rollout, self.codes.actor(self.skills), self.generator)
 
     def observe(self, observations: Tensor, rewards: Tensor, dones: Tensor, extras: MultiAgentExtras) -> None:
-        """Take in a step; clocks go on, and expire where an episode ended."""
-        self.rollout.put_after(observations, rewards, dones, extras, self.version)
+        """Store the outcome of a step and advance the skill clocks."""
+        self.rollout.add_outcome(observations, rewards, dones, extras, self.version)
         self.clock.tick(as_bools(dones))
 
     def update(self, env_steps: int) -> dict[str, float]:
-        """Close all intervals, learn on both levels and in the discriminators, and begin the next version."""
+        """Close all intervals, update both levels and the discriminators, and increment the version."""
         rollout, config = self.rollout, self.config
         rollout.check(self.version)
-        intervals = intervals_of(rollout, config.gamma_per_step)
-        parts = self.learner.rewards(rollout)
+        intervals = rollout_intervals(rollout, config.gamma_per_step)
+        # low-level reward r^i = λ_e·r + λ_D·log q_D + λ_d·log q_d, [T, E, n]
+        skill_rewards = self.discriminators.rewards(rollout)
         extrinsic = rollout.rewards * (0.0 if config.ablation == "no_ex_rew" else config.lambda_e)
-        task = LowLevelTask(
+        inputs = LowLevelInputs(
             actor_codes=self.codes.actor(rollout.skills),
             critic_codes=self.codes.critic(rollout.skills),
-            rewards=(extrinsic + parts.team).unsqueeze(-1) + parts.agents,
+            rewards=(extrinsic + skill_rewards.team).unsqueeze(-1) + skill_rewards.agents,
             ends=rollout.interval_ends(),
         )
-        low = self.low.update(rollout, task, self.generator)
+        low = self.low.update(rollout, inputs, self.generator)
         high = {} if self._uniform else self.high.update(rollout, intervals)
-        found = self.learner.update(rollout)
-        metrics = self._metrics(intervals, parts, extrinsic, low, high, found)
+        discriminators = self.discriminators.update(rollout)
+        metrics = self._metrics(intervals, skill_rewards, extrinsic, low, high, discriminators)
         self.clock.barrier()
-        rollout.begin()
+        rollout.clear()
         self.version += 1
-        self._uniform = self._draws_uniformly(env_steps)
+        self._uniform = self._samples_uniformly(env_steps)
         return metrics
 
-    def policy(self, num_envs: int, generator: torch.Generator, *, deterministic: bool) -> "SkilledPolicy":
-        """Return the present policy for other environments."""
-        return SkilledPolicy(self, num_envs, generator, deterministic=deterministic)
+    def policy(self, num_envs: int, generator: torch.Generator, *, deterministic: bool) -> "SkillPolicy":
+        """Return the current policy for other environments."""
+        return SkillPolicy(self, num_envs, generator, deterministic=deterministic)
 
-    def _draws_uniformly(self, env_steps: int) -> bool:
+    def _samples_uniformly(self, env_steps: int) -> bool:
         return self.config.ablation == "no_high" or env_steps < self.config.warmup_steps
 
     def _metrics(
         self,
         intervals: Intervals,
-        parts: SkillRewards,
+        skill_rewards: SkillRewards,
         extrinsic: Tensor,
         low: dict[str, float],
         high: dict[str, float],
-        found: dict[str, float],
+        discriminators: dict[str, float],
     ) -> dict[str, float]:
         present = needed_mask(self.rollout.present)
         metrics = {
             "Losses/Discoverer/Total": low["total"],
             "Losses/Discoverer/Policy": low["policy"],
             "Losses/Discoverer/Value": low["value"],
-            "Losses/Discriminator/Team": found["team"],
-            "Losses/Discriminator/Individual": found["agent"],
+            "Losses/Discriminator/Team": discriminators["team"],
+            "Losses/Discriminator/Individual": discriminators["agent"],
             "Policy/Discoverer/Entropy": low["entropy"],
             "Policy/Discoverer/KL": low["kl"],
             "Rewards/HighLevel/K_Step_Accumulated_Mean": float(intervals.reward.mean()),
             "Rewards/LowLevel/Extrinsic_Mean": extrinsic.mean().item(),
-            "Rewards/LowLevel/TeamDiscriminator_Mean": parts.team.mean().item(),
-            "Rewards/LowLevel/IndividualDiscriminator_Mean": masked_mean(parts.agents, present).item(),
-            "Skills/TeamDiscriminatorAccuracy": found["team_accuracy"],
-            "Skills/IndividualDiscriminatorAccuracy": found["agent_accuracy"],
+            "Rewards/LowLevel/TeamDiscriminator_Mean": skill_rewards.team.mean().item(),
+            "Rewards/LowLevel/IndividualDiscriminator_Mean": masked_mean(skill_rewards.agents, present).item(),
+            "Skills/TeamDiscriminatorAccuracy": discriminators["team_accuracy"],
+            "Skills/IndividualDiscriminatorAccuracy": discriminators["agent_accuracy"],
             "Sync/HighLevelSamples": float(intervals.env.size),
             "Sync/ReplayLogProbError": max(low["replay_error"], high.get("replay_error", 0.0)),
         }
@@ -153,17 +154,21 @@ class HMASDAgent:
         return metrics | self._usage(intervals)
 
     def _usage(self, intervals: Intervals) -> dict[str, float]:
-        """Share of intervals in which each skill was chosen for the team, and for agents that were there."""
+        """Return the share of intervals with each team skill, and with each skill of agents that were present."""
         chosen = self.rollout.skills[torch.from_numpy(intervals.start), torch.from_numpy(intervals.env)]
         team = one_hot(chosen[:, 0], self.config.team_skills).mean(dim=0)
-        counts = tokens_that_count(self.rollout, intervals)
+        counted = token_mask(self.rollout, intervals)
         codes = one_hot(chosen[:, 1:], self.config.agent_skills)
-        agents = codes.mean(dim=(0, 1)) if counts is None else codes[counts[:, 1:]].mean(dim=0)
+        agents = codes.mean(dim=(0, 1)) if counted is None else codes[counted[:, 1:]].mean(dim=0)
         usage = {f"Skills/Usage/Team_{index}": share for index, share in enumerate(team.tolist())}
         return usage | {f"Skills/Usage/Individual_{index}": share for index, share in enumerate(agents.tolist())}
 
     def state_dict(self) -> dict[str, Any]:
-        """Networks, optimisers, normalisers, memories, random stream and version, at the barrier."""
+        """Return networks, optimisers, normalisers, memories, random stream and version; only between batches.
+
+        Raises:
+            RuntimeError: A batch is being collected.
+        """
         if self.rollout.filled:
             raise RuntimeError(
                 f"{self.rollout.filled} of {self.rollout.n_steps} steps of a batch are collected; save at the barrier"
@@ -174,59 +179,60 @@ class HMASDAgent:
             "generator": self.generator.get_state(),
             "high": self.high.state_dict(),
             "low": self.low.state_dict(),
-            "discriminators": self.learner.state_dict(),
+            "discriminators": self.discriminators.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what :meth:`state_dict` gave."""
+        """Restore what :meth:`state_dict` returned."""
         self.version = state["version"]
         self._uniform = state["uniform"]
         self.generator.set_state(state["generator"])
         self.high.load_state_dict(state["high"])
         self.low.load_state_dict(state["low"])
-        self.learner.load_state_dict(state["discriminators"])
+        self.discriminators.load_state_dict(state["discriminators"])
         self.clock.barrier()
-        self.rollout.begin()
+        self.rollout.clear()
 
 
 class SkillCodes:
-    """How skills enter the discoverer's networks.
+    """One-hot codes of skills for the discoverer's networks.
 
     Args:
-        config: Decides what the actor and the critic see.
+        config: Determines the inputs of actor and critic.
         n_agents: n.
     """
 
     def __init__(self, config: HMASDConfig, n_agents: int) -> None:
         self._config = config
         self._n_agents = n_agents
-        self._follows_team = config.ablation == "no_indi"  # without individual skills, agents follow the team's
+        # Without individual skills, the actor is conditioned on the team skill.
+        self._follows_team = config.ablation == "no_indi"
         self.n_actor = config.team_skills if self._follows_team else config.agent_skills
         individual = n_agents * config.agent_skills if config.critic_sees == "all_skills" else 0
         self.n_critic = config.team_skills + individual
 
     def actor(self, skills: Tensor) -> Tensor:
-        """Code of each agent's skill ``[*batch, n, c]`` from skills ``[*batch, n + 1]``."""
+        """Return the code of each agent's skill ``[*batch, n, c]`` from skills ``[*batch, n + 1]``."""
         if not self._follows_team:
             return one_hot(skills[..., 1:], self._config.agent_skills)
         code = one_hot(skills[..., :1], self._config.team_skills)
         return code.expand(*code.shape[:-2], self._n_agents, self.n_actor)
 
     def critic(self, skills: Tensor) -> Tensor:
-        """Code of the skills that the critic sees ``[*batch, d]``."""
+        """Return the code of the skills that the critic sees ``[*batch, d]``."""
         team = one_hot(skills[..., 0], self._config.team_skills)
         if self._config.critic_sees == "team_skill":
             return team
         return torch.cat([team, one_hot(skills[..., 1:], self._config.agent_skills).flatten(-2)], dim=-1)
 
 
-class SkilledPolicy:
-    """The agent's policy with clocks and memories of its own, for evaluation and pictures.
+class SkillPolicy:
+    """The agent's policy with its own clocks and memories, for evaluation and pictures.
 
     Args:
-        agent: Whose networks act.
+        agent: The agent whose networks are used.
         num_envs: Number of environments.
-        generator: Random stream of skills and actions.
+        generator: Random generator of skills and actions.
         deterministic: Take the most probable skills and actions.
     """
 
@@ -240,7 +246,7 @@ class SkilledPolicy:
 
     @torch.no_grad()
     def act(self, observations: Tensor, state: Tensor, episode_starts: Tensor) -> Tensor:
-        """Actions ``[E, n, ...]``; skills are drawn at episode starts and every k steps."""
+        """Return actions ``[E, n, ...]``; skills are chosen at episode starts and every k steps."""
         assert self.skills is not None
         agent = self._agent
         self._memory[episode_starts] = 0.0
@@ -256,7 +262,7 @@ class SkilledPolicy:
             ).skills
             self._clock.assign(due)
         self._clock.tick(as_bools(torch.zeros_like(episode_starts)))
-        inputs = joined(observations, agent.codes.actor(self.skills)).flatten(0, 1).unsqueeze(0)
+        inputs = concat_features(observations, agent.codes.actor(self.skills)).flatten(0, 1).unsqueeze(0)
         distribution, memories = agent.low.networks.policy(inputs, self._memory.flatten(0, 1))
         self._memory = memories[0].view_as(self._memory)
         actions = distribution.mode() if self._deterministic else distribution.sample(self._generator)

@@ -1,9 +1,13 @@
-"""What the commands do: ``train_sync_enhanced.py`` and ``lita hmasd train`` both end here."""
+"""The commands of the package: train, evaluate, render pictures and list settings.
+
+Each command has a configuration class, whose fields are its options, and a function that takes it and returns the exit
+status. ``python -m hmasd`` and ``train_sync_enhanced.py`` run them.
+"""
 
 import json
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, TextIO
@@ -11,22 +15,23 @@ from typing import Annotated, Any, Literal, TextIO
 import torch
 import yaml
 from pydantic import Field
+from rich.console import Console
+from rich.table import Table
+from tyro.conf import Positional
 
-from apexrl.configuration import configuration, from_mapping, to_mapping
+from apexrl.configuration import configuration, from_command_line, from_mapping, to_mapping
 from apexrl.runs.atomic import ensure_folder
 from apexrl.runs.checkpoints.checkpoint import CheckpointStore
-from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMismatchError
+from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMismatchError, UserFacingError
 from apexrl.runs.lock import exclusive
 from apexrl.runs.logs import log_to_file
 from apexrl.runs.metrics.jsonl import JsonlSink
 from apexrl.runs.metrics.logger import MetricLogger, MetricSink
 from apexrl.runs.metrics.tensorboard import TensorBoardSink
 from apexrl.runs.signals import stop_on_signals
-from hmasd.config.file import ALIASES, load_config
-from hmasd.config.presets import preset
-from hmasd.config.schema import HMASDConfig
-from hmasd.training.evaluation import evaluate
-from hmasd.training.run_folder import EVENTS, LOGS, METRICS, MODELS, newest_checkpoint, set_aside
+from hmasd.config import ALIASES, HMASDConfig, list_settings, load_config, preset
+from hmasd.training import evaluation
+from hmasd.training.run_folder import EVENTS, LOGS, METRICS, MODELS, archive_run, newest_checkpoint
 from hmasd.training.trainer import PATTERN, SCHEMA, Trainer, stored_config
 
 logger = logging.getLogger(__name__)
@@ -36,9 +41,9 @@ logger = logging.getLogger(__name__)
 class TrainCommand:
     """Train HMASD or a baseline; checkpoints go to models/, TensorBoard events to tf-logs/, logs to logs/.
 
-    Settings (`lita hmasd settings` lists them) come from --preset or --config, then from --set. The same command again
-    goes on with an unfinished run of the same settings; a run of other settings is moved to earlier/ first. With
-    --model-path a run goes on exactly where that checkpoint was made; with --eval-only it is evaluated instead.
+    Settings (`python -m hmasd settings` lists them) come from --preset or --config, then from --set. The same command
+    resumes an unfinished run of the same settings; a run of other settings is moved to earlier/ first. --model-path
+    resumes exactly where that checkpoint was made; with --eval-only it is evaluated instead.
     """
 
     preset: str | None = None
@@ -48,33 +53,129 @@ class TrainCommand:
     set: tuple[str, ...] = ()
     """Change single settings, for instance `--set seed=3 total_steps=100000`."""
     model_path: Path | None = None
-    """Go on from this checkpoint; its configuration is taken over unless settings are given too."""
+    """Resume this checkpoint; its configuration is used unless settings are given too."""
     eval_only: bool = False
-    """Evaluate the checkpoint of --model-path and leave."""
+    """Evaluate the checkpoint of --model-path instead of training."""
     fresh: bool = False
     """Train from the start even if the folder holds a run of the same settings, which is moved to earlier/."""
     folder: Path = Path(".")
     """Where models/, tf-logs/ and logs/ are."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
-    """How much is logged, to the console and to logs/train.log."""
+    """Lowest level of log lines on the console and in logs/train.log."""
     threads: Annotated[int, Field(ge=1)] = 1
     """Threads of torch; the networks are small, so more than one seldom helps."""
 
 
-def run(command: TrainCommand) -> int:
-    """Train or evaluate; the exit status."""
-    torch.set_num_threads(command.threads)
-    if command.eval_only:
-        return _evaluate(command)
-    if command.fresh and command.model_path is not None:
+@configuration
+class EvalCommand:
+    """Play whole episodes with a checkpoint's policy and print the means as JSON."""
+
+    model_path: Annotated[Path, Positional]
+    """The checkpoint, for instance models/hmasd_sync_enhanced_final.pth."""
+    task: str | None = None
+    """The checkpoint's task; needed for `pettingzoo:MODULE` only, because that module is imported."""
+    episodes: Annotated[int, Field(ge=1)] | None = None
+    """Number of episodes; default: as many as in training, which gives the same result as training."""
+    deterministic: bool | None = None
+    """Take the most probable skills and actions (True) or sample them (False); default: as in training."""
+
+
+@configuration
+class RenderCommand:
+    """Draw an animated episode, skill usage, discriminator confusion and the evaluation curve, as SVG files."""
+
+    model_path: Annotated[Path, Positional]
+    """The checkpoint, for instance models/hmasd_sync_enhanced_final.pth."""
+    out: Path = Path("pictures")
+    """Folder of the pictures."""
+    metrics: Path | None = None
+    """Metrics of the run, for instance logs/metrics.jsonl, for the evaluation curve."""
+    task: str | None = None
+    """The checkpoint's task; needed for `pettingzoo:MODULE` only, because that module is imported."""
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    """Seed of the episodes that are drawn."""
+
+
+@configuration
+class SettingsCommand:
+    """List every setting of training with its default and its meaning."""
+
+    preset: str | None = None
+    """Show the values of this preset instead of the defaults: paper, uav_coverage or uav_relay."""
+
+
+def train(config: TrainCommand) -> int:
+    """Train, resume or, with ``eval_only``, evaluate; returns the exit status."""
+    torch.set_num_threads(config.threads)
+    if config.eval_only:
+        return _evaluate_checkpoint(config)
+    if config.fresh and config.model_path is not None:
         raise ConfigurationError(
-            f"--fresh begins a new run and --model-path {command.model_path} goes on with one; give one of them"
+            f"--fresh starts a new run and --model-path {config.model_path} resumes one; give one of them"
         )
-    logs = command.folder / LOGS
+    logs = config.folder / LOGS
     ensure_folder(logs)
-    level = logging.getLevelNamesMapping()[command.log_level]
+    level = logging.getLevelNamesMapping()[config.log_level]
     with _log_to_console(level), log_to_file(logs / "train.log", level), exclusive(logs):
-        return _train(command)
+        return _train(config)
+
+
+def evaluate(config: EvalCommand) -> int:
+    """Evaluate a checkpoint and print the means; returns the exit status."""
+    changes = [] if config.task is None else [f"task={config.task}"]
+    if config.episodes is not None:
+        changes.append(f"eval_episodes={config.episodes}")
+    if config.deterministic is not None:
+        changes.append(f"eval_deterministic={str(config.deterministic).lower()}")
+    return train(TrainCommand(model_path=config.model_path, eval_only=True, set=tuple(changes)))
+
+
+def render(config: RenderCommand) -> int:
+    """Write the pictures of a checkpoint and print their paths; returns the exit status."""
+    from hmasd.pictures.render import render_checkpoint, render_metrics
+
+    if config.metrics is not None and not config.metrics.is_file():
+        raise ConfigurationError(
+            f"--metrics {config.metrics}: there is no such file; training writes logs/metrics.jsonl"
+        )
+    paths = render_checkpoint(config.model_path, config.out, config.seed, config.task)
+    if config.metrics is not None:
+        paths += render_metrics(config.metrics, config.out, config.model_path.stem)
+    for path in paths:
+        print(path)
+    return 0
+
+
+def settings(config: SettingsCommand) -> int:
+    """Print the table of settings; returns the exit status."""
+    table = Table("setting", "value", "meaning")
+    for setting in list_settings(preset(config.preset) if config.preset else None):
+        also = f" (also {setting.symbol})" if setting.symbol else ""
+        table.add_row(setting.name, repr(setting.value), setting.meaning + also)
+    Console().print(table)
+    return 0
+
+
+def run_command(config_class: type[Any], run: Callable[[Any], int], options: Sequence[str], program: str) -> int:
+    """Parse the options of a command and run it; errors of the user are printed and give exit status 2.
+
+    Args:
+        config_class: Configuration class of the command.
+        run: Function that takes the configuration.
+        options: Command line without the program.
+        program: Name of the program in help and errors.
+    """
+    try:
+        return run(from_command_line(config_class, options, program=program))
+    except UserFacingError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"{program}: interrupted; run the same command again to resume", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of standard output is gone, as with `… | head`
+        sys.stderr.close()
+        return 141
 
 
 def _train(command: TrainCommand) -> int:
@@ -98,52 +199,52 @@ def _train(command: TrainCommand) -> int:
 
 
 def _trainer(command: TrainCommand) -> Trainer:
-    """Return the run that the command means: that of ``--model-path``, the one in the folder, or a new one."""
+    """Return the run of ``--model-path``, the run in the folder, or a new one."""
     config = settings_of(command)
     if command.model_path is not None:
-        return _go_on(command.model_path, config, command.folder)
+        return _resume(command.model_path, config, command.folder)
     config = config or HMASDConfig()
     try:
-        found = None if command.fresh else newest_checkpoint(command.folder / MODELS)
-        if found is not None:
-            return _go_on(found, config, command.folder)
+        checkpoint = None if command.fresh else newest_checkpoint(command.folder / MODELS)
+        if checkpoint is not None:
+            return _resume(checkpoint, config, command.folder)
     except (ConfigMismatchError, SchemaMismatchError) as error:
-        logger.warning("a new run begins: %s", error)
-    trainer = Trainer(config, command.folder / MODELS)  # before anything moves: it refuses settings that cannot run
-    _make_room(command.folder)
+        logger.warning("a new run starts: %s", error)
+    trainer = Trainer(config, command.folder / MODELS)  # first, because it refuses settings that cannot run
+    _archive_previous(command.folder)
     return trainer
 
 
-def _go_on(path: Path, config: HMASDConfig | None, folder: Path) -> Trainer:
+def _resume(path: Path, config: HMASDConfig | None, folder: Path) -> Trainer:
     models = folder / MODELS
     trainer = Trainer.resume(path, config, models)
     if path.resolve().parent == models.resolve():
         CheckpointStore(models, SCHEMA, pattern=PATTERN).rewind(trainer.env_steps)
-    else:  # a checkpoint from elsewhere: what is here belongs to another run
-        _make_room(folder)
+    else:  # the checkpoint is from another folder, so the run in this one is another run
+        _archive_previous(folder)
     logger.info("从检查点继续: %s, 步数: %d, 策略版本: %d", path, trainer.env_steps, trainer.learner.version)
     return trainer
 
 
-def _make_room(folder: Path) -> None:
-    if (earlier := set_aside(folder)) is not None:
+def _archive_previous(folder: Path) -> None:
+    if (earlier := archive_run(folder)) is not None:
         logger.warning("the run that was in %s is now in %s", folder, earlier)
 
 
-def _evaluate(command: TrainCommand) -> int:
+def _evaluate_checkpoint(command: TrainCommand) -> int:
     if command.model_path is None:
-        raise ConfigurationError("--eval-only needs a checkpoint to evaluate; name it by --model-path")
+        raise ConfigurationError("--eval-only needs a checkpoint to evaluate; give it by --model-path")
     return _show_evaluation(Trainer.resume(command.model_path, settings_of(command)))
 
 
 def _show_evaluation(trainer: Trainer) -> int:
-    result = evaluate(trainer.learner, trainer.config, trainer.env_steps)
+    result = evaluation.evaluate(trainer.learner, trainer.config, trainer.env_steps)
     print(json.dumps(result.metrics(trainer.config.task)))
     return 0
 
 
 def settings_of(command: TrainCommand) -> HMASDConfig | None:
-    """Return the settings that the command names, or None if it names none.
+    """Return the settings of the command, or None if it has none.
 
     With ``--model-path`` and ``--set`` only, the changes apply to the checkpoint's configuration.
 
@@ -153,7 +254,7 @@ def settings_of(command: TrainCommand) -> HMASDConfig | None:
     changes = dict(_change(word) for word in command.set)
     if command.preset is not None and command.config is not None:
         raise ConfigurationError(
-            f"--preset {command.preset} and --config {command.config} both name a start; give one of them"
+            f"--preset {command.preset} and --config {command.config} exclude each other; give one of them"
         )
     if command.preset is not None:
         return preset(command.preset, **changes)
@@ -167,8 +268,8 @@ def settings_of(command: TrainCommand) -> HMASDConfig | None:
 
 
 def _change(word: str) -> tuple[str, Any]:
-    name, found, value = word.partition("=")
-    if not found:
+    name, separator, value = word.partition("=")
+    if not separator:
         raise ConfigurationError(f"--set {word}: changes are of the form name=value, for instance --set seed=3")
     try:
         return ALIASES.get(name, name), yaml.safe_load(value)
@@ -179,10 +280,10 @@ def _change(word: str) -> tuple[str, Any]:
 
 
 class _Console(logging.StreamHandler[TextIO]):
-    """Log lines on standard output, as long as somebody reads them."""
+    """Log lines on standard output until its reader is gone."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        """Fall silent when the reader has gone (``… | head``); the log file has everything."""
+        """Stop writing when the reader is gone (``… | head``); the log file has everything."""
         if isinstance(sys.exception(), BrokenPipeError):
             logging.getLogger().removeHandler(self)
         else:

@@ -1,4 +1,4 @@
-"""From a task's name to environments and from an algorithm's name to a learner."""
+"""Build environments from a task's name and a learner from an algorithm's name."""
 
 from typing import Final
 
@@ -9,15 +9,13 @@ from apexrl.runs.errors import ConfigurationError
 from hmasd.agent import HMASDAgent
 from hmasd.baselines.mappo import MAPPOAgent
 from hmasd.baselines.mat import MATAgent
-from hmasd.config.schema import HMASDConfig
-from hmasd.envs.alice_and_bob.env import AliceAndBobEnv
-from hmasd.envs.pettingzoo_modules import PREFIX, pettingzoo_env
-from hmasd.envs.uav.env import UAVEnv
-from hmasd.envs.uav.world import UAVConfig
-from hmasd.training.learner import Learner
+from hmasd.config import HMASDConfig
+from hmasd.envs import AliceAndBobEnv, UAVConfig, UAVEnv
+from hmasd.envs.pettingzoo.modules import PREFIX, pettingzoo_env
+from hmasd.learning.learner import Learner
 
 SUCCESS_BY_TERMINATION: Final = frozenset({"alice_and_bob"})
-"""Tasks whose episodes end by themselves exactly when the team has succeeded."""
+"""Tasks whose episodes terminate exactly when the team has succeeded."""
 
 _LEARNERS: Final[dict[str, type[HMASDAgent] | type[MAPPOAgent] | type[MATAgent]]] = {
     "hmasd": HMASDAgent,
@@ -30,7 +28,7 @@ def make_env(config: HMASDConfig, num_envs: int, seed: int) -> MultiAgentVecEnv:
     """Return a batch of the configured task's environments, not yet reset.
 
     Raises:
-        ConfigurationError: There is no such task, it cannot be used, or it has no such number of agents.
+        ConfigurationError: The task is unknown or cannot be used, or has another number of agents.
     """
     task = config.task
     if task == "alice_and_bob":
@@ -51,7 +49,7 @@ def make_env(config: HMASDConfig, num_envs: int, seed: int) -> MultiAgentVecEnv:
 
 
 def make_learner(config: HMASDConfig, env: MultiAgentVecEnv) -> Learner:
-    """Return the configured algorithm with networks drawn from the configured seed; torch's global stream is left alone."""
+    """Return the configured algorithm, initialised from the configured seed; torch's global stream is not used."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         return _LEARNERS[config.algorithm](config, env)

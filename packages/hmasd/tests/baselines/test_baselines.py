@@ -2,7 +2,7 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
 
-from hmasd.baselines.joint_transformer import JointTransformer
+from hmasd.baselines.mat import JointTransformer
 
 
 @pytest.mark.parametrize("space", [Discrete(5), Box(-1.0, 1.0, (3,))], ids=["discrete", "continuous"])
@@ -46,7 +46,7 @@ def test_mat_splits_a_pass_into_minibatches_of_whole_env_steps(collected, monkey
         learner = collected(algorithm="mat", num_minibatches=parts, ppo_epochs=2)
         stream = learner.generator.clone_state()
         calls = given[parts] = []
-        monkeypatch.setattr(learner, "_pass", lambda *samples, calls=calls: calls.append(samples) or {})
+        monkeypatch.setattr(learner, "_gradient_step", lambda *samples, calls=calls: calls.append(samples) or {})
         learner.update(92)
     (whole, again), split = given[1], given[3]
     assert all(torch.equal(a, b) for a, b in zip(whole, again, strict=True))

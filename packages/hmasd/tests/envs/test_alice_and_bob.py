@@ -1,11 +1,8 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 
-from hmasd.envs.alice_and_bob.env import AliceAndBobEnv
-from hmasd.envs.alice_and_bob.rules import AGENT, GOAL, GOALS, INSIDE, KEY, KEYS, LATCHED, SIDE, WALL
+from hmasd.envs.alice_and_bob import AGENT, GOAL, GOALS, INSIDE, KEY, KEYS, LATCHED, SIDE, WALL, AliceAndBobEnv
 
 UP, DOWN, LEFT, RIGHT, STAY = range(5)
 
@@ -141,7 +138,7 @@ def test_a_state_of_another_batch_size_is_refused():
         AliceAndBobEnv(8).load_state_dict(AliceAndBobEnv(4).state_dict())
 
 
-def test_a_random_policy_wins_as_seldom_as_the_page_says():
+def test_a_random_policy_seldom_wins():
     env = AliceAndBobEnv(4096)
     env.reset(seed=0)
     generator = torch.Generator().manual_seed(1)
@@ -149,6 +146,4 @@ def test_a_random_policy_wins_as_seldom_as_the_page_says():
     for _ in range(1000):
         _, _, dones, extras = env.step(torch.randint(0, 5, (4096, 2), generator=generator))
         wins, episodes = wins + int(extras["terminated"].sum()), episodes + int(dones.sum())
-    page = Path(__file__).parents[4] / "docs" / "hmasd" / "tasks.md"
-    assert f"A random policy wins {wins} of {episodes:,} episodes" in page.read_text(encoding="utf-8")
-    assert 0 < wins <= 10
+    assert (wins, episodes) == (4, 40_960), "docs/hmasd/tasks.md states these numbers"

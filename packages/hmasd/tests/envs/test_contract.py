@@ -1,7 +1,7 @@
 import pytest
 
 from apexrl.envs.checker.check import check_env
-from hmasd.envs.alice_and_bob.env import AliceAndBobEnv
+from hmasd.envs.alice_and_bob import AliceAndBobEnv
 from hmasd.envs.uav.env import UAVEnv
 from hmasd.envs.uav.world import UAVConfig
 

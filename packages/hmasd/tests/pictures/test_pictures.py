@@ -1,17 +1,16 @@
-import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
 
+from apexrl.charts import color_of
 from apexrl.runs.errors import ConfigurationError
 from apexrl.runs.metrics.jsonl import JsonlSink
 from hmasd.envs.alice_and_bob import SIDE
-from hmasd.pictures.charts import Curve, confusion_matrix, learning_curves, usage_bars
+from hmasd.pictures.curves import Curve, curve_over_seeds, learning_curves
 from hmasd.pictures.episodes import animate, record
 from hmasd.pictures.render import render_checkpoint, render_metrics
-from hmasd.pictures.skills import skill_report
-from hmasd.pictures.svg import colour
+from hmasd.pictures.skills import confusion_matrix, skill_report, usage_bars
 from hmasd.training.trainer import FINAL_NAME, train
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -39,8 +38,8 @@ def test_the_album_of_a_checkpoint(small, tmp_path):
 def test_an_episode_shows_where_agents_were_and_which_skills_they_followed(small):
     trainer = train(small())
     episode = record(trainer.learner, trainer.config, seed=3)
-    assert episode.places.shape == (10, 2, 2)
-    steps = np.abs(np.diff(episode.places, axis=0)).sum(axis=-1) * SIDE
+    assert episode.positions.shape == (10, 2, 2)
+    steps = np.abs(np.diff(episode.positions, axis=0)).sum(axis=-1) * SIDE
     assert steps.max() == pytest.approx(1.0), "one cell at a time"
     changes = np.flatnonzero((np.diff(episode.skills, axis=0) != 0).any(axis=1)) + 1
     assert set(changes) <= {4, 8}, "skills change every k = 4 steps"
@@ -48,21 +47,21 @@ def test_an_episode_shows_where_agents_were_and_which_skills_they_followed(small
     circles = picture.findall(f"{SVG}circle")
     assert len(circles) == 2
     fills = circles[0].findall(f"{SVG}animate")[2].get("values").split(";")
-    assert fills == [colour(skill) for skill in episode.skills[:, 1]]
+    assert fills == [color_of(skill) for skill in episode.skills[:, 1]]
 
 
 def test_uav_episodes_show_users(small):
     trainer = train(small(task="uav_relay", num_envs=2, batch_size=24, total_steps=24))
     episode = record(trainer.learner, trainer.config, seed=0)
-    assert episode.fixed.shape == (50, 2)
-    assert episode.places.min() >= 0.0
-    assert episode.places.max() <= 1.0
+    assert episode.users.shape == (50, 2)
+    assert episode.positions.min() >= 0.0
+    assert episode.positions.max() <= 1.0
     assert len(parse(animate(episode, "uav_relay")).findall(f"{SVG}circle")) == 55
 
 
-def test_a_task_without_places_is_refused(small):
+def test_a_task_without_positions_is_refused(small):
     trainer = train(small(task="pettingzoo:mpe2.simple_spread_v3", num_envs=2, batch_size=20, total_steps=20))
-    with pytest.raises(ConfigurationError, match="has no places to draw"):
+    with pytest.raises(ConfigurationError, match="have no positions to draw"):
         record(trainer.learner, trainer.config, seed=0)
 
 
@@ -80,16 +79,30 @@ def test_curves_show_every_series_with_its_interval():
         Curve(name="hmasd & co", x=[0.0, 1.0], mean=[0.0, 1.0], low=[0.0, 0.5], high=[0.0, 1.5]),
         Curve(name="mappo", x=[0.0, 1.0], mean=[0.0, 0.0], low=[0.0, 0.0], high=[0.0, 0.0]),
     ]
-    picture = parse(learning_curves(curves, title="t", x_label="steps", y_label="success"))
-    words = [element.text for element in picture.iter(f"{SVG}text")]
-    assert {"hmasd & co", "mappo", "steps", "success"} <= set(words)
-    assert len(picture.findall(f"{SVG}path")) == 4
+    chart = learning_curves("curves", curves, title="t", y_title="success")
+    assert [series.name for series in chart.series] == ["hmasd & co", "mappo"]
+    assert [band.low for band in chart.bands] == [[0.0, 0.5], [0.0, 0.0]]
+    assert [band.high for band in chart.bands] == [[0.0, 1.5], [0.0, 0.0]]
+    assert [series.color for series in chart.series] == [band.color for band in chart.bands]
+    assert (chart.x_title, chart.y_title) == ("environment steps", "success")
+
+
+def test_the_interval_over_seeds_is_around_the_mean():
+    curve = curve_over_seeds("m", [1.0, 2.0], np.array([[0.0, 1.0], [1.0, 1.0], [0.5, 1.0]]))
+    assert curve.mean == [0.5, 1.0]
+    assert 0.0 <= curve.low[0] < 0.5 < curve.high[0] <= 1.0
+    assert (curve.low[1], curve.high[1]) == (1.0, 1.0)
 
 
 def test_confusion_shares_are_those_of_rows():
-    text = confusion_matrix(np.array([[3.0, 1.0], [0.0, 0.0]]), title="c")
-    assert re.findall(r">(\d+) %<", text) == ["75", "25", "0", "0"]
+    matrix = confusion_matrix("c", np.array([[3.0, 1.0], [0.0, 0.0]]), title="c")
+    assert matrix.values == [[0.75, 0.25], [0.0, 0.0]]
+    assert matrix.texts == [["75 %", "25 %"], ["0 %", "0 %"]]
 
 
-def test_usage_bars_show_shares():
-    assert re.findall(r">(\d+) %<", usage_bars([0.25, 0.75], title="u", label="z")) == ["25", "75"]
+def test_usage_bars_show_shares_in_the_colours_of_the_skills():
+    chart = usage_bars("u", [0.25, 0.75], title="u", label="z")
+    assert [(series.x, series.y, series.color) for series in chart.series] == [
+        (["z 0\n25 %"], [0.25], color_of(0)),
+        (["z 1\n75 %"], [0.75], color_of(1)),
+    ]

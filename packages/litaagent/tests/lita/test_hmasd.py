@@ -5,8 +5,8 @@ from dataclasses import fields
 
 import pytest
 
-from hmasd.config.schema import HMASDConfig
-from hmasd.config.settings import settings
+from hmasd.config import HMASDConfig
+from hmasd.config import list_settings
 from lita.main import main
 
 SMALL = ["task=uav_coverage", "n_agents=3", "num_envs=4", "batch_size=40", "max_episode_steps=9", "hidden_size=16"]
@@ -45,7 +45,7 @@ def test_pictures_are_drawn_only_if_all_of_them_can_be(trained, tmp_path, capsys
 
 
 def test_every_setting_is_listed_with_its_meaning(capsys):
-    listed = settings()
+    listed = list_settings()
     assert [setting.name for setting in listed] == [field.name for field in fields(HMASDConfig)]
     assert all(setting.meaning.endswith(".") for setting in listed)
     assert {setting.name: setting.symbol for setting in listed}["skill_steps"] == "k"

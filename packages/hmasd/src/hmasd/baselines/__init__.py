@@ -1,1 +1,6 @@
-"""Baselines that learn under the same trainer: MAPPO and a MAT-style joint transformer."""
+"""Baselines for the same trainer: MAPPO and MAT."""
+
+from hmasd.baselines.mappo import MAPPOAgent
+from hmasd.baselines.mat import MATAgent
+
+__all__ = ["MAPPOAgent", "MATAgent"]

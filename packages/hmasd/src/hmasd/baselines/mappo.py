@@ -1,4 +1,4 @@
-"""MAPPO (Yu et al., 2022): HMASD's low level without skills, learning from the team's reward alone."""
+"""MAPPO (Yu et al., 2022): HMASD's low level without skills, trained on the team reward."""
 
 from typing import Any
 
@@ -7,18 +7,18 @@ from torch import Tensor
 
 from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv
 from apexrl.models.base import flat_dim
-from hmasd.config.schema import HMASDConfig
-from hmasd.learning.low_level import LowLevel, LowLevelTask
+from hmasd.config import HMASDConfig
+from hmasd.learning.low_level import LowLevel, LowLevelInputs
 from hmasd.learning.rollout import Rollout
 from hmasd.networks.discoverer import SkillDiscoverer
 
 
 class MAPPOAgent:
-    """A shared recurrent actor and a central critic V(s), behind :class:`hmasd.training.learner.Learner`.
+    """A shared recurrent actor and a central critic V(s); implements :class:`hmasd.learning.learner.Learner`.
 
     Args:
         config: Hyperparameters; those of skills are unused.
-        env: The environments it will act in; gives spaces and sizes only.
+        env: The environments it will act in; only spaces and sizes are read.
     """
 
     def __init__(self, config: HMASDConfig, env: MultiAgentVecEnv) -> None:
@@ -47,60 +47,60 @@ class MAPPOAgent:
         self._no_codes = torch.zeros(env.num_envs, env.num_agents, 0)
 
     def act(self, observations: Tensor, state: Tensor, present: Tensor, episode_starts: Tensor) -> Tensor:
-        """Draw actions ``[E, n, ...]``."""
-        self.rollout.put_before(observations, state, present, episode_starts)
+        """Sample actions ``[E, n, ...]``."""
+        self.rollout.add_observations(observations, state, present, episode_starts)
         return self.low.act(self.rollout, self._no_codes, self.generator)
 
     def observe(self, observations: Tensor, rewards: Tensor, dones: Tensor, extras: MultiAgentExtras) -> None:
-        """Take in a step."""
-        self.rollout.put_after(observations, rewards, dones, extras, self.version)
+        """Store the outcome of a step."""
+        self.rollout.add_outcome(observations, rewards, dones, extras, self.version)
 
     def update(self, env_steps: int) -> dict[str, float]:
-        """PPO on the team's reward."""
+        """Run PPO on the team reward."""
         rollout = self.rollout
         rollout.check(self.version)
         ends = rollout.dones.clone()
         ends[-1] = True
-        task = LowLevelTask(
+        inputs = LowLevelInputs(
             actor_codes=rollout.observations[..., :0],
             critic_codes=rollout.states[..., :0],
             rewards=rollout.rewards.unsqueeze(-1).expand(-1, -1, self.n_agents),
             ends=ends,
         )
-        found = self.low.update(rollout, task, self.generator)
-        rollout.begin()
+        losses = self.low.update(rollout, inputs, self.generator)
+        rollout.clear()
         self.version += 1
         return {
-            "Losses/Policy": found["policy"],
-            "Losses/Value": found["value"],
-            "Policy/Entropy": found["entropy"],
-            "Policy/KL": found["kl"],
-            "Sync/ReplayLogProbError": found["replay_error"],
+            "Losses/Policy": losses["policy"],
+            "Losses/Value": losses["value"],
+            "Policy/Entropy": losses["entropy"],
+            "Policy/KL": losses["kl"],
+            "Sync/ReplayLogProbError": losses["replay_error"],
         }
 
     def policy(self, num_envs: int, generator: torch.Generator, *, deterministic: bool) -> "RecurrentPolicy":
-        """Return the present policy for other environments."""
+        """Return the current policy for other environments."""
         return RecurrentPolicy(self, num_envs, generator, deterministic=deterministic)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that decides how learning goes on."""
+        """Return everything that a resumed run needs."""
         return {"version": self.version, "generator": self.generator.get_state(), "low": self.low.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what :meth:`state_dict` gave."""
+        """Restore what :meth:`state_dict` returned."""
         self.version = state["version"]
         self.generator.set_state(state["generator"])
         self.low.load_state_dict(state["low"])
-        self.rollout.begin()
+        self.rollout.clear()
 
 
 class RecurrentPolicy:
-    """The actor with memories of its own.
+    """The actor with its own memories.
 
     Args:
-        agent: Whose networks act.
+        agent: The agent whose networks are used.
         num_envs: Number of environments.
-        generator: Random stream of actions.
+        generator: Random generator of actions.
         deterministic: Take the most probable actions.
     """
 
@@ -113,7 +113,7 @@ class RecurrentPolicy:
 
     @torch.no_grad()
     def act(self, observations: Tensor, state: Tensor, episode_starts: Tensor) -> Tensor:
-        """Actions ``[E, n, ...]``."""
+        """Return actions ``[E, n, ...]``."""
         self._memory[episode_starts] = 0.0
         distribution, memories = self._networks.policy(
             observations.flatten(0, 1).unsqueeze(0), self._memory.flatten(0, 1)

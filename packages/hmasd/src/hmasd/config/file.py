@@ -1,8 +1,8 @@
-"""Reading a configuration file: YAML, or a Python file of plain assignments such as ``config_1.py``.
+"""Configuration files: YAML, or a Python file of plain assignments such as ``config_1.py``.
 
-A Python file is parsed and never executed: it may hold ``name = literal`` lines, a docstring and comments, or one class
-with such lines, and nothing else. The paper's symbols are accepted beside the field names of
-:class:`hmasd.config.schema.HMASDConfig`.
+A Python file is parsed and never executed: it may contain ``name = literal`` lines, a docstring and comments, or one
+class with such lines, and nothing else. The paper's symbols are accepted beside the field names of
+:class:`hmasd.config.HMASDConfig`.
 """
 
 import ast
@@ -26,14 +26,14 @@ ALIASES: Final = {
     "clip_epsilon": "clip_range",
     "total_timesteps": "total_steps",
 }
-"""Names of the paper and of document 004, and the fields that they mean."""
+"""Symbols of the paper and common other names, with the fields that they mean."""
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Field names and values in a ``.py`` or ``.yaml`` file.
+    """Return field names and values of a ``.py`` or ``.yaml`` file.
 
     Raises:
-        ConfigurationError: The file cannot be read, holds code, or names a field twice.
+        ConfigurationError: The file cannot be read, contains code, or sets a field twice.
     """
     values = _read_literals(path) if path.suffix == ".py" else list(read_yaml(path).items())
     settings: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Presets: the paper's hyperparameters per scenario, and our settings for the UAV tasks."""
+"""Presets: the paper's hyperparameters per scenario, and settings for the UAV tasks."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from apexrl.configuration import from_mapping
 from apexrl.runs.errors import ConfigurationError
 from hmasd.config.schema import HMASDConfig
 
-# scenario: (k, n_Z, n_z, λ_h, λ_l, λ_e, λ_D, λ_d), as the paper's appendix prints them
+# scenario: (k, n_Z, n_z, λ_h, λ_l, λ_e, λ_D, λ_d), from the paper's appendix
 PAPER: dict[str, tuple[int, int, int, float, float, float, float, float]] = {
     "alice_and_bob": (50, 2, 4, 0.1, 0.01, 0.0, 0.1, 0.2),
     "3m": (25, 3, 3, 0.001, 0.01, 100.0, 0.1, 0.5),
@@ -16,11 +16,11 @@ PAPER: dict[str, tuple[int, int, int, float, float, float, float, float]] = {
     "asymmetric_advantages": (25, 3, 3, 0.01, 0.01, 100.0, 0.1, 0.1),
     "coordination_ring": (10, 3, 3, 0.1, 0.01, 100.0, 0.15, 0.1),
 }
-"""Of these, ``alice_and_bob`` is a task here; the others document what was used on StarCraft and Overcooked."""
+"""``alice_and_bob`` is a task here; the others document the settings for StarCraft and Overcooked."""
 
 
 def paper_values(scenario: str) -> dict[str, Any]:
-    """Skill settings of a scenario of the paper, as fields of :class:`HMASDConfig`."""
+    """Return the skill settings of a scenario of the paper, as fields of :class:`HMASDConfig`."""
     k, n_team, n_agent, entropy_high, entropy_low, lambda_e, lambda_team, lambda_agent = PAPER[scenario]
     return {
         "skill_steps": k,
@@ -43,9 +43,9 @@ def _uav(scenario: str) -> dict[str, Any]:
     run = {"task": scenario, "total_steps": 480_000, "num_envs": 32, "batch_size": 3200, "eval_interval": 32_000}
     skills = {"skill_steps": 25, "n_team_skills": 3, "n_agent_skills": 3, "entropy_high": 0.01, "entropy_low": 0.001}
     weights = {"lambda_e": 1.0, "lambda_team": 0.01, "lambda_agent": 0.02, "center_rewards": True}
-    passes = {"lr": 5e-4, "lr_discriminator": 5e-4, "ppo_epochs": 8, "num_minibatches": 4}
-    # Noise in a velocity costs coverage, so the policy is judged by its most probable flight.
-    return run | skills | weights | passes | {"eval_deterministic": True}
+    epochs = {"lr": 5e-4, "lr_discriminator": 5e-4, "ppo_epochs": 8, "num_minibatches": 4}
+    # Noise in a velocity costs coverage, so evaluation takes the most probable actions.
+    return run | skills | weights | epochs | {"eval_deterministic": True}
 
 
 PRESETS: dict[str, dict[str, Any]] = {

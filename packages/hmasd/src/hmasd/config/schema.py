@@ -1,4 +1,4 @@
-"""The configuration of a training run: one flat class, so that 004's ``config_1.py`` can name any field."""
+"""The configuration of a training run: one flat class, so that ``config_1.py`` can set any field by its name."""
 
 from typing import Literal, Self
 
@@ -13,7 +13,7 @@ Ablation = Literal["none", "no_team", "no_indi", "no_high", "no_ex_rew", "no_in_
 
 @configuration
 class HMASDConfig:
-    """Train HMASD or a baseline, strictly synchronously: collect one batch under one policy version, then update.
+    """Train HMASD or a baseline, strictly synchronously: collect one batch with one policy version, then update.
 
     Equations (Yang et al., NeurIPS 2023), with k = ``skill_steps``:
 
@@ -22,28 +22,28 @@ class HMASDConfig:
     * discriminators: L_d = −log q_D(Z|s') − Σ_i log q_d(z_i|o'_i, Z)
     """
 
-    # what is learned
+    # task and algorithm
     task: str = "alice_and_bob"
     """``alice_and_bob``, ``uav_coverage``, ``uav_relay``, or ``pettingzoo:MODULE`` (with ``parallel_env``)."""
     algorithm: Algorithm = "hmasd"
     """``hmasd``, or a baseline: ``mappo`` (recurrent, central critic), ``mat`` (joint transformer)."""
     ablation: Ablation = "none"
-    """Leave a part of HMASD out: the team skill, individual skills, the learned coordinator, the low level's team
+    """Remove a part of HMASD: the team skill, individual skills, the learned coordinator, the low level's team
     reward, or its discriminator rewards."""
     seed: int = Field(default=0, ge=0, lt=2**32)
     """Seed of networks, environments and sampling."""
     total_steps: int = Field(default=4_000_000, ge=1)
-    """Environment steps of the whole run (agents are not counted apart)."""
+    """Environment steps of the whole run; a step counts once, whatever the number of agents."""
     n_agents: int | None = Field(default=None, ge=1)
-    """Number of UAVs in the UAV tasks; the task's own number if not given."""
+    """Number of UAVs in the UAV tasks; default: the task's own number."""
     max_episode_steps: int = Field(default=100, ge=1)
-    """Time limit of an episode; reaching it is not the end of the world, so values bootstrap there."""
+    """Time limit of an episode; reaching it truncates, so values bootstrap there."""
 
-    # the batch
+    # batch
     num_envs: int = Field(default=32, ge=1)
-    """Environments that step together. Fewer than 32 are known to fail on Alice_and_Bob."""
+    """Environments that step together. Fewer than 32 fail on Alice_and_Bob."""
     batch_size: int = Field(default=1024, ge=1)
-    """Environment steps of one update; a multiple of ``num_envs``. Raising it makes updates rarer and less noisy."""
+    """Environment steps of one update; a multiple of ``num_envs``. Larger batches give fewer and less noisy updates."""
 
     # skills
     n_team_skills: int = Field(default=3, ge=1)
@@ -51,15 +51,15 @@ class HMASDConfig:
     n_agent_skills: int = Field(default=3, ge=1)
     """n_z, number of individual skills."""
     skill_steps: int = Field(default=10, ge=1)
-    """k, environment steps that a skill lasts, unless its episode or the batch ends before."""
+    """k, environment steps that a skill lasts, unless its episode or the batch ends first."""
     lambda_e: float = Field(default=1.0, ge=0.0)
-    """λ_e, weight of the team's reward in the low level's."""
+    """λ_e, weight of the team reward at the low level."""
     lambda_team: float = Field(default=0.1, ge=0.0)
     """λ_D, weight of the team discriminator's reward."""
     lambda_agent: float = Field(default=0.5, ge=0.0)
     """λ_d, weight of the individual discriminators' reward."""
     entropy_high: float = Field(default=0.001, ge=0.0)
-    """λ_h, entropy bonus of the coordinator; raising it keeps all skills in use for longer."""
+    """λ_h, entropy bonus of the coordinator; a larger one keeps all skills in use for longer."""
     entropy_low: float = Field(default=0.01, ge=0.0)
     """λ_l, entropy bonus of the discoverer."""
 
@@ -84,50 +84,50 @@ class HMASDConfig:
     clip_range: float = Field(default=0.2, gt=0.0)
     """ε of PPO, for policy ratios and for values in normalised units."""
     ppo_epochs: int = Field(default=15, ge=1)
-    """Passes over the batch in an update."""
+    """Epochs over the batch in an update."""
     num_minibatches: int = Field(default=1, ge=1)
-    """Parts that a pass over the batch is split into, at the low level, in MAPPO (sequences) and in MAT (env steps);
-    the coordinator and the discriminators take their samples at once. Raising it makes more and noisier steps."""
+    """Minibatches of an epoch at the low level, in MAPPO (sequences) and in MAT (environment steps); the coordinator
+    and the discriminators take all samples at once. More minibatches give more and noisier gradient steps."""
     discriminator_epochs: int = Field(default=15, ge=1)
-    """Passes of the discriminators over the batch."""
+    """Epochs of the discriminators over the batch."""
     value_coef: float = Field(default=1.0, ge=0.0)
     """Weight of value losses."""
     huber_delta: float = Field(default=10.0, gt=0.0)
     """δ of the Huber value loss."""
     max_grad_norm: float = Field(default=10.0, gt=0.0)
-    """Gradients are scaled down to this norm."""
+    """Largest norm of gradients; larger ones are scaled down."""
     sequence_length: int = Field(default=10, ge=1)
     """Steps that gradients flow back through the GRU; memories at the start of a sequence are the stored ones."""
 
     # reliability, all off in the paper
     center_rewards: bool = False
-    """Add log n_Z and log n_z to the discriminators' log-probabilities: chance then pays 0, not a penalty."""
+    """Add log n_Z and log n_z to the discriminators' log-probabilities, so that the reward at chance level is 0."""
     warmup_steps: int = Field(default=0, ge=0)
-    """For this many environment steps skills are drawn uniformly and the coordinator is not updated."""
+    """Environment steps at the start in which skills are uniform and the coordinator is not updated."""
     skill_floor: float = Field(default=0.0, ge=0.0, le=1.0)
-    """Probability mass of the coordinator that is spread evenly over all skills, so that none dies out."""
+    """Probability mass of the coordinator that is spread uniformly over all skills, so that all stay in use."""
     advantage_floor: float = Field(default=1e-8, gt=0.0)
-    """Added to the deviation that the coordinator's advantages are divided by, in units of reward. Raising it keeps
-    batches without any reward, whose advantages are noise of V_h, from moving the coordinator."""
+    """Added to the standard deviation that the coordinator's advantages are divided by, in units of reward. A larger
+    one keeps batches without any reward, whose advantages are noise of V_h, from changing the coordinator."""
     restart_steps: int = Field(default=0, ge=0)
-    """Begin again with new networks after this many environment steps in a row without an episode of positive return; 0
-    never. Skills settle early, and where they settled away from the reward they stay."""
+    """Restart with new networks after this many environment steps in a row without an episode of positive return; 0
+    never. Skills converge early, and if they converged away from the reward they stay there."""
     adaptive_lambda: bool = False
-    """Scale λ_D and λ_d by 1 − discriminator accuracy above chance, so that solved discrimination stops paying."""
+    """Scale λ_D and λ_d by 1 − discriminator accuracy above chance, so that perfect discrimination has no reward."""
     discriminator_decay: float = Field(default=0.0, ge=0.0)
-    """Weight decay of the discriminators; smooth discriminators pay more the further apart skills lead."""
+    """Weight decay of the discriminators; smooth discriminators reward skills that are further apart."""
 
-    # measuring and saving
+    # evaluation and checkpoints
     eval_interval: int = Field(default=160_000, ge=1)
     """Environment steps between evaluations."""
     eval_episodes: int = Field(default=32, ge=1)
-    """Episodes of one evaluation, on environments of their own."""
+    """Episodes of one evaluation, on separate environments."""
     eval_deterministic: bool = False
-    """Evaluate the most probable skills and actions instead of drawing them."""
+    """Evaluate the most probable skills and actions instead of sampling them."""
     checkpoint_interval: int = Field(default=320_000, ge=1)
     """Environment steps between checkpoints."""
     keep_checkpoints: int | None = Field(default=5, ge=1)
-    """How many of the newest checkpoints stay beside the final one; null keeps all."""
+    """Number of newest checkpoints kept beside the final one; null keeps all."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -139,7 +139,7 @@ class HMASDConfig:
             )
         if self.ablation != "none" and self.algorithm != "hmasd":
             raise ConfigurationError(
-                f"ablation={self.ablation!r} leaves out a part of HMASD, but algorithm={self.algorithm!r}; "
+                f"ablation={self.ablation!r} removes a part of HMASD, but algorithm={self.algorithm!r}; "
                 "use algorithm='hmasd' or ablation='none'"
             )
         return self

@@ -1,4 +1,4 @@
-"""The settings of a run as a list for people: name, symbol, value and meaning."""
+"""All settings of a run for display: name, symbol, value and meaning."""
 
 import ast
 import inspect
@@ -16,13 +16,13 @@ class Setting:
 
     name: str
     symbol: str
-    """Its other names in files and on the command line, or nothing."""
+    """Its other names in files and on the command line, or an empty string."""
     value: Any
     meaning: str
 
 
-def settings(config: HMASDConfig | None = None) -> list[Setting]:
-    """All settings with their values in ``config``, or with their defaults."""
+def list_settings(config: HMASDConfig | None = None) -> list[Setting]:
+    """Return all settings with their values in ``config``; default: the default values."""
     config = config or HMASDConfig()
     meanings = _docstrings()
     return [
@@ -39,17 +39,17 @@ def settings(config: HMASDConfig | None = None) -> list[Setting]:
 def markdown() -> str:
     """Return the settings as a table for the documentation."""
     lines = ["| setting | also called | default | meaning |", "|---|---|---|---|"]
-    for setting in settings():
+    for setting in list_settings():
         symbol = f"`{setting.symbol}`" if setting.symbol else ""
         lines.append(f"| `{setting.name}` | {symbol} | `{setting.value!r}` | {setting.meaning} |")
     return "\n".join(lines) + "\n"
 
 
 def _docstrings() -> dict[str, str]:
-    """Return the text under each field, which Python does not keep."""
-    body = ast.parse(inspect.getsource(HMASDConfig)).body[0].body  # type: ignore[attr-defined]  # a class has one
-    found = {}
+    """Return the docstring under each field, which Python does not keep at run time."""
+    body = ast.parse(inspect.getsource(HMASDConfig)).body[0].body  # type: ignore[attr-defined]  # the class
+    docstrings = {}
     for field, text in pairwise(body):
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
-            found[field.target.id] = " ".join(ast.literal_eval(text.value).replace("``", "`").split())
-    return found
+            docstrings[field.target.id] = " ".join(ast.literal_eval(text.value).replace("``", "`").split())
+    return docstrings

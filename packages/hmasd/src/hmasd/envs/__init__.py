@@ -1,1 +1,11 @@
-"""The tasks that HMASD is proved on, each natively batched behind :class:`apexrl.envs.MultiAgentVecEnv`."""
+"""The built-in tasks, each natively batched behind :class:`apexrl.envs.MultiAgentVecEnv`.
+
+* :class:`~hmasd.envs.alice_and_bob.AliceAndBobEnv`: two agents, keys and goals, one sparse team reward.
+* :class:`~hmasd.envs.uav.UAVEnv`: UAV base stations over users on the ground, with dense rewards.
+* :mod:`hmasd.envs.pettingzoo`: the UAV tasks under PettingZoo's parallel API, and other PettingZoo modules as tasks.
+"""
+
+from hmasd.envs.alice_and_bob import AliceAndBobEnv
+from hmasd.envs.uav import UAVConfig, UAVEnv
+
+__all__ = ["AliceAndBobEnv", "UAVConfig", "UAVEnv"]

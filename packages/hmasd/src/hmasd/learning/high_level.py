@@ -16,17 +16,18 @@ from apexrl.algorithms.losses import (
     value_loss,
 )
 from apexrl.algorithms.replay_audit import audit_log_probs
+from apexrl.arrays import Floats
 from apexrl.models.normalizers import ValueNormalizer
 from hmasd.config.schema import HMASDConfig
 from hmasd.learning.rollout import Rollout, as_bools
-from hmasd.learning.skill_clock import Floats, Intervals, cut_intervals, ever_within, interval_advantages
+from hmasd.learning.skill_clock import Intervals, cut_intervals, ever_within, interval_advantages
 from hmasd.networks.blocks import VALUE_DECAY, VALUE_VARIANCE_FLOOR
 from hmasd.networks.coordinator import SkillChoice, SkillCoordinator
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Batch:
-    """M intervals with n + 1 tokens; ``mask`` is None where all of them count."""
+    """M intervals with n + 1 tokens; ``mask`` is None if all of them count."""
 
     states: Tensor
     observations: Tensor
@@ -39,7 +40,7 @@ class _Batch:
 
 
 class HighLevel:
-    """Coordinator, optimiser and the update.
+    """The coordinator with its optimiser and update.
 
     Args:
         config: Hyperparameters.
@@ -61,28 +62,28 @@ class HighLevel:
         uniform: bool,
         deterministic: bool = False,
     ) -> SkillChoice:
-        """Draw skills for some environments; ``uniform`` ignores the policy, as during warm-up."""
+        """Sample skills for some environments; ``uniform`` ignores the policy, as during warm-up."""
         floor = 1.0 if uniform else self._config.skill_floor
         return self.coordinator.act(state, observations, generator, deterministic=deterministic, floor=floor)
 
     def update(self, rollout: Rollout, intervals: Intervals) -> dict[str, float]:
-        """Audit the samples, then make the PPO passes; returns losses and diagnostics by name.
+        """Audit the log-probabilities, then run the PPO epochs; returns losses and diagnostics by name.
 
-        A pass takes all intervals at once, whatever ``num_minibatches`` is: a batch holds few of them.
+        An epoch takes all intervals at once, whatever ``num_minibatches`` is, because a batch holds few of them.
         """
         batch = self._prepare(rollout, intervals)
         audit = self._audit(batch)
         totals: dict[str, float] = {}
         for _ in range(self._config.ppo_epochs):
-            for name, value in self._pass(batch).items():
+            for name, value in self._gradient_step(batch).items():
                 totals[name] = totals.get(name, 0.0) + value / self._config.ppo_epochs
         return totals | {"replay_error": audit}
 
-    def _pass(self, batch: _Batch) -> dict[str, float]:
+    def _gradient_step(self, batch: _Batch) -> dict[str, float]:
         config = self._config
         scores = self.coordinator.evaluate(batch.states, batch.observations, batch.skills, floor=config.skill_floor)
         mask = batch.mask
-        # The paper sums over Z, z_1 … z_n; the functions average, so the sum is the mean times the number of tokens.
+        # L_h sums over Z, z_1 … z_n; the loss functions average, so the sum is the mean times the number of tokens.
         tokens = batch.skills.shape[1] if mask is None else mask.sum().item() / mask.shape[0]
         surrogate = tokens * ppo_surrogate(scores.log_probs, batch.log_probs, batch.advantages, config.clip_range, mask)
         entropy = tokens * masked_mean(scores.entropies, mask)
@@ -112,15 +113,17 @@ class HighLevel:
     @torch.no_grad()
     def _prepare(self, rollout: Rollout, intervals: Intervals) -> _Batch:
         start, env = torch.from_numpy(intervals.start), torch.from_numpy(intervals.env)
+        # values at interval starts and after interval ends, [M, n + 1], in units of reward
         stored = rollout.skill_values[start, env]
         values = self.value_norm.denormalize(stored).numpy().astype(np.float64)
-        following = self._following(rollout, intervals)
+        next_values = self._next_values(rollout, intervals)
         discount: Floats = np.power(self._config.gamma_per_step, intervals.length.astype(np.float64))
-        advantages = interval_advantages(intervals, values, following, discount, self._config.gae_lambda)
+        advantages = interval_advantages(intervals, values, next_values, discount, self._config.gae_lambda)
         returns = torch.from_numpy(advantages + values).to(stored.dtype)
-        counts = tokens_that_count(rollout, intervals)
-        self.value_norm.update(returns, counts)
-        mask = None if counts is None else counts.to(stored.dtype)
+        # update the normaliser before the targets, so that they are in its new units
+        counted = token_mask(rollout, intervals)
+        self.value_norm.update(returns, counted)
+        mask = None if counted is None else counted.to(stored.dtype)
         scaled = standardize(torch.from_numpy(advantages).to(stored.dtype), mask, epsilon=self._config.advantage_floor)
         return _Batch(
             states=rollout.states[start, env],
@@ -133,29 +136,28 @@ class HighLevel:
             mask=mask,
         )
 
-    def _following(self, rollout: Rollout, intervals: Intervals) -> Floats:
-        """V_h after each interval, in units of reward ``(M, n + 1)``.
+    def _next_values(self, rollout: Rollout, intervals: Intervals) -> Floats:
+        """Return V_h after each interval, in units of reward ``(M, n + 1)``.
 
-        0 after a termination; the value at the next interval's start while the episode goes on; the value of the true
-        final state and observations after a time limit, and of the present ones at the barrier.
+        It is 0 after a termination, the value at the next interval's start within an episode, the value of the final
+        state and observations after a time limit, and the value of the current ones at the barrier.
         """
         end, env = torch.from_numpy(intervals.end), torch.from_numpy(intervals.env)
         inside = torch.from_numpy(intervals.continues)
         outside = ~inside & ~torch.from_numpy(intervals.terminated)
-        found = torch.zeros(end.shape[0], rollout.n_agents + 1)
-        found[inside] = rollout.skill_values[end[inside] + 1, env[inside]]
+        normalized = torch.zeros(end.shape[0], rollout.n_agents + 1)
+        normalized[inside] = rollout.skill_values[end[inside] + 1, env[inside]]
         if bool(outside.any()):
             row, column = end[outside], env[outside]
-            found[outside] = self.coordinator.values(
+            normalized[outside] = self.coordinator.values(
                 rollout.next_states[row, column], rollout.next_observations[row, column]
             )
-        plain = self.value_norm.denormalize(found).numpy().astype(np.float64)
-        plain[intervals.terminated] = 0.0
-        following: Floats = plain
-        return following
+        next_values: Floats = self.value_norm.denormalize(normalized).numpy().astype(np.float64)
+        next_values[intervals.terminated] = 0.0
+        return next_values
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that decides how learning goes on."""
+        """Return everything that a resumed run needs."""
         return {
             "coordinator": self.coordinator.state_dict(),
             "value_norm": self.value_norm.state_dict(),
@@ -163,19 +165,19 @@ class HighLevel:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what :meth:`state_dict` gave."""
+        """Restore what :meth:`state_dict` returned."""
         self.coordinator.load_state_dict(state["coordinator"])
         self.value_norm.load_state_dict(state["value_norm"])
         self.optimizer.load_state_dict(state["optimizer"])
 
 
-def tokens_that_count(rollout: Rollout, intervals: Intervals) -> Tensor | None:
-    """Z always, z_i where agent i was there in some step of the interval ``[M, n + 1]``; None if all count."""
+def token_mask(rollout: Rollout, intervals: Intervals) -> Tensor | None:
+    """Return the tokens that count ``[M, n + 1]``: Z, and z_i if agent i was present in the interval; None for all."""
     present = torch.from_numpy(ever_within(as_bools(rollout.present), intervals))
     return needed_mask(torch.cat([torch.ones_like(present[:, :1]), present], dim=1))
 
 
-def intervals_of(rollout: Rollout, gamma_per_step: float) -> Intervals:
+def rollout_intervals(rollout: Rollout, gamma_per_step: float) -> Intervals:
     """Return the high-level samples of a rollout."""
     return cut_intervals(
         as_bools(rollout.assigned),

@@ -1,7 +1,7 @@
 """Recurrent PPO for agents that share an actor: the low level of HMASD, and all of MAPPO.
 
-The critic runs once over the finished rollout instead of once per step, and each skill's end counts as a time limit of
-the low level's problem: the value after it is V_l under the same skill, whatever the next skill will be.
+The critic runs once over the finished rollout instead of once per step. The end of a skill is a time limit of the low
+level: the value after it is V_l under the same skill, whatever the next skill will be.
 """
 
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ from hmasd.config.schema import HMASDConfig
 from hmasd.learning.rollout import Rollout, as_bools
 from hmasd.learning.skill_clock import Chunks, cut_chunks
 from hmasd.networks.blocks import VALUE_DECAY, VALUE_VARIANCE_FLOOR
-from hmasd.networks.discoverer import SkillDiscoverer, joined
+from hmasd.networks.discoverer import SkillDiscoverer, concat_features
 
 
 @dataclass(frozen=True, kw_only=True)
-class LowLevelTask:
-    """What the low level is to learn from a rollout. T steps, E environments, n agents."""
+class LowLevelInputs:
+    """Skill codes and rewards of a rollout for the low level. T steps, E environments, n agents."""
 
     actor_codes: Tensor
     """Skill code of each agent ``[T, E, n, c]``; c may be 0."""
@@ -39,12 +39,12 @@ class LowLevelTask:
     rewards: Tensor
     """Reward of each agent ``[T, E, n]``."""
     ends: Tensor
-    """The step is the last of its problem, for whatever reason ``[T, E]``."""
+    """The step is the last under its skill, in its episode or in the batch ``[T, E]``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Batch:
-    """Sequences of L steps: R of them for the critic, R·n for the actor."""
+    """R sequences of L steps for the critic, R·n for the actor."""
 
     actor_inputs: Tensor
     actor_memory: Tensor
@@ -60,7 +60,7 @@ class _Batch:
 
 
 class LowLevel:
-    """Networks, optimisers, memories and the update.
+    """Actor and critic with their optimisers, memories and update.
 
     Args:
         config: Hyperparameters.
@@ -80,17 +80,21 @@ class LowLevel:
 
     @torch.no_grad()
     def act(self, rollout: Rollout, codes: Tensor, generator: torch.Generator) -> Tensor:
-        """Draw actions for the observations that the rollout has just stored.
+        """Sample actions for the observations that the rollout has just stored.
 
         Args:
-            rollout: Holds the observations of its step ``filled``; gets actions, log-probabilities and memories.
+            rollout: Holds the observations of its step ``filled``; stores actions, log-probabilities and memories.
             codes: Skill codes ``[E, n, c]``.
-            generator: Random stream.
+            generator: Random generator.
+
+        Returns:
+            Actions ``[E, n, ...]``.
         """
         step = rollout.filled
         self.actor_memory[rollout.episode_starts[step]] = 0.0
         rollout.memories[step] = self.actor_memory
-        inputs = joined(rollout.observations[step], codes).flatten(0, 1).unsqueeze(0)
+        # one step of E·n sequences: [1, E·n, n_actor_inputs]
+        inputs = concat_features(rollout.observations[step], codes).flatten(0, 1).unsqueeze(0)
         distribution, memories = self.networks.policy(inputs, self.actor_memory.flatten(0, 1))
         actions = distribution.sample(generator)
         shape = rollout.actions.shape[1:]
@@ -99,27 +103,27 @@ class LowLevel:
         self.actor_memory = memories[0].view_as(self.actor_memory)
         return rollout.actions[step]
 
-    def update(self, rollout: Rollout, task: LowLevelTask, generator: torch.Generator) -> dict[str, float]:
-        """Audit the rollout, then make the PPO passes; returns losses and diagnostics by name."""
-        batch = self._prepare(rollout, task)
+    def update(self, rollout: Rollout, inputs: LowLevelInputs, generator: torch.Generator) -> dict[str, float]:
+        """Audit the log-probabilities, then run the PPO epochs; returns losses and diagnostics by name."""
+        batch = self._prepare(rollout, inputs)
         audit = self._audit(batch)
         totals: dict[str, float] = {}
-        rounds = 0
+        steps = 0
         for _ in range(self._config.ppo_epochs):
             for rows in minibatches(batch.critic_memory.shape[0], self._config.num_minibatches, generator):
-                for name, value in self._pass(_take(batch, rows, rollout.n_agents)).items():
+                for name, value in self._gradient_step(_select_rows(batch, rows, rollout.n_agents)).items():
                     totals[name] = totals.get(name, 0.0) + value
-                rounds += 1
-        return {name: value / rounds for name, value in totals.items()} | {"replay_error": audit}
+                steps += 1
+        return {name: value / steps for name, value in totals.items()} | {"replay_error": audit}
 
-    def _pass(self, batch: _Batch) -> dict[str, float]:
+    def _gradient_step(self, batch: _Batch) -> dict[str, float]:
         config = self._config
         distribution, _ = self.networks.policy(batch.actor_inputs, batch.actor_memory)
         log_probs = distribution.log_prob(batch.actions)
         surrogate = ppo_surrogate(log_probs, batch.log_probs, batch.advantages, config.clip_range, batch.mask)
         entropy = masked_mean(distribution.entropy(), batch.mask)
         actor_loss = surrogate - config.entropy_low * entropy
-        self._step(self.actor_optimizer, self.networks.actor_parameters(), actor_loss)
+        self._optimize(self.actor_optimizer, self.networks.actor_parameters(), actor_loss)
         values, _ = self.networks.values(batch.critic_inputs, batch.critic_memory)
         error = value_loss(
             values.expand_as(batch.targets),
@@ -130,7 +134,7 @@ class LowLevel:
             config.huber_delta,
         )
         critic_loss = config.value_coef * error
-        self._step(self.critic_optimizer, self.networks.critic_parameters(), critic_loss)
+        self._optimize(self.critic_optimizer, self.networks.critic_parameters(), critic_loss)
         with torch.no_grad():
             divergence = approximate_kl(log_probs, batch.log_probs, batch.mask)
         return {
@@ -141,7 +145,7 @@ class LowLevel:
             "kl": divergence.item(),
         }
 
-    def _step(self, optimizer: torch.optim.Optimizer, parameters: list[nn.Parameter], loss: Tensor) -> None:
+    def _optimize(self, optimizer: torch.optim.Optimizer, parameters: list[nn.Parameter], loss: Tensor) -> None:
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
         nn.utils.clip_grad_norm_(parameters, self._config.max_grad_norm)
@@ -153,29 +157,31 @@ class LowLevel:
             return audit_log_probs("discoverer", batch.log_probs, distribution.log_prob(batch.actions), batch.mask)
 
     @torch.no_grad()
-    def _prepare(self, rollout: Rollout, task: LowLevelTask) -> _Batch:
-        critic_inputs = joined(rollout.states, task.critic_codes)
+    def _prepare(self, rollout: Rollout, inputs: LowLevelInputs) -> _Batch:
+        # normalised values [T, E, V] by one pass of the critic, V = 1 or n
+        critic_inputs = concat_features(rollout.states, inputs.critic_codes)
         values, before, after = self._run_critic(rollout, critic_inputs)
-        following = self._following(rollout, task, values, after)
-        shape = task.rewards.shape
-        plain = self.value_norm.denormalize(values).expand(shape)
+        next_values = self._next_values(rollout, inputs, values, after)
+        # advantages and returns of each agent [T, E, n], in units of reward
+        shape = inputs.rewards.shape
+        denormalized = self.value_norm.denormalize(values).expand(shape)
         advantages = gae(
-            task.rewards,
-            plain,
-            following.expand(shape),
-            task.ends.unsqueeze(-1),
+            inputs.rewards,
+            denormalized,
+            next_values.expand(shape),
+            inputs.ends.unsqueeze(-1),
             self._config.gamma,
             self._config.gae_lambda,
         )
-        returns = advantages + plain
+        returns = advantages + denormalized
         self.value_norm.update(returns, needed_mask(rollout.present))
         chunks = cut_chunks(as_bools(rollout.episode_starts), self._config.sequence_length)
-        return self._gather(rollout, task, chunks, critic_inputs, values, before, returns, advantages)
+        return self._gather(rollout, inputs, chunks, critic_inputs, values, before, returns, advantages)
 
     def _gather(
         self,
         rollout: Rollout,
-        task: LowLevelTask,
+        inputs: LowLevelInputs,
         chunks: Chunks,
         critic_inputs: Tensor,
         values: Tensor,
@@ -183,6 +189,7 @@ class LowLevel:
         returns: Tensor,
         advantages: Tensor,
     ) -> _Batch:
+        """Gather the sequences ``[L, R, …]`` of the rollout ``[T, E, …]``."""
         step, env = torch.from_numpy(chunks.step), torch.from_numpy(chunks.env)
         first = torch.from_numpy(chunks.start)
         valid = torch.from_numpy(chunks.valid).unsqueeze(-1)
@@ -190,7 +197,7 @@ class LowLevel:
         scaled = standardize(advantages, rollout.present.to(returns.dtype))
         targets = self.value_norm.normalize(returns)
         return _Batch(
-            actor_inputs=joined(rollout.observations, task.actor_codes)[step, env].flatten(1, 2),
+            actor_inputs=concat_features(rollout.observations, inputs.actor_codes)[step, env].flatten(1, 2),
             actor_memory=rollout.memories[first, env].flatten(0, 1),
             actions=rollout.actions[step, env].flatten(1, 2),
             log_probs=rollout.log_probs[step, env].flatten(1, 2),
@@ -204,37 +211,39 @@ class LowLevel:
         )
 
     def _run_critic(self, rollout: Rollout, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Values ``[T, E, V]`` and the critic's memory before and after each step ``[T, E, H]``."""
+        """Return values ``[T, E, V]`` and the critic's memory before and after each step ``[T, E, H]``."""
         starts = as_bools(rollout.episode_starts)
         chunks = cut_chunks(starts, rollout.n_steps)
         step, env = torch.from_numpy(chunks.step), torch.from_numpy(chunks.env)
         first = torch.from_numpy(chunks.start)
+        # [R, H] memories continue from the last rollout except at episode starts
         carried = (first == 0) & ~rollout.episode_starts[0, env]
         memory = torch.where(carried.unsqueeze(-1), self.critic_memory[env], 0.0)
-        found, memories = self.networks.values(inputs[step, env], memory)
+        sequence_values, memories = self.networks.values(inputs[step, env], memory)  # [L, R, V], [L, R, H]
+        # scatter the sequences back to [T, E, …]
         valid = torch.from_numpy(chunks.valid)
         columns = env.expand_as(step)[valid]
-        values = torch.empty(*rollout.rewards.shape, found.shape[-1])
+        values = torch.empty(*rollout.rewards.shape, sequence_values.shape[-1])
         after = torch.empty(*rollout.rewards.shape, memories.shape[-1])
-        values[step[valid], columns] = found[valid]
+        values[step[valid], columns] = sequence_values[valid]
         after[step[valid], columns] = memories[valid]
         before = torch.cat([self.critic_memory.unsqueeze(0), after[:-1]])
         before[rollout.episode_starts] = 0.0
         self.critic_memory = torch.where(rollout.dones[-1].unsqueeze(-1), 0.0, after[-1])
         return values, before, after
 
-    def _following(self, rollout: Rollout, task: LowLevelTask, values: Tensor, after: Tensor) -> Tensor:
-        """V of what came after each step, in units of reward ``[T, E, V]``."""
-        following = torch.cat([values[1:], values[-1:]])
-        bootstrap = task.ends & ~rollout.terminated
+    def _next_values(self, rollout: Rollout, inputs: LowLevelInputs, values: Tensor, after: Tensor) -> Tensor:
+        """Return V after each step, in units of reward ``[T, E, V]``: bootstrapped at ends, 0 at terminations."""
+        next_values = torch.cat([values[1:], values[-1:]])
+        bootstrap = inputs.ends & ~rollout.terminated
         if bool(bootstrap.any()):
-            inputs = joined(rollout.next_states[bootstrap], task.critic_codes[bootstrap])
-            found, _ = self.networks.values(inputs.unsqueeze(0), after[bootstrap])
-            following[bootstrap] = found[0]
-        return self.value_norm.denormalize(following).masked_fill(rollout.terminated.unsqueeze(-1), 0.0)
+            last = concat_features(rollout.next_states[bootstrap], inputs.critic_codes[bootstrap])
+            bootstrapped, _ = self.networks.values(last.unsqueeze(0), after[bootstrap])
+            next_values[bootstrap] = bootstrapped[0]
+        return self.value_norm.denormalize(next_values).masked_fill(rollout.terminated.unsqueeze(-1), 0.0)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that decides how learning goes on."""
+        """Return everything that a resumed run needs."""
         return {
             "networks": self.networks.state_dict(),
             "value_norm": self.value_norm.state_dict(),
@@ -245,7 +254,7 @@ class LowLevel:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what :meth:`state_dict` gave."""
+        """Restore what :meth:`state_dict` returned."""
         self.networks.load_state_dict(state["networks"])
         self.value_norm.load_state_dict(state["value_norm"])
         self.actor_optimizer.load_state_dict(state["actor_optimizer"])
@@ -255,13 +264,13 @@ class LowLevel:
 
 
 def minibatches(n_rows: int, parts: int, generator: torch.Generator) -> list[Tensor | None]:
-    """Random parts of the rows; None stands for all of them."""
+    """Split the rows into random parts; None means all rows in order."""
     if parts == 1:
         return [None]
     return list(torch.randperm(n_rows, generator=generator).chunk(parts))
 
 
-def _take(batch: _Batch, rows: Tensor | None, n_agents: int) -> _Batch:
+def _select_rows(batch: _Batch, rows: Tensor | None, n_agents: int) -> _Batch:
     if rows is None:
         return batch
     agents = (rows.unsqueeze(-1) * n_agents + torch.arange(n_agents)).flatten()

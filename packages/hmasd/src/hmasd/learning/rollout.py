@@ -1,16 +1,16 @@
-"""What one policy version did in T steps of E environments with n agents."""
+"""Storage of one batch: T steps of E environments with n agents, made by one policy version."""
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from apexrl.arrays import Bools, Floats
 from apexrl.envs import MultiAgentExtras
 from apexrl.storage.rollout import IncompleteRolloutError, MixedVersionsError
-from hmasd.learning.skill_clock import Bools, Floats
 
 
 class Rollout:
-    """Preallocated, time-major tensors; every transition is tagged with the policy version that made it.
+    """Preallocated, time-major tensors; every transition carries the policy version that made it.
 
     Args:
         n_steps: T.
@@ -39,9 +39,11 @@ class Rollout:
         self.observations = torch.zeros(*shape, n_agents, n_observation)
         self.states = torch.zeros(*shape, n_state)
         self.next_observations = torch.zeros(*shape, n_agents, n_observation)
-        """What truly came after, also where the environment was reset."""
+        """Observations after the step; the final ones where the environment was reset."""
         self.next_states = torch.zeros(*shape, n_state)
+        """States after the step; the final ones where the environment was reset."""
         self.present = torch.zeros(*shape, n_agents, dtype=torch.bool)
+        """The agent takes part in the step."""
         self.actions = torch.zeros(*shape, n_agents, *action_shape, dtype=dtype)
         self.log_probs = torch.zeros(*shape, n_agents)
         self.memories = torch.zeros(*shape, n_agents, width)
@@ -51,19 +53,21 @@ class Rollout:
         self.truncated = torch.zeros(*shape, dtype=torch.bool)
         self.episode_starts = torch.zeros(*shape, dtype=torch.bool)
         self.assigned = torch.zeros(*shape, dtype=torch.bool)
+        """Skills were chosen before the step."""
         self.skills = torch.zeros(*shape, n_agents + 1, dtype=torch.int64)
+        """Z, z_1 … z_n in force."""
         self.skill_log_probs = torch.zeros(*shape, n_agents + 1)
         self.skill_values = torch.zeros(*shape, n_agents + 1)
         self.versions = torch.full(shape, -1, dtype=torch.int64)
         self.filled = 0
 
-    def begin(self) -> None:
-        """Forget everything."""
+    def clear(self) -> None:
+        """Start an empty batch."""
         self.filled = 0
         self.versions.fill_(-1)
 
-    def put_before(self, observations: Tensor, state: Tensor, present: Tensor, episode_starts: Tensor) -> None:
-        """Store what the agents saw before the step."""
+    def add_observations(self, observations: Tensor, state: Tensor, present: Tensor, episode_starts: Tensor) -> None:
+        """Store the inputs of the next step."""
         if self.filled >= self.n_steps:
             raise IncompleteRolloutError(
                 f"the rollout holds all of its {self.n_steps} steps per environment; update before collecting further"
@@ -74,18 +78,18 @@ class Rollout:
         self.present[step] = present
         self.episode_starts[step] = episode_starts
 
-    def put_after(
+    def add_outcome(
         self, observations: Tensor, rewards: Tensor, dones: Tensor, extras: MultiAgentExtras, version: int
     ) -> None:
-        """Store what the step led to; the true final views where an episode ended or an agent left it."""
+        """Store the outcome of the step; final observations where an episode ended or an agent left it."""
         step = self.filled
         self.next_observations[step] = observations
         self.next_states[step] = extras["state"]
         if "final_observation" in extras:
-            over = dones.view(-1, 1)
+            over = dones.view(-1, 1)  # [E, 1]
             left = extras["agent_terminated"] | extras["agent_truncated"]  # [E, n]
-            seen_last = (over | left).unsqueeze(-1)
-            self.next_observations[step] = torch.where(seen_last, extras["final_observation"], observations)
+            final = (over | left).unsqueeze(-1)  # [E, n, 1]
+            self.next_observations[step] = torch.where(final, extras["final_observation"], observations)
             self.next_states[step] = torch.where(over, extras["final_state"], extras["state"])
         self.rewards[step] = rewards
         self.terminated[step] = extras["terminated"]
@@ -94,7 +98,7 @@ class Rollout:
         self.filled += 1
 
     def check(self, version: int) -> None:
-        """Refuse an incomplete rollout and one that more than one policy version made.
+        """Check that the rollout is complete and was made by one policy version.
 
         Raises:
             IncompleteRolloutError: Steps are missing.
@@ -113,16 +117,16 @@ class Rollout:
             )
 
     def counts_per_env(self) -> Floats:
-        """Transitions of each environment, ``(E,)``."""
+        """Count the transitions of each environment, ``(E,)``."""
         return (self.versions >= 0).sum(dim=0).numpy().astype(np.float64)
 
     @property
     def dones(self) -> Tensor:
-        """An episode ended in the step, ``[T, E]``."""
+        """Whether an episode ended in the step, ``[T, E]``."""
         return self.terminated | self.truncated
 
     def interval_ends(self) -> Tensor:
-        """Return the step is the last under its skills: new ones, an episode's end or the barrier follow, ``[T, E]``."""
+        """Return the last steps of intervals: before new skills, at episode ends and at the barrier, ``[T, E]``."""
         ends = self.dones.clone()
         ends[:-1] |= self.assigned[1:]
         ends[-1] = True
@@ -130,12 +134,12 @@ class Rollout:
 
 
 def team_reward(rewards: Tensor, present: Tensor) -> Tensor:
-    """Mean reward of the agents that are present, ``[E]`` from ``[E, n]``."""
+    """Return the mean reward of the agents that are present, ``[E]`` from ``[E, n]``."""
     weights = present.to(rewards.dtype)
     return (rewards * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1.0)
 
 
 def as_bools(values: Tensor) -> Bools:
-    """Return a boolean tensor as an array."""
+    """Return a boolean tensor as a numpy array."""
     array: Bools = values.numpy()
     return array

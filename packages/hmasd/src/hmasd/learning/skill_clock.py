@@ -1,22 +1,19 @@
-"""When skills change, and the high-level samples that follow from it.
+"""Timing of skills: clocks, the intervals between choices, their advantages, and sequences for the GRU.
 
 Each environment has its own clock, which starts with its episode: a skill ends after k steps, at the end of the
-episode, or at the barrier, where the policy that chose it is replaced. What lies between is an *interval*, one
-sample of the high level.
+episode, or at the barrier, where the policy that chose it is updated. The steps under one choice are an *interval*,
+one sample of the high level.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from apexrl.arrays import Bools, Floats, Ints
 
 
 class SkillClock:
-    """Ages of the skills under way.
+    """Age of the current skills in each environment.
 
     Args:
         num_envs: Number of environments.
@@ -28,21 +25,21 @@ class SkillClock:
         self._age = np.full(num_envs, skill_steps, dtype=np.int64)
 
     def due(self) -> Bools:
-        """Which environments need new skills before their next step, ``(E,)``."""
+        """Return which environments need new skills before their next step, ``(E,)``."""
         due: Bools = self._age >= self._k
         return due
 
     def assign(self, envs: Bools) -> None:
-        """New skills begin in these environments."""
+        """Start new skills in these environments, ``(E,)``."""
         self._age[envs] = 0
 
     def tick(self, dones: Bools) -> None:
-        """One step was made; where an episode ended, the skill ended with it."""
+        """Count one step; where an episode ended, ``dones (E,)``, its skills end too."""
         self._age += 1
         self._age[dones] = self._k
 
     def barrier(self) -> None:
-        """Return the policy version changes: all skills end."""
+        """End all skills, because the policy version changes."""
         self._age[:] = self._k
 
 
@@ -59,9 +56,9 @@ class Intervals:
     reward: Floats
     """Σ_p γ_step^p · r_{start + p}, ``(M,)``."""
     terminated: Bools
-    """The episode ended by itself at its last step: nothing comes after, ``(M,)``."""
+    """The episode terminated at its last step, so the value after it is 0, ``(M,)``."""
     continues: Bools
-    """The next interval in this table goes on with the same episode, ``(M,)``."""
+    """The next interval in this table is of the same episode, ``(M,)``."""
 
     @property
     def end(self) -> Ints:
@@ -70,17 +67,17 @@ class Intervals:
 
 
 def cut_intervals(assigned: Bools, rewards: Floats, terminated: Bools, truncated: Bools, gamma: float) -> Intervals:
-    """Read the intervals off a rollout.
+    """Derive the intervals of a rollout.
 
     Args:
-        assigned: Skills were drawn before this step, ``(T, E)``; true in the first row.
+        assigned: Skills were chosen before this step, ``(T, E)``; true in the first row.
         rewards: Team rewards, ``(T, E)``.
-        terminated: The episode ended by itself in this step, ``(T, E)``.
-        truncated: The episode was cut in this step, ``(T, E)``.
+        terminated: The episode terminated in this step, ``(T, E)``.
+        truncated: The episode was truncated in this step, ``(T, E)``.
         gamma: Discount of one environment step.
 
     Raises:
-        ValueError: An environment starts without skills, or goes on with old skills in a new episode.
+        ValueError: An environment starts without skills, or keeps old skills in a new episode.
     """
     dones = terminated | truncated
     if not assigned[0].all():
@@ -90,10 +87,10 @@ def cut_intervals(assigned: Bools, rewards: Floats, terminated: Bools, truncated
         step, env = np.argwhere(stale)[0]
         raise ValueError(f"environment {env} began an episode at step {step + 1} with the skills of the one before")
     n_steps = assigned.shape[0]
-    env, start = np.nonzero(assigned.T)
-    following = np.append(start[1:], n_steps)
-    following[np.append(env[1:] != env[:-1], True)] = n_steps
-    length = following - start
+    env, start = np.nonzero(assigned.T)  # (M,) each, ordered by environment and time
+    stop = _next_start(env, start, n_steps)
+    length = stop - start
+    # rewards discounted from the start of their interval, summed per interval in environment-major order
     discounts = gamma ** _steps_since(assigned)
     sums = np.add.reduceat((rewards * discounts).T.reshape(-1), env * n_steps + start)
     end = start + length - 1
@@ -103,40 +100,51 @@ def cut_intervals(assigned: Bools, rewards: Floats, terminated: Bools, truncated
         length=length,
         reward=sums,
         terminated=terminated[end, env],
-        continues=(following < n_steps) & ~dones[end, env],
+        continues=(stop < n_steps) & ~dones[end, env],
     )
 
 
 def ever_within(flags: Bools, intervals: Intervals) -> Bools:
-    """Whether a flag was true in any step of each interval, ``(M, n)`` from ``(T, E, n)``."""
+    """Return whether a flag was true in any step of each interval, ``(M, n)`` from ``(T, E, n)``."""
     n_steps, _, n_flags = flags.shape
-    rows = flags.transpose(1, 0, 2).reshape(-1, n_flags)
-    found: Bools = np.logical_or.reduceat(rows, intervals.env * n_steps + intervals.start, axis=0)
-    return found
+    rows = flags.transpose(1, 0, 2).reshape(-1, n_flags)  # (E·T, n)
+    any_true: Bools = np.logical_or.reduceat(rows, intervals.env * n_steps + intervals.start, axis=0)
+    return any_true
+
+
+def _next_start(env: Ints, start: Ints, n_steps: int) -> Ints:
+    """Return the step after each piece: the next start in the same environment, or ``n_steps``, ``(M,)``."""
+    stop = np.append(start[1:], n_steps)
+    stop[np.append(env[1:] != env[:-1], True)] = n_steps
+    return stop
 
 
 def _steps_since(starts: Bools) -> Ints:
-    """Step since the last true row, ``(T, E)``; the first row counts as one."""
+    """Return the steps since the last true row, ``(T, E)``; the first row counts as true."""
     rows = np.arange(starts.shape[0])[:, None]
     last: Ints = np.maximum.accumulate(np.where(starts, rows, 0), axis=0)
     return rows - last
 
 
 def interval_advantages(
-    intervals: Intervals, values: Floats, following: Floats, discount: Floats, lam: float
+    intervals: Intervals, values: Floats, next_values: Floats, discount: Floats, lam: float
 ) -> Floats:
-    """Generalised advantage estimation over intervals of varying length.
+    """Compute generalised advantage estimates over intervals of varying length.
 
-    δ_m = R_m + γ_m·V'_m − V_m and A_m = δ_m + γ_m·λ·A_{m+1} while the episode goes on, with γ_m = γ_step^length.
+    δ_m = R_m + γ_m·V'_m − V_m and A_m = δ_m + γ_m·λ·A_{m+1} within an episode, with γ_m = γ_step^length.
 
     Args:
         intervals: M intervals.
         values: V_h at their starts, ``(M, tokens)``.
-        following: V_h after their ends, 0 where terminated, ``(M, tokens)``.
+        next_values: V_h after their ends, 0 where terminated, ``(M, tokens)``.
         discount: γ_m, ``(M,)``.
         lam: λ.
+
+    Returns:
+        Advantages ``(M, tokens)``.
     """
-    delta = intervals.reward[:, None] + discount[:, None] * following - values
+    delta = intervals.reward[:, None] + discount[:, None] * next_values - values  # (M, tokens)
+    # (M,) weight of the next interval's advantage; 0 at the end of an episode or of the rollout
     carry = np.where(intervals.continues, discount * lam, 0.0)
     advantages = np.zeros_like(delta)
     running = np.zeros(delta.shape[1])
@@ -151,13 +159,13 @@ class Chunks:
     """Sequences of at most L steps within one episode, for truncated back-propagation through time; R of them."""
 
     env: Ints
-    """``(R,)``."""
+    """Environment of each sequence, ``(R,)``."""
     start: Ints
-    """``(R,)``."""
+    """Its first step, ``(R,)``."""
     step: Ints
-    """Step of each place of each sequence, clipped to the rollout, ``(L, R)``."""
+    """Step at each position of each sequence, clipped to the rollout, ``(L, R)``."""
     valid: Bools
-    """Whether a place holds a step of the sequence or padding, ``(L, R)``."""
+    """True for steps of the sequence, false for padding, ``(L, R)``."""
 
 
 def cut_chunks(episode_starts: Bools, length: int) -> Chunks:
@@ -168,11 +176,9 @@ def cut_chunks(episode_starts: Bools, length: int) -> Chunks:
         length: L.
     """
     n_steps = episode_starts.shape[0]
-    begins = _steps_since(episode_starts) % length == 0
-    env, start = np.nonzero(begins.T)
-    following = np.append(start[1:], n_steps)
-    following[np.append(env[1:] != env[:-1], True)] = n_steps
-    sizes = following - start
-    places = np.arange(int(sizes.max()))[:, None]
-    step = np.minimum(start + places, n_steps - 1)
-    return Chunks(env=env, start=start, step=step, valid=places < sizes)
+    begins = _steps_since(episode_starts) % length == 0  # (T, E)
+    env, start = np.nonzero(begins.T)  # (R,)
+    sizes = _next_start(env, start, n_steps) - start
+    positions = np.arange(int(sizes.max()))[:, None]  # (L, 1)
+    step = np.minimum(start + positions, n_steps - 1)
+    return Chunks(env=env, start=start, step=step, valid=positions < sizes)

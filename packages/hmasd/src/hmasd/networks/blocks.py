@@ -12,11 +12,11 @@ from torch.nn import functional as F  # noqa: N812 - torch's own convention
 from apexrl.models.mlp import make_mlp, orthogonal_linear
 
 HEAD_GAIN = 0.01
-"""Small heads make the first policy nearly uniform."""
+"""Gain of the last layer of policies: small weights make the first policy nearly uniform."""
 VALUE_DECAY = 0.99999
 """β of the value normalisers' averages, as in MAPPO."""
 VALUE_VARIANCE_FLOOR = 1e-4
-"""Smallest variance that values are normalised by, while a sparse reward has not been seen."""
+"""Smallest variance that values are normalised by; it matters until a sparse reward is seen."""
 
 
 class RecurrentTrunk(nn.Module):
@@ -42,11 +42,11 @@ class RecurrentTrunk(nn.Module):
         self.norm = nn.LayerNorm(width)
 
     def forward(self, inputs: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Run over sequences that contain no episode start but their first step.
+        """Run over sequences whose only possible episode start is their first step.
 
         Args:
             inputs: ``[L, B, n_inputs]``.
-            memory: Memory before the first step ``[B, H]``; zeros at an episode's start.
+            memory: Memory before the first step ``[B, H]``; zeros at an episode start.
 
         Returns:
             Features ``[L, B, H]`` and the memory after every step ``[L, B, H]``.
@@ -72,7 +72,7 @@ class Attention(nn.Module):
         self.output = orthogonal_linear(width, width, 1.0)
 
     def forward(self, query: Tensor, source: Tensor) -> Tensor:
-        """Tokens ``query`` [B, N, H] read from tokens ``source`` [B, N, H]."""
+        """Let tokens ``query [B, N, H]`` attend to tokens ``source [B, N, H]``; returns ``[B, N, H]``."""
         mixed = F.scaled_dot_product_attention(
             self.query(query), self.key(source), self.value(source), is_causal=self.causal
         )
@@ -90,7 +90,7 @@ class EncoderBlock(nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Tokens ``[B, N, H]`` to tokens of the same shape."""
+        """Map tokens ``[B, N, H]`` to tokens of the same shape."""
         tokens = self.norms[0](tokens + self.attention(tokens, tokens))
         out: Tensor = self.norms[1](tokens + self.feed_forward(tokens))
         return out
@@ -107,7 +107,7 @@ class DecoderBlock(nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(3))
 
     def forward(self, choices: Tensor, encoded: Tensor) -> Tensor:
-        """Choices so far and what was encoded, both ``[B, N, H]``, to ``[B, N, H]``; token i sees choices ≤ i."""
+        """Decode ``[B, N, H]`` from choices so far and encoder output, both ``[B, N, H]``; token i sees choices ≤ i."""
         choices = self.norms[0](choices + self.self_attention(choices, choices))
         choices = self.norms[1](encoded + self.cross_attention(encoded, choices))
         out: Tensor = self.norms[2](choices + self.feed_forward(choices))
@@ -115,20 +115,20 @@ class DecoderBlock(nn.Module):
 
 
 def token_embedding(n_inputs: int, width: int) -> nn.Sequential:
-    """LayerNorm → linear → GELU, from an observation or a state to a token."""
+    """Return LayerNorm → linear → GELU, from an observation or a state to a token."""
     return nn.Sequential(nn.LayerNorm(n_inputs), orthogonal_linear(n_inputs, width, math.sqrt(2.0)), nn.GELU())
 
 
 def value_head(width: int) -> nn.Sequential:
-    """From a token to its value ``[..., 1]``."""
+    """Return an MLP from a token to its value ``[..., 1]``."""
     return make_mlp(width, (width,), 1, activation="gelu", layer_norm=True)
 
 
 def policy_head(width: int, n_outputs: int) -> nn.Sequential:
-    """From a token to small logits ``[..., n_outputs]``."""
+    """Return an MLP from a token to small logits ``[..., n_outputs]``."""
     return make_mlp(width, (width,), n_outputs, activation="gelu", layer_norm=True, output_gain=HEAD_GAIN)
 
 
 def one_hot(index: Tensor, n: int) -> Tensor:
-    """Float one-hot code ``[..., n]`` of int64 ``index``."""
+    """Return the float one-hot code ``[..., n]`` of int64 ``index [...]``."""
     return F.one_hot(index, n).to(torch.get_default_dtype())

@@ -1,7 +1,7 @@
 """The skill coordinator π_h: from the state and all observations to a team skill and one skill per agent.
 
-Choices are made one after the other, Z → z_1 → … → z_n, each seeing those before it. Sampling therefore takes n + 1
-passes of the decoder; scoring stored choices takes one, with the stored choices as inputs (teacher forcing).
+The choices are autoregressive, Z → z_1 → … → z_n. Sampling therefore takes n + 1 passes of the decoder; scoring stored
+choices takes one, with the stored choices as inputs (teacher forcing).
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from hmasd.networks.blocks import DecoderBlock, EncoderBlock, policy_head, token
 
 
 class SkillChoice(NamedTuple):
-    """Skills drawn for B environments with n agents."""
+    """Skills sampled for B environments with n agents."""
 
     skills: Tensor
     """int64 ``[B, n + 1]``: the team skill Z, then z_1 … z_n."""
@@ -25,7 +25,7 @@ class SkillChoice(NamedTuple):
 
 
 class SkillScores(NamedTuple):
-    """Stored skills under the present parameters."""
+    """Stored skills under the current parameters."""
 
     log_probs: Tensor
     """``[B, n + 1]``."""
@@ -63,7 +63,8 @@ class SkillCoordinator(nn.Module):
         self.n_agents = n_agents
         self.embed_state = token_embedding(n_state, width)
         self.embed_observation = token_embedding(n_observation, width)
-        # Agents share all parameters; the place in the order of choices is what tells their tokens apart.
+        # Position embeddings: agents share all other parameters, so only these distinguish their tokens. The name is
+        # that of the key in checkpoints.
         self.places = nn.Parameter(torch.randn(n_agents + 1, width) * 0.02)
         self.encoder = nn.ModuleList(EncoderBlock(width) for _ in range(n_blocks))
         self.value = value_head(width)
@@ -75,7 +76,7 @@ class SkillCoordinator(nn.Module):
         self.agent_head = policy_head(width, n_agent_skills)
 
     def encode(self, state: Tensor, observations: Tensor) -> Tensor:
-        """Tokens ``[B, n + 1, H]`` of states ``[B, ds]`` and observations ``[B, n, do]``."""
+        """Encode states ``[B, ds]`` and observations ``[B, n, do]`` as tokens ``[B, n + 1, H]``."""
         tokens = torch.cat([self.embed_state(state).unsqueeze(1), self.embed_observation(observations)], dim=1)
         tokens = tokens + self.places
         for block in self.encoder:
@@ -83,7 +84,7 @@ class SkillCoordinator(nn.Module):
         return tokens
 
     def values(self, state: Tensor, observations: Tensor) -> Tensor:
-        """V_h of every token ``[B, n + 1]``."""
+        """Return V_h of every token ``[B, n + 1]``."""
         out: Tensor = self.value(self.encode(state, observations)).squeeze(-1)
         return out
 
@@ -97,27 +98,27 @@ class SkillCoordinator(nn.Module):
         deterministic: bool = False,
         floor: float = 0.0,
     ) -> SkillChoice:
-        """Draw skills one after the other.
+        """Sample the team skill and then the skill of each agent.
 
         Args:
             state: ``[B, ds]``.
             observations: ``[B, n, do]``.
-            generator: Random stream.
-            deterministic: Take the most probable skill instead of drawing.
-            floor: Probability mass that is spread evenly over all skills before drawing.
+            generator: Random generator.
+            deterministic: Take the most probable skill instead of sampling.
+            floor: Probability mass that is spread uniformly over all skills.
         """
         encoded = self.encode(state, observations)
         skills: list[Tensor] = []
         log_probs: list[Tensor] = []
-        choices = self.start.expand(state.shape[0], 1, -1)
-        for place in range(self.n_agents + 1):
-            decoded = self._decode(choices, encoded[:, : place + 1])[:, -1]
-            head = self.team_head if place == 0 else self.agent_head
+        choices = self.start.expand(state.shape[0], 1, -1)  # [B, 1, H], one more token per choice
+        for position in range(self.n_agents + 1):
+            decoded = self._decode(choices, encoded[:, : position + 1])[:, -1]
+            head = self.team_head if position == 0 else self.agent_head
             distribution = _with_floor(head(decoded), floor)
             skill = distribution.mode() if deterministic else distribution.sample(generator)
             skills.append(skill)
             log_probs.append(distribution.log_prob(skill))
-            embed = self.embed_team_skill if place == 0 else self.embed_agent_skill
+            embed = self.embed_team_skill if position == 0 else self.embed_agent_skill
             choices = torch.cat([choices, embed(skill).unsqueeze(1)], dim=1)
         return SkillChoice(torch.stack(skills, dim=1), torch.stack(log_probs, dim=1), self.value(encoded).squeeze(-1))
 
@@ -125,6 +126,7 @@ class SkillCoordinator(nn.Module):
         """Score stored skills ``[B, n + 1]`` in one teacher-forced pass."""
         encoded = self.encode(state, observations)
         start = self.start.expand(state.shape[0], 1, -1)
+        # [B, n + 1, H] input tokens: start, Z, z_1 … z_{n-1}
         known = [start, self.embed_team_skill(skills[:, :1]), self.embed_agent_skill(skills[:, 1:-1])]
         decoded = self._decode(torch.cat(known, dim=1), encoded)
         team = _with_floor(self.team_head(decoded[:, :1]), floor)

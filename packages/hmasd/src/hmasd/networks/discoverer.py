@@ -38,7 +38,7 @@ class SkillDiscoverer(nn.Module):
         self.to_value = orthogonal_linear(width, n_values, 1.0)
 
     def policy(self, inputs: Tensor, memory: Tensor) -> tuple[Distribution, Tensor]:
-        """Distributions over actions ``[L, B]`` and memories after every step ``[L, B, H]``.
+        """Return distributions over actions ``[L, B]`` and memories after every step ``[L, B, H]``.
 
         Args:
             inputs: Observations with skill codes ``[L, B, n_actor_inputs]``.
@@ -48,22 +48,22 @@ class SkillDiscoverer(nn.Module):
         return self.head.distribution(self.to_action(features)), memories
 
     def values(self, inputs: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Values ``[L, B, n_values]`` in the normaliser's units, and memories after every step ``[L, B, H]``."""
+        """Return values ``[L, B, n_values]`` in the normaliser's units, and memories after every step ``[L, B, H]``."""
         features, memories = self.critic(inputs, memory)
         out: Tensor = self.to_value(features)
         return out, memories
 
     def actor_parameters(self) -> list[nn.Parameter]:
-        """Return what the policy loss trains."""
+        """Return the parameters that the policy loss trains."""
         modules: list[nn.Module] = [self.actor, self.head, self.to_action]
         return [parameter for module in modules for parameter in module.parameters()]
 
     def critic_parameters(self) -> list[nn.Parameter]:
-        """Return what the value loss trains."""
+        """Return the parameters that the value loss trains."""
         return [*self.critic.parameters(), *self.to_value.parameters()]
 
 
-def joined(*parts: Tensor) -> Tensor:
-    """Concatenate along the last axis, leaving out empty parts."""
+def concat_features(*parts: Tensor) -> Tensor:
+    """Concatenate along the last axis, without copying if only one part has features."""
     given = [part for part in parts if part.shape[-1] > 0]
     return given[0] if len(given) == 1 else torch.cat(given, dim=-1)

@@ -9,8 +9,8 @@ from apexrl.models.mlp import make_mlp
 from hmasd.networks.blocks import one_hot
 
 
-class SkillEvidence(NamedTuple):
-    """Log-probabilities that the discriminators give to the true skills."""
+class SkillLogProbs(NamedTuple):
+    """Log-probabilities of the true skills under the discriminators."""
 
     team: Tensor
     """log q_D(Z | s), ``[*batch]``."""
@@ -40,7 +40,7 @@ class Discriminators(nn.Module):
         )
 
     def logits(self, state: Tensor, observations: Tensor, team_skill: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits of q_D ``[*batch, n_Z]`` and of q_d ``[*batch, n, n_z]``.
+        """Return logits of q_D ``[*batch, n_Z]`` and of q_d ``[*batch, n, n_z]``.
 
         Args:
             state: ``[*batch, ds]``.
@@ -48,13 +48,14 @@ class Discriminators(nn.Module):
             team_skill: int64 ``[*batch]``.
         """
         n_agents = observations.shape[-2]
+        # [*batch, n, n_Z] code of the team skill for every agent
         team_code = one_hot(team_skill, self.n_team_skills).unsqueeze(-2)
         team_code = team_code.expand(*team_code.shape[:-2], n_agents, self.n_team_skills)
         return self.team(state), self.agent(torch.cat([observations, team_code], dim=-1))
 
-    def evidence(self, state: Tensor, observations: Tensor, skills: Tensor) -> SkillEvidence:
-        """Return what the discriminators say of the skills ``[*batch, n + 1]`` (Z, z_1 … z_n) that were followed."""
+    def log_probs(self, state: Tensor, observations: Tensor, skills: Tensor) -> SkillLogProbs:
+        """Return log-probabilities of the skills ``[*batch, n + 1]`` (Z, z_1 … z_n) that were in force."""
         team_logits, agent_logits = self.logits(state, observations, skills[..., 0])
         team = torch.log_softmax(team_logits, dim=-1).gather(-1, skills[..., :1]).squeeze(-1)
         agents = torch.log_softmax(agent_logits, dim=-1).gather(-1, skills[..., 1:].unsqueeze(-1)).squeeze(-1)
-        return SkillEvidence(team, agents)
+        return SkillLogProbs(team, agents)

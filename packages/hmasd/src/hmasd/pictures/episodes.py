@@ -1,115 +1,147 @@
-"""One episode, recorded and animated with each agent in the colour of its skill."""
+"""One episode, recorded and drawn as an animated SVG with each agent in the colour of its skill."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
+from xml.sax.saxutils import escape
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from apexrl.arrays import Floats, Ints
+from apexrl.charts import color_of
 from apexrl.envs import MultiAgentVecEnv
 from apexrl.runs.errors import ConfigurationError
-from hmasd.config.schema import HMASDConfig
-from hmasd.envs.alice_and_bob.env import AliceAndBobEnv
-from hmasd.envs.alice_and_bob.rules import GOALS, KEYS, SIDE
-from hmasd.envs.uav.env import UAVEnv
-from hmasd.pictures.svg import GRID, INK, animated, colour, document, rectangle, text
+from hmasd.config import HMASDConfig
+from hmasd.envs.alice_and_bob import GOALS, KEYS, SIDE, AliceAndBobEnv
+from hmasd.envs.uav import UAVEnv
+from hmasd.learning.learner import Learner
 from hmasd.tasks import make_env
-from hmasd.training.learner import Learner
 
-_CELL = 36.0
-_SECONDS_PER_STEP = 0.15
+_CELL: Final = 36.0
+_SECONDS_PER_STEP: Final = 0.15
+_DARK: Final = "#30363d"
+_GREY: Final = "#d0d7de"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Episode:
-    """What happened in one environment, step by step."""
+    """One episode of one environment, step by step."""
 
-    places: NDArray[np.float64]
-    """(x, y) of each agent before each step and at the end, in parts of the board ``(T + 1, n, 2)``."""
-    skills: NDArray[np.int64]
-    """Z, z_1 … z_n before each step and at the end ``(T + 1, n + 1)``; zeros without skills."""
-    rewards: NDArray[np.float64]
+    positions: Floats
+    """(x, y) of each agent before each step and at the end, as shares of the board's side ``(T + 1, n, 2)``."""
+    skills: Ints
+    """Z, z_1 … z_n before each step and at the end ``(T + 1, n + 1)``; zeros for an algorithm without skills."""
+    rewards: Floats
     """Team reward of each step ``(T,)``."""
-    fixed: NDArray[np.float64]
-    """(x, y) of what does not move: users on the ground ``(m, 2)``."""
+    users: Floats
+    """(x, y) of users on the ground, in the UAV tasks ``(m, 2)``."""
 
 
 def record(learner: Learner, config: HMASDConfig, seed: int) -> Episode:
-    """Play one episode of a task that has places.
+    """Play one episode.
 
     Raises:
-        ConfigurationError: The task is not one that can be drawn.
+        ConfigurationError: The agents of the task have no positions.
     """
     env = make_env(config, 1, seed)
     policy = learner.policy(1, torch.Generator().manual_seed(seed), deterministic=config.eval_deterministic)
     observations, extras = env.reset(seed=seed)
     state, starts = extras["state"], torch.ones(1, dtype=torch.bool)
-    fixed = env.worlds.users[0] / env.config.side if isinstance(env, UAVEnv) else np.zeros((0, 2))
-    places, skills, rewards = [_places(env)], [], []
+    users = env.worlds.users[0] / env.config.side if isinstance(env, UAVEnv) else np.zeros((0, 2))
+    positions, skills, rewards = [_positions(env)], [], []
     while True:
         actions = policy.act(observations, state, starts)
         chosen = policy.skills
         skills.append(np.zeros(env.num_agents + 1, dtype=np.int64) if chosen is None else chosen[0].numpy().copy())
-        here = _places(env)
+        before = _positions(env)
         observations, reward, starts, extras = env.step(actions)
         state = extras["state"]
         rewards.append(float(reward[0].mean()))
-        if bool(starts[0]):  # the environment is reset already; the last move is of no length in the picture
-            places.append(here)
+        if bool(starts[0]):  # the environment is already reset, so the last move is not drawn
+            positions.append(before)
             skills.append(skills[-1])
             return Episode(
-                places=np.stack(places), skills=np.stack(skills), rewards=np.array(rewards), fixed=fixed.copy()
+                positions=np.stack(positions), skills=np.stack(skills), rewards=np.array(rewards), users=users.copy()
             )
-        places.append(_places(env))
+        positions.append(_positions(env))
 
 
-def _places(env: MultiAgentVecEnv) -> NDArray[np.float64]:
+def _positions(env: MultiAgentVecEnv) -> Floats:
     if isinstance(env, AliceAndBobEnv):
         rows, columns = np.divmod(env.cells[0], SIDE)
         return np.stack([columns + 0.5, rows + 0.5], axis=1) / SIDE
     if isinstance(env, UAVEnv):
-        ground: NDArray[np.float64] = env.worlds.uavs[0, :, :2] / env.config.side
+        ground: Floats = env.worlds.uavs[0, :, :2] / env.config.side
         return ground
-    raise ConfigurationError(f"{type(env).__name__} has no places to draw; render alice_and_bob or a UAV task")
+    raise ConfigurationError(
+        f"agents of {type(env).__name__} have no positions to draw; render alice_and_bob or a UAV task"
+    )
 
 
 def animate(episode: Episode, task: str) -> str:
-    """Return an animated SVG: agents in the colours of their individual skills, a bar in the colour of the team skill."""
+    """Return an animated SVG: agents in the colours of their skills and a bar in the colour of the team skill.
+
+    Where animation is not supported, the picture shows the end of the episode.
+    """
     size = _CELL * SIDE
     seconds = _SECONDS_PER_STEP * len(episode.skills)
-    # Without animation, as on paper, the picture shows the episode's end.
     elements = _board(size) if task == "alice_and_bob" else _ground(episode, size, relay=task == "uav_relay")
-    band = [colour(skill) for skill in episode.skills[:, 0]]
-    elements.append(
-        f'<rect y="{size + 8:g}" width="{size:g}" height="10">{animated("fill", band, seconds, jumps=True)}</rect>'
-    )
-    elements.append(text(0, size + 36, f"{task}: colour of an agent = its skill, bar = team skill"))
-    for agent in range(episode.places.shape[1]):
-        xy = episode.places[:, agent] * size
-        fill = [colour(skill) for skill in episode.skills[:, 1 + agent]]
-        moving = animated("cx", xy[:, 0], seconds) + animated("cy", xy[:, 1], seconds)
-        moving += animated("fill", fill, seconds, jumps=True)
+    team = _animated("fill", [color_of(skill) for skill in episode.skills[:, 0]], seconds, discrete=True)
+    elements.append(f'<rect y="{size + 8:g}" width="{size:g}" height="10">{team}</rect>')
+    elements.append(_text(0, size + 36, f"{task}: colour of an agent = its skill, bar = team skill", anchor="start"))
+    for agent in range(episode.positions.shape[1]):
+        xy = episode.positions[:, agent] * size
+        colors = [color_of(skill) for skill in episode.skills[:, 1 + agent]]
+        motion = _animated("cx", xy[:, 0], seconds) + _animated("cy", xy[:, 1], seconds)
+        motion += _animated("fill", colors, seconds, discrete=True)
         elements.append(
-            f'<circle cx="{xy[-1, 0]:.5g}" cy="{xy[-1, 1]:.5g}" r="{_CELL * 0.32:g}" fill="{fill[-1]}" '
-            f'stroke="{INK}" stroke-width="2">{moving}'
+            f'<circle cx="{xy[-1, 0]:.5g}" cy="{xy[-1, 1]:.5g}" r="{_CELL * 0.32:g}" fill="{colors[-1]}" '
+            f'stroke="{_DARK}" stroke-width="2">{motion}'
             f"<title>agent {agent}</title></circle>"
         )
-    return document(size, size + 46, elements, f"An episode of {task}")
+    return _document(size, size + 46, elements, f"An episode of {task}")
 
 
 def _board(size: float) -> list[str]:
-    elements = [rectangle(0, 0, size, size, INK), rectangle(_CELL, _CELL, size - 2 * _CELL, size - 2 * _CELL, "white")]
-    for cells, sign, fill in ((KEYS, "key", "#fff3c4"), (GOALS, "goal", "#d7f5dd")):
+    inner = size - 2 * _CELL
+    elements = [_rectangle(0, 0, size, size, _DARK), _rectangle(_CELL, _CELL, inner, inner, "white")]
+    for cells, label, fill in ((KEYS, "key", "#fff3c4"), (GOALS, "goal", "#d7f5dd")):
         for cell in cells.tolist():
             row, column = divmod(cell, SIDE)
-            elements.append(rectangle(column * _CELL, row * _CELL, _CELL, _CELL, fill))
-            elements.append(text((column + 0.5) * _CELL, (row + 0.5) * _CELL + 4, sign, anchor="middle", size=11))
+            elements.append(_rectangle(column * _CELL, row * _CELL, _CELL, _CELL, fill))
+            elements.append(_text((column + 0.5) * _CELL, (row + 0.5) * _CELL + 4, label, anchor="middle", size=11))
     return elements
 
 
 def _ground(episode: Episode, size: float, *, relay: bool) -> list[str]:
-    elements = [rectangle(0, 0, size, size, "#f6f8fa")]
-    elements += [f'<circle cx="{x * size:.4g}" cy="{y * size:.4g}" r="3" fill="{GRID}"/>' for x, y in episode.fixed]
-    if relay:
-        elements.append(rectangle(0, size / 2 - 8, 10, 16, INK))
+    elements = [_rectangle(0, 0, size, size, "#f6f8fa")]
+    elements += [f'<circle cx="{x * size:.4g}" cy="{y * size:.4g}" r="3" fill="{_GREY}"/>' for x, y in episode.users]
+    if relay:  # the ground station
+        elements.append(_rectangle(0, size / 2 - 8, 10, 16, _DARK))
     return elements
+
+
+def _document(width: float, height: float, elements: Iterable[str], title: str) -> str:
+    """Return an SVG file on white, with a title for screen readers."""
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
+        f'height="{height:g}" role="img" font-family="sans-serif" font-size="12" fill="{_DARK}">'
+    )
+    background = f'<rect width="{width:g}" height="{height:g}" fill="white"/>'
+    return "\n".join([head, f"<title>{escape(title)}</title>", background, *elements, "</svg>"]) + "\n"
+
+
+def _text(x: float, y: float, content: str, *, anchor: str, size: int = 12) -> str:
+    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" font-size="{size}">{escape(content)}</text>'
+
+
+def _rectangle(x: float, y: float, width: float, height: float, fill: str) -> str:
+    return f'<rect x="{x:.6g}" y="{y:.6g}" width="{width:.6g}" height="{height:.6g}" fill="{fill}"/>'
+
+
+def _animated(attribute: str, values: Iterable[float | str], seconds: float, *, discrete: bool = False) -> str:
+    """Return an attribute that repeats a sequence of values, interpolated unless ``discrete``."""
+    listed = ";".join(value if isinstance(value, str) else f"{value:.5g}" for value in values)
+    mode = ' calcMode="discrete"' if discrete else ""
+    return f'<animate attributeName="{attribute}" values="{listed}" dur="{seconds:g}s" repeatCount="indefinite"{mode}/>'

@@ -1,33 +1,33 @@
-"""What skills look like from outside: how often each is chosen, and how well it is recognised."""
+"""Skill statistics of an agent: how often each skill is chosen and how well it is recognised."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from apexrl.arrays import Floats
+from apexrl.charts import Chart, Heat, Picture, Series, color_of
 from hmasd.agent import HMASDAgent
 from hmasd.tasks import make_env
-
-Counts = NDArray[np.float64]
 
 
 class SkillReport(NamedTuple):
     """Counts over whole episodes."""
 
-    team_usage: Counts
-    """Share of steps under each team skill ``(n_Z,)``."""
-    agent_usage: Counts
-    """Share of agents' steps under each individual skill ``(n_z,)``."""
-    team_confusion: Counts
-    """[true, said] steps ``(n_Z, n_Z)``."""
-    agent_confusion: Counts
-    """[true, said] agents' steps ``(n_z, n_z)``."""
+    team_usage: Floats
+    """Share of steps with each team skill ``(n_Z,)``."""
+    agent_usage: Floats
+    """Share of agent samples with each individual skill ``(n_z,)``."""
+    team_confusion: Floats
+    """Steps by [true, predicted] team skill ``(n_Z, n_Z)``."""
+    agent_confusion: Floats
+    """Agent samples by [true, predicted] individual skill ``(n_z, n_z)``."""
 
 
 @torch.no_grad()
 def skill_report(agent: HMASDAgent, seed: int, num_envs: int = 32) -> SkillReport:
-    """Play one time limit in ``num_envs`` environments and ask the discriminators after every step."""
+    """Play one time limit in ``num_envs`` environments and classify every step by the discriminators."""
     config = agent.config
     env = make_env(config, num_envs, seed)
     policy = agent.policy(num_envs, torch.Generator().manual_seed(seed), deterministic=config.eval_deterministic)
@@ -39,13 +39,49 @@ def skill_report(agent: HMASDAgent, seed: int, num_envs: int = 32) -> SkillRepor
         observations, _, starts, extras = env.step(actions)
         state, skills = extras["state"], policy.skills
         assert skills is not None
-        going = ~starts  # where an episode has just begun, what is seen belongs to no skill yet
-        said_team, said_agents = agent.learner.discriminators.logits(state, observations, skills[:, 0])
-        np.add.at(team, (skills[going, 0].numpy(), said_team[going].argmax(-1).numpy()), 1.0)
-        np.add.at(agents, (skills[going, 1:].numpy(), said_agents[going].argmax(-1).numpy()), 1.0)
+        running = ~starts  # where an episode has just begun, no skill has led to the observations
+        team_logits, agent_logits = agent.discriminators.networks.logits(state, observations, skills[:, 0])
+        np.add.at(team, (skills[running, 0].numpy(), team_logits[running].argmax(-1).numpy()), 1.0)
+        np.add.at(agents, (skills[running, 1:].numpy(), agent_logits[running].argmax(-1).numpy()), 1.0)
     return SkillReport(
         team_usage=team.sum(axis=1) / team.sum(),
         agent_usage=agents.sum(axis=1) / agents.sum(),
         team_confusion=team,
         agent_confusion=agents,
+    )
+
+
+def skill_charts(report: SkillReport) -> list[Picture]:
+    """Return bars of skill usage and confusion matrices of the discriminators."""
+    return [
+        usage_bars("team_skill_usage", report.team_usage.tolist(), title="Team skills chosen", label="Z"),
+        usage_bars("individual_skill_usage", report.agent_usage.tolist(), title="Individual skills chosen", label="z"),
+        confusion_matrix("team_confusion", report.team_confusion, title="Team discriminator"),
+        confusion_matrix("individual_confusion", report.agent_confusion, title="Individual discriminator"),
+    ]
+
+
+def usage_bars(name: str, shares: Sequence[float], *, title: str, label: str) -> Chart:
+    """Return a chart with a bar per skill, in the skill's colour, and its share of the choices."""
+    series = [
+        Series(name="", kind="bar", x=[f"{label} {index}\n{100 * share:.0f} %"], y=[share], color=color_of(index))
+        for index, share in enumerate(shares)
+    ]
+    return Chart(name=name, title=title, y_title="share", series=series, height=240)
+
+
+def confusion_matrix(name: str, counts: Floats, *, title: str) -> Heat:
+    """Return a matrix of true skills (rows) and predicted skills (columns); cells are shares of their row."""
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+    labels = [str(index) for index in range(counts.shape[0])]
+    return Heat(
+        name=name,
+        title=title,
+        x=labels,
+        y=labels,
+        values=shares.tolist(),
+        texts=[[f"{100 * share:.0f} %" for share in row] for row in shares],
+        x_title="predicted skill",
+        y_title="true skill",
+        height=320,
     )

@@ -1,4 +1,4 @@
-"""Collecting one batch, and what is known of the episodes in it."""
+"""Collection of one batch, with statistics of the episodes in it."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,8 +9,8 @@ from torch import Tensor
 
 from apexrl.envs import MultiAgentVecEnv
 from apexrl.runs.errors import ConfigurationError
+from hmasd.learning.learner import Learner
 from hmasd.learning.rollout import team_reward
-from hmasd.training.learner import Learner
 
 
 @dataclass
@@ -24,11 +24,11 @@ class BatchReport:
     """Mean of each named part of the reward over the batch."""
 
     def metrics(self) -> dict[str, float]:
-        """Means over the episodes that ended; none of them without an episode."""
-        named = {f"Rewards/Components/{name}": value for name, value in self.components.items()}
+        """Return means over the episodes that ended, if any, and over the reward components."""
+        components = {f"Rewards/Components/{name}": value for name, value in self.components.items()}
         if not self.returns:
-            return named
-        return named | {
+            return components
+        return components | {
             "Rewards/Episode/Return_Mean": float(np.mean(self.returns)),
             "Rewards/Episode/Length_Mean": float(np.mean(self.lengths)),
             "Rewards/Episode/TerminatedShare": self.terminated / len(self.returns),
@@ -36,7 +36,7 @@ class BatchReport:
 
 
 class Collector:
-    """The environments under training, and the episodes under way in them.
+    """The training environments and their current episodes.
 
     Args:
         env: The batch of environments.
@@ -53,7 +53,7 @@ class Collector:
         self.episodes = 0
 
     def collect(self, learner: Learner, n_steps: int) -> BatchReport:
-        """Make ``n_steps`` steps in every environment under one policy version."""
+        """Make ``n_steps`` steps in every environment with one policy version."""
         report = BatchReport()
         sums: dict[str, float] = {}
         for _ in range(n_steps):
@@ -83,11 +83,15 @@ class Collector:
         self._lengths[dones] = 0
 
     def restart(self, seed: int) -> None:
-        """Leave the episodes under way and begin new ones."""
+        """Discard the current episodes and reset all environments.
+
+        Raises:
+            ConfigurationError: The task has action masks.
+        """
         self._observations, extras = self.env.reset(seed=seed)
         if "action_mask" in extras:
             raise ConfigurationError(
-                "the task forbids actions by a mask, which the learners here do not read; "
+                "the task forbids actions by a mask, which the algorithms here do not read; "
                 "choose a task without action masks, or let illegal actions do nothing"
             )
         self._state, self._present = extras["state"], extras["agent_mask"]
@@ -96,7 +100,7 @@ class Collector:
         self._lengths = torch.zeros(self.env.num_envs, dtype=torch.int64)
 
     def state_dict(self) -> dict[str, Any]:
-        """Environments and the episodes under way; ``env`` is None where environments cannot be captured."""
+        """Return environments and their current episodes; ``env`` is None if environments cannot be captured."""
         return {
             "env": self.env.state_dict() if self.env.supports_state else None,
             "observations": self._observations.clone(),
@@ -109,14 +113,14 @@ class Collector:
         }
 
     def load_state_dict(self, state: dict[str, Any], fresh_seed: int) -> bool:
-        """Go on from what :meth:`state_dict` gave.
+        """Restore what :meth:`state_dict` returned.
 
         Args:
             state: The captured state.
-            fresh_seed: Seed of new episodes, where the environments could not be captured.
+            fresh_seed: Seed of new episodes if the environments could not be captured.
 
         Returns:
-            Whether the environments go on exactly where they were.
+            Whether the environments continue exactly where they were.
         """
         self.episodes = state["episodes"]
         if state["env"] is None:

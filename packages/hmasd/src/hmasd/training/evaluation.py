@@ -1,39 +1,39 @@
-"""Evaluation: a fixed number of whole episodes on environments and random streams of their own.
+"""Evaluation: a fixed number of whole episodes on separate environments and random streams.
 
-Every environment plays exactly one episode, so short episodes do not count more often than long ones, and nothing that
-evaluation does reaches training.
+Every environment plays exactly one episode, so short episodes do not count more often than long ones. Evaluation does
+not change the state of training.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from apexrl.arrays import Bools, Floats, Ints
 from apexrl.envs import MultiAgentVecEnv
 from apexrl.runs.rng import global_streams, streams_from
-from hmasd.config.schema import HMASDConfig
+from hmasd.config import HMASDConfig
+from hmasd.learning.learner import EpisodePolicy, Learner
 from hmasd.learning.rollout import team_reward
 from hmasd.tasks import SUCCESS_BY_TERMINATION, make_env
-from hmasd.training.learner import EpisodePolicy, Learner
 
 _STEP_LIMIT_FACTOR = 10
-"""An environment that plays this many times its time limit never ends its episodes, which is an error."""
+"""Episodes that last this many times the time limit raise an error."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationResult:
-    """Whole episodes, one entry per episode."""
+    """Results of whole episodes, one entry per episode."""
 
-    returns: NDArray[np.float64]
+    returns: Floats
     """Undiscounted team return, ``(N,)``."""
-    lengths: NDArray[np.int64]
+    lengths: Ints
     """Steps, ``(N,)``."""
-    terminated: NDArray[np.bool_]
-    """Whether the episode ended by itself, ``(N,)``."""
+    terminated: Bools
+    """Whether the episode terminated, ``(N,)``."""
 
     def metrics(self, task: str) -> dict[str, float]:
-        """Means under their metric names, with ``Eval/SuccessRate`` for tasks that define success."""
+        """Return means by metric name, with ``Eval/SuccessRate`` for tasks that define success."""
         metrics = {
             "Eval/ReturnMean": float(self.returns.mean()),
             "Eval/ReturnStd": float(self.returns.std()),
@@ -49,7 +49,7 @@ def evaluate(learner: Learner, config: HMASDConfig, env_steps: int) -> Evaluatio
     seeds = np.random.SeedSequence([config.seed, env_steps, 0xE7A1]).generate_state(2)
     generator = torch.Generator().manual_seed(int(seeds[1]))
     policy = learner.policy(config.eval_episodes, generator, deterministic=config.eval_deterministic)
-    with global_streams(streams_from(int(seeds[0]))):  # tasks from elsewhere may draw from them
+    with global_streams(streams_from(int(seeds[0]))):  # PettingZoo modules may use the global streams
         env = make_env(config, config.eval_episodes, int(seeds[0]))
         try:
             return play_episodes(policy, env, int(seeds[0]), _STEP_LIMIT_FACTOR * config.max_episode_steps)
@@ -61,8 +61,8 @@ def play_episodes(policy: EpisodePolicy, env: MultiAgentVecEnv, seed: int, step_
     """Play the first episode of every environment.
 
     Args:
-        policy: Who acts.
-        env: Where.
+        policy: The policy.
+        env: The environments.
         seed: Seed of the environments.
         step_limit: Steps after which an unfinished episode is an error.
 

@@ -1,4 +1,4 @@
-"""The folder of a training run: the newest checkpoint in it, and where its files go when another run begins there."""
+"""The folder of a training run: its file names, its newest checkpoint, and archiving it before another run."""
 
 from itertools import count
 from pathlib import Path
@@ -18,47 +18,47 @@ EARLIER: Final = "earlier"
 
 
 def newest_checkpoint(models: Path) -> Path | None:
-    """Return the sound checkpoint of a run that is furthest, the final one included; damaged ones are passed over.
+    """Return the latest intact checkpoint of a run, the final one included; damaged ones are skipped.
 
     Raises:
         SchemaMismatchError: It was written by another release.
     """
     store = CheckpointStore(models, SCHEMA, pattern=PATTERN)
-    latest, final = store.latest(), _sound(models / FINAL_NAME)
+    latest, final = store.latest(), _load_intact(models / FINAL_NAME)
     if final is not None and (latest is None or latest.state["env_steps"] <= final.step):
         return models / FINAL_NAME
     return None if latest is None else store.path(latest.step)
 
 
-def _sound(path: Path) -> Checkpoint | None:
+def _load_intact(path: Path) -> Checkpoint | None:
     try:
         return load_checkpoint(path, SCHEMA)
     except (CheckpointMissingError, CheckpointDamagedError):
         return None
 
 
-def set_aside(folder: Path) -> Path | None:
-    """Move the run that is in ``folder`` to a folder of its own, ``earlier/1`` or the next number.
+def archive_run(folder: Path) -> Path | None:
+    """Move the run that is in ``folder`` to ``earlier/1`` or the next free number.
 
     Args:
-        folder: Holds ``models``, ``tf-logs`` and ``logs``, or nothing yet.
+        folder: Contains ``models``, ``tf-logs`` and ``logs``, or nothing yet.
 
     Returns:
-        Where the run is now, or None if there was none.
+        The new folder of the run, or None if there was none.
     """
-    found = [name for name in (MODELS, EVENTS, METRICS, TIMINGS) if _holds_something(folder / name)]
-    if not found:
+    names = [name for name in (MODELS, EVENTS, METRICS, TIMINGS) if _is_nonempty(folder / name)]
+    if not names:
         return None
-    place = next(path for number in count(1) if not (path := folder / EARLIER / str(number)).exists())
-    for name in found:
-        ensure_folder((place / name).parent)
-        (folder / name).rename(place / name)
+    target = next(path for number in count(1) if not (path := folder / EARLIER / str(number)).exists())
+    for name in names:
+        ensure_folder((target / name).parent)
+        (folder / name).rename(target / name)
         sync_folder((folder / name).parent)
-        sync_folder((place / name).parent)
-    return place
+        sync_folder((target / name).parent)
+    return target
 
 
-def _holds_something(path: Path) -> bool:
+def _is_nonempty(path: Path) -> bool:
     if path.is_dir():
         return any(path.iterdir())
     return path.exists() and path.stat().st_size > 0

@@ -1,14 +1,14 @@
-"""The strictly synchronous trainer: collect a batch under version v → barrier → update → version v + 1.
+"""The strictly synchronous trainer: collect a batch with version v → barrier → update → version v + 1.
 
-Glossary: an *env step* is one step of one environment, whatever its number of agents; a *batch* is ``batch_size`` env
-steps, an equal share from each environment; an *agent sample* is one agent's part of an env step.
+An *environment step* is one step of one environment, whatever its number of agents; a *batch* is ``batch_size``
+environment steps, an equal share from each environment; an *agent sample* is one agent's part of an environment step.
 """
 
 import logging
 import resource
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,12 +25,12 @@ from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMi
 from apexrl.runs.metrics.logger import MetricLogger, MetricSink
 from apexrl.runs.rng import capture_rng, global_streams, streams_from
 from apexrl.runs.signals import StopRequest
-from hmasd.config.schema import HMASDConfig
-from hmasd.envs.pettingzoo_modules import PREFIX
+from hmasd.config import HMASDConfig
+from hmasd.envs.pettingzoo.modules import PREFIX
+from hmasd.learning.learner import Learner
 from hmasd.tasks import make_env, make_learner
 from hmasd.training.collection import BatchReport, Collector
 from hmasd.training.evaluation import EvaluationResult, evaluate
-from hmasd.training.learner import Learner
 
 logger = logging.getLogger(__name__)
 
@@ -40,36 +40,45 @@ FINAL_NAME: Final = "hmasd_sync_enhanced_final.pth"
 FREE_FIELDS: Final = frozenset(
     {"total_steps", "eval_interval", "eval_episodes", "eval_deterministic", "checkpoint_interval", "keep_checkpoints"}
 )
-"""What may differ between a checkpoint and the run that goes on from it."""
-_SEEDS_APART: Final = 1_000_003
-"""Between the seeds of two starts of one run, so that seeds of neighbouring runs stay their own."""
+"""Fields that may differ between a checkpoint and the run that resumes it."""
+_RESTART_SEED_STRIDE: Final = 1_000_003
+"""Distance between the seeds of two restarts, so that they differ from the seeds of other runs."""
 _STATE_KEYS: Final = frozenset({"sizes", "env_steps", "search", "learner", "collector"})
 
 
 @dataclass
-class Search:
-    """How the search for reward stands.
+class RestartState:
+    """Counters of ``restart_steps``.
 
     Attributes:
-        fruitless_since: Environment steps at the present start, or after its latest episode of positive return.
-        restarts: Starts before the present one.
-        started: Environment steps at the present start.
+        last_reward_step: Environment steps after the last batch with a rewarded episode, or at the last restart.
+        restarts: Number of restarts so far.
+        start_step: Environment steps at the last restart.
     """
 
-    fruitless_since: int = 0
+    last_reward_step: int = 0
     restarts: int = 0
-    started: int = 0
+    start_step: int = 0
+
+    def state_dict(self) -> dict[str, int]:
+        """Return the counters under their names in checkpoints."""
+        return {"fruitless_since": self.last_reward_step, "restarts": self.restarts, "started": self.start_step}
+
+    @classmethod
+    def from_state_dict(cls, state: Mapping[str, int]) -> "RestartState":
+        """Return the counters that :meth:`state_dict` described."""
+        return cls(state.get("fruitless_since", 0), state.get("restarts", 0), state.get("started", 0))
 
 
 class Trainer:
-    """A run under way.
+    """A training run.
 
-    The global random streams, which tasks from elsewhere may draw from, are the run's own while it works, from its seed
-    on; whoever calls it finds theirs as they were.
+    While it works, the global random streams, which PettingZoo modules may use, are the run's own and start from its
+    seed; afterwards they are as they were before the call.
 
     Args:
-        config: Everything that decides what is learned.
-        models: Folder of checkpoints; None keeps nothing.
+        config: Task, algorithm and hyperparameters.
+        models: Folder of checkpoints; if None, nothing is saved.
     """
 
     def __init__(self, config: HMASDConfig, models: Path | None = None) -> None:
@@ -80,7 +89,7 @@ class Trainer:
             self.collector = Collector(env, config.seed)
             self._streams = capture_rng()
         self.env_steps = 0
-        self.search = Search()
+        self.restart_state = RestartState()
         self.last_evaluation: EvaluationResult | None = None
         self._models = models
         self._store = None
@@ -91,7 +100,7 @@ class Trainer:
             )
 
     def run(self, metrics: MetricLogger, stop: StopRequest | None = None) -> None:
-        """Train until ``total_steps`` env steps are made or a stop is requested, then save."""
+        """Train for ``total_steps`` environment steps or until a stop is requested, then save."""
         with global_streams(self._streams):
             try:
                 self._run(metrics, stop)
@@ -105,9 +114,9 @@ class Trainer:
             started = time.perf_counter(), time.process_time()
             report = self.collector.collect(self.learner, config.rollout_steps)
             self.env_steps += config.batch_size
-            found = self._update()
-            metrics.log(self.env_steps, found | report.metrics() | self._sync_metrics(started))
-            self._begin_again_if_nothing_was_found(report)
+            losses = self._update()
+            metrics.log(self.env_steps, losses | report.metrics() | self._sync_metrics(started))
+            self._restart_if_unrewarded(report)
             if _crossed(before, self.env_steps, config.eval_interval) or self.env_steps >= config.total_steps:
                 self.last_evaluation = evaluate(self.learner, config, self.env_steps)
                 metrics.log(self.env_steps, self.last_evaluation.metrics(config.task))
@@ -117,16 +126,17 @@ class Trainer:
         metrics.flush()
         self._save_end()
 
-    def _begin_again_if_nothing_was_found(self, report: BatchReport) -> None:
-        config, search = self.config, self.search
+    def _restart_if_unrewarded(self, report: BatchReport) -> None:
+        """Start with new networks after ``restart_steps`` environment steps without a rewarded episode."""
+        config, state = self.config, self.restart_state
         if any(value > 0.0 for value in report.returns):
-            search.fruitless_since = self.env_steps
-        if not config.restart_steps or self.env_steps - search.fruitless_since < config.restart_steps:
+            state.last_reward_step = self.env_steps
+        if not config.restart_steps or self.env_steps - state.last_reward_step < config.restart_steps:
             return
-        if self.env_steps >= config.total_steps:  # networks that nothing will train are worth less than these
+        if self.env_steps >= config.total_steps:  # no step is left to train new networks
             return
-        self.search = Search(fruitless_since=self.env_steps, restarts=search.restarts + 1, started=self.env_steps)
-        seed = config.seed + self.search.restarts * _SEEDS_APART
+        self.restart_state = RestartState(self.env_steps, state.restarts + 1, self.env_steps)
+        seed = config.seed + self.restart_state.restarts * _RESTART_SEED_STRIDE
         version = self.learner.version
         self.learner = make_learner(replace(config, seed=seed), self.collector.env)
         self.learner.version = version
@@ -140,7 +150,7 @@ class Trainer:
         agent_samples = float(self.learner.rollout.present.sum())
         logger.info("同步更新开始 - 收集了 %d 个样本，策略版本: %d", samples, version)
         logger.debug("环境贡献: 最少 %d, 最多 %d, 平均 %.1f", contributed.min(), contributed.max(), contributed.mean())
-        found = self.learner.update(self.env_steps - self.search.started)
+        losses = self.learner.update(self.env_steps - self.restart_state.start_step)
         logger.info("同步更新完成 - 策略版本更新到: %d, 已重置样本计数", self.learner.version)
         share = 100.0 * self.env_steps / config.total_steps
         logger.info(
@@ -151,7 +161,7 @@ class Trainer:
             self.learner.version,
             self.collector.episodes,
         )
-        return found | {
+        return losses | {
             "Buffer/SamplesCollected": float(samples),
             "Buffer/AgentSamplesCollected": agent_samples,
             "Sync/EnvContribution_Min": float(contributed.min()),
@@ -164,7 +174,7 @@ class Trainer:
         return {
             "Sync/PolicyVersion": float(self.learner.version),
             "Sync/Episodes": float(self.collector.episodes),
-            "Sync/Restarts": float(self.search.restarts),
+            "Sync/Restarts": float(self.restart_state.restarts),
             "time/steps_per_second": self.config.batch_size / max(wall, 1e-9),
             "time/steps_per_cpu_second": self.config.batch_size / max(cpu, 1e-9),
             "time/memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0,
@@ -186,25 +196,25 @@ class Trainer:
         save_checkpoint(self._models / FINAL_NAME, content)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that a run needs to go on as if it had not stopped."""
+        """Return everything that a resumed run needs to continue bit by bit."""
         return {
             "sizes": self._sizes(),
             "env_steps": self.env_steps,
-            "search": asdict(self.search),
+            "search": self.restart_state.state_dict(),
             "learner": self.learner.state_dict(),
             "collector": self.collector.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what :meth:`state_dict` gave.
+        """Restore what :meth:`state_dict` returned.
 
         Raises:
-            SchemaMismatchError: Something is missing in it, or it is of a task with other sizes.
+            SchemaMismatchError: It lacks an entry, or is of a task with other sizes.
         """
         if missing := sorted(_STATE_KEYS - state.keys()):
             raise SchemaMismatchError(
                 f"the checkpoint lacks {', '.join(missing)}; it holds {', '.join(sorted(state)) or 'nothing'}",
-                f"a run goes on from {', '.join(sorted(_STATE_KEYS))}",
+                f"resuming needs {', '.join(sorted(_STATE_KEYS))}",
                 "train again, or use the release that wrote the checkpoint",
             )
         if state["sizes"] != self._sizes():
@@ -214,13 +224,13 @@ class Trainer:
                 "train again, or use the release that wrote the checkpoint",
             )
         self.env_steps = state["env_steps"]
-        self.search = Search(**state["search"])
+        self.restart_state = RestartState.from_state_dict(state["search"])
         self.learner.load_state_dict(state["learner"])
-        with global_streams(self._streams):  # environments may draw while they are rebuilt
+        with global_streams(self._streams):  # environments may use them while they are rebuilt
             exact = self.collector.load_state_dict(state["collector"], self.config.seed + self.env_steps)
         if not exact:
             logger.warning(
-                "environments of task %s cannot be captured: the run goes on with fresh episodes, not bit by bit",
+                "environments of task %s cannot be captured: the run resumes with new episodes, not bit by bit",
                 self.config.task,
             )
 
@@ -234,11 +244,11 @@ class Trainer:
 
     @classmethod
     def resume(cls, path: Path, config: HMASDConfig | None = None, models: Path | None = None) -> "Trainer":
-        """Return a run that goes on from a checkpoint.
+        """Return a run that continues from a checkpoint.
 
         Args:
             path: The checkpoint.
-            config: What to go on with; may differ from the checkpoint's in :data:`FREE_FIELDS`. None takes it over.
+            config: May differ from the checkpoint's in :data:`FREE_FIELDS`; if None, the checkpoint's is used.
             models: Folder of further checkpoints.
 
         Raises:
@@ -263,8 +273,8 @@ def stored_config(path: Path, changes: Mapping[str, Any] | None = None) -> HMASD
     """Return the configuration in a checkpoint, with some fields changed.
 
     Raises:
-        ConfigurationError: The task is a module that nobody has named: a file that may come from anywhere does not
-            decide what is imported. Or a change breaks a rule.
+        ConfigurationError: A change breaks a rule; or the task is a module and ``changes`` does not name it, because
+            a file from an unknown source must not decide what is imported.
     """
     changes = changes or {}
     values = {**load_checkpoint(path, SCHEMA).config, **changes}
@@ -285,8 +295,8 @@ def _check_same(stored: HMASDConfig, wanted: HMASDConfig, path: Path) -> None:
         lines = ", ".join(f"{name}: {getattr(stored, name)!r} → {getattr(wanted, name)!r}" for name in different)
         raise ConfigMismatchError(
             f"checkpoint {str(path)!r} was made with another configuration ({lines})",
-            f"only {', '.join(sorted(FREE_FIELDS))} may change when a run goes on",
-            "leave out --config, --preset or --set to take over the checkpoint's settings, or begin with --fresh",
+            f"only {', '.join(sorted(FREE_FIELDS))} may change when a run is resumed",
+            "leave out --config, --preset or --set to use the checkpoint's settings, or start a new run with --fresh",
         )
 
 
@@ -297,7 +307,13 @@ def _crossed(before: int, after: int, interval: int) -> int:
 
 
 def train(config: HMASDConfig, *, models: Path | None = None, sinks: tuple[MetricSink, ...] = ()) -> Trainer:
-    """Train from the start to the end, for programs that need neither signals nor resuming."""
+    """Train a new run to its end and return it; signals are not handled.
+
+    Args:
+        config: Task, algorithm and hyperparameters.
+        models: Folder of checkpoints; if None, nothing is saved.
+        sinks: Where metrics are written.
+    """
     trainer = Trainer(config, models)
     with MetricLogger(sinks) as metrics:
         trainer.run(metrics)

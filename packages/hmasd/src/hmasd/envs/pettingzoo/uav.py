@@ -4,14 +4,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium.spaces import Box
-from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
-from hmasd.envs.uav.views import look, view_sizes
+from apexrl.arrays import Floats32
+from hmasd.envs.uav.observations import observation_sizes, observe
 from hmasd.envs.uav.world import UAVConfig, UAVWorlds
 
-Observation = NDArray[np.float32]
-Action = NDArray[np.float32]
+Observation = Floats32
+Action = Floats32
 
 
 class UAVParallelEnv(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]  # PettingZoo is untyped
@@ -28,7 +28,7 @@ class UAVParallelEnv(ParallelEnv[str, Observation, Action]):  # type: ignore[mis
         self.render_mode = None
         self.possible_agents = [f"uav_{index}" for index in range(self.config.n_uavs)]
         self.agents: list[str] = []
-        n_observation, n_state = view_sizes(self.config)
+        n_observation, n_state = observation_sizes(self.config)
         self.observation_spaces = {
             agent: Box(-1.0, 1.0, (n_observation,), np.float32) for agent in self.possible_agents
         }
@@ -40,11 +40,11 @@ class UAVParallelEnv(ParallelEnv[str, Observation, Action]):  # type: ignore[mis
         self._state = np.zeros(n_state, dtype=np.float32)
 
     def observation_space(self, agent: str) -> Box:
-        """Space of one UAV's observation, always the same object."""
+        """Return the space of one UAV's observation, always the same object."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> Box:
-        """Velocities in [−1, 1]³, always the same object."""
+        """Return the space of velocities [−1, 1]³, always the same object."""
         return self.action_spaces[agent]
 
     def state(self) -> Observation:
@@ -54,27 +54,27 @@ class UAVParallelEnv(ParallelEnv[str, Observation, Action]):  # type: ignore[mis
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
-        """New users and starting places."""
+        """Draw new users and starting positions."""
         if seed is not None:
             self._rng = np.random.default_rng(seed)
         self.agents = list(self.possible_agents)
         self._steps[:] = 0
-        self.worlds.restart(np.zeros(1, dtype=np.int64), self._rng)
-        observation, state = look(self.worlds, self.worlds.links(), self._steps)
+        self.worlds.reset(np.zeros(1, dtype=np.int64), self._rng)
+        observation, state = observe(self.worlds, self.worlds.links(), self._steps)
         self._state = state[0]
         return self._by_agent(observation[0]), {agent: {} for agent in self.agents}
 
     def step(
         self, actions: dict[str, Action]
     ) -> tuple[dict[str, Observation], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Fly for a second; every UAV receives the team's reward."""
+        """Move for one second; every UAV receives the team's reward."""
         self.worlds.move(np.stack([actions[agent] for agent in self.agents])[None].astype(np.float64))
         self._steps += 1
         links = self.worlds.links()
         parts = self.worlds.reward_parts(links)
         reward = float(self.worlds.reward(parts)[0])
         over = bool(self._steps[0] >= self.config.max_steps)
-        observation, state = look(self.worlds, links, self._steps)
+        observation, state = observe(self.worlds, links, self._steps)
         self._state = state[0]
         info = {name: float(part[0]) for name, part in parts.items()}
         acting = list(self.agents)
@@ -90,20 +90,20 @@ class UAVParallelEnv(ParallelEnv[str, Observation, Action]):  # type: ignore[mis
         )
 
     def render(self) -> None:
-        """Drawing is the job of :mod:`hmasd.pictures`, which reads :attr:`worlds`."""
+        """Draw nothing; :mod:`hmasd.pictures` draws episodes."""
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Close nothing; no resource is held."""
 
-    def _by_agent(self, rows: NDArray[np.float32]) -> dict[str, Observation]:
+    def _by_agent(self, rows: Floats32) -> dict[str, Observation]:
         return {agent: rows[index].copy() for index, agent in enumerate(self.agents)}
 
 
 def uav_coverage(**rules: Any) -> UAVParallelEnv:  # noqa: ANN401 - the fields of UAVConfig
-    """Scenario 1: cover the users. Keyword arguments are fields of :class:`hmasd.envs.uav.world.UAVConfig`."""
+    """Return scenario 1, coverage of the users. Keyword arguments are fields of :class:`hmasd.envs.UAVConfig`."""
     return UAVParallelEnv(UAVConfig(scenario="coverage", **rules))
 
 
 def uav_relay(**rules: Any) -> UAVParallelEnv:  # noqa: ANN401 - the fields of UAVConfig
-    """Scenario 2: cover the users through relays. Keyword arguments as in :func:`uav_coverage`."""
+    """Return scenario 2, coverage through relays. Keyword arguments as in :func:`uav_coverage`."""
     return UAVParallelEnv(UAVConfig(scenario="relay", **rules))

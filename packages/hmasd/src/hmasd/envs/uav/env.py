@@ -1,14 +1,15 @@
 """The UAV scenarios as a natively batched multi-agent environment."""
 
+import json
+
 import numpy as np
 import torch
 from gymnasium.spaces import Box
-from numpy.typing import NDArray
 from torch import Tensor
 
+from apexrl.arrays import Array, Ints
 from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv, StateDict
-from hmasd.envs.random_state import generator_from_state, generator_state
-from hmasd.envs.uav.views import look, view_sizes
+from hmasd.envs.uav.observations import observation_sizes, observe
 from hmasd.envs.uav.world import UAVConfig, UAVWorlds
 
 
@@ -18,7 +19,7 @@ class UAVEnv(MultiAgentVecEnv):
     Args:
         num_envs: Number of worlds.
         config: Size and rules.
-        seed: Seed of users and starting places until :meth:`reset` gives another.
+        seed: Seed of users and starting positions until :meth:`reset` gives another.
     """
 
     def __init__(self, num_envs: int, *, config: UAVConfig | None = None, seed: int = 0) -> None:
@@ -27,7 +28,7 @@ class UAVEnv(MultiAgentVecEnv):
         self.num_agents = self.config.n_uavs
         self.agent_names = [f"uav_{index}" for index in range(self.num_agents)]
         self.device = torch.device("cpu")
-        n_observation, n_state = view_sizes(self.config)
+        n_observation, n_state = observation_sizes(self.config)
         self.observation_space = Box(-1.0, 1.0, (n_observation,), np.float32)
         self.state_space = Box(-1.0, 1.0, (n_state,), np.float32)
         self.action_space = Box(-1.0, 1.0, (3,), np.float32)
@@ -37,22 +38,22 @@ class UAVEnv(MultiAgentVecEnv):
         self._present = torch.ones(num_envs, self.num_agents, dtype=torch.bool)
 
     def reset(self, seed: int | None = None) -> tuple[Tensor, MultiAgentExtras]:
-        """New users and starting places everywhere."""
+        """Draw new users and starting positions in all worlds."""
         if seed is not None:
             self._rng = np.random.default_rng(seed)
-        self._restart(np.arange(self.num_envs))
-        observation, state = look(self.worlds, self.worlds.links(), self._steps)
+        self._reset_envs(np.arange(self.num_envs))
+        observation, state = observe(self.worlds, self.worlds.links(), self._steps)
         return torch.from_numpy(observation), {"state": torch.from_numpy(state), "agent_mask": self._present.clone()}
 
     def step(self, actions: Tensor) -> tuple[Tensor, Tensor, Tensor, MultiAgentExtras]:
-        """Fly, measure the links, pay; see :class:`apexrl.envs.MultiAgentVecEnv`."""
+        """Move the UAVs, compute links and reward; see :class:`apexrl.envs.MultiAgentVecEnv`."""
         self.worlds.move(actions.numpy().astype(np.float64))
         self._steps += 1
         links = self.worlds.links()
         parts = self.worlds.reward_parts(links)
-        reward = self.worlds.reward(parts).astype(np.float32)
+        reward = self.worlds.reward(parts).astype(np.float32)  # (E,)
         dones = self._steps >= self.config.max_steps
-        observation, state = look(self.worlds, links, self._steps)
+        observation, state = observe(self.worlds, links, self._steps)
         cut = torch.from_numpy(dones)
         ended = torch.zeros_like(cut)
         extras: MultiAgentExtras = {
@@ -69,8 +70,8 @@ class UAVEnv(MultiAgentVecEnv):
             extras["final_observation"] = torch.from_numpy(observation)
             extras["final_state"] = torch.from_numpy(state)
             extras["final_agent_mask"] = self._present.clone()
-            self._restart(np.flatnonzero(dones))
-            observation, state = look(self.worlds, self.worlds.links(), self._steps)
+            self._reset_envs(np.flatnonzero(dones))
+            observation, state = observe(self.worlds, self.worlds.links(), self._steps)
             extras["state"] = torch.from_numpy(state)
         return torch.from_numpy(observation), self._for_all_agents(reward), cut, extras
 
@@ -80,16 +81,20 @@ class UAVEnv(MultiAgentVecEnv):
         return True
 
     def state_dict(self) -> StateDict:
-        """Positions, counters and the random stream."""
+        """Return positions, counters and the random stream."""
         return {
             "uavs": torch.from_numpy(self.worlds.uavs.copy()),
             "users": torch.from_numpy(self.worlds.users.copy()),
             "steps": torch.from_numpy(self._steps.copy()),
-            "rng": generator_state(self._rng),
+            "rng": json.dumps(self._rng.bit_generator.state, sort_keys=True),  # plain text, so no pickled code
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Go on from what :meth:`state_dict` gave."""
+        """Restore what :meth:`state_dict` returned.
+
+        Raises:
+            ValueError: The state is of a batch of another shape.
+        """
         uavs = state["uavs"].numpy().copy()
         if uavs.shape != self.worlds.uavs.shape:
             raise ValueError(
@@ -99,11 +104,12 @@ class UAVEnv(MultiAgentVecEnv):
         self.worlds.uavs = uavs
         self.worlds.users = state["users"].numpy().copy()
         self._steps = state["steps"].numpy().copy()
-        self._rng = generator_from_state(state["rng"])
+        self._rng.bit_generator.state = json.loads(state["rng"])
 
-    def _restart(self, envs: NDArray[np.int64]) -> None:
-        self.worlds.restart(envs, self._rng)
+    def _reset_envs(self, envs: Ints) -> None:
+        self.worlds.reset(envs, self._rng)
         self._steps[envs] = 0
 
-    def _for_all_agents(self, values: NDArray[np.floating]) -> Tensor:
+    def _for_all_agents(self, values: Array) -> Tensor:
+        """Repeat ``(E,)`` values for every agent, ``[E, U]``."""
         return torch.from_numpy(values.astype(np.float32)).unsqueeze(1).repeat(1, self.num_agents)

@@ -1,15 +1,14 @@
 """A vectorised air-to-ground radio model: every function takes leading batch axes and has no Python loop over links.
 
-Powers are in milliwatts and gains are plain ratios, so that interference adds; decibels appear only at the borders.
+Powers are in milliwatts and gains are plain ratios, so that interference adds. Decibels are in the configuration only.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from apexrl.arrays import Bools, Floats, Ints
 
 SPEED_OF_LIGHT: Final = 299_792_458.0
 
@@ -39,17 +38,17 @@ class RadioConfig:
 
 
 def milliwatts(dbm: float) -> float:
-    """Power in milliwatts."""
+    """Convert a power from dBm to milliwatts."""
     return float(10.0 ** (dbm / 10.0))
 
 
-def free_space_gain(distance: Array, frequency_hz: float) -> Array:
-    """Free-space power gain (c / 4πfd)², as a ratio."""
+def free_space_gain(distance: Floats, frequency_hz: float) -> Floats:
+    """Return the free-space power gain (c / 4πfd)², as a ratio."""
     return np.square(SPEED_OF_LIGHT / (4.0 * np.pi * frequency_hz * np.maximum(distance, 1.0)))
 
 
-def air_to_ground_gain(uavs: Array, users: Array, radio: RadioConfig) -> Array:
-    """Mean power gain between UAVs and users on the ground.
+def air_to_ground_gain(uavs: Floats, users: Floats, radio: RadioConfig) -> Floats:
+    """Return the mean power gain between UAVs and users on the ground.
 
     Free-space gain times the excess loss averaged (in dB) over the line-of-sight probability of the elevation angle.
 
@@ -61,30 +60,30 @@ def air_to_ground_gain(uavs: Array, users: Array, radio: RadioConfig) -> Array:
     Returns:
         Gains ``(..., U, K)``.
     """
-    flat = uavs[..., :, None, :2] - users[..., None, :, :]
-    ground = np.square(flat).sum(axis=-1)
-    height = uavs[..., :, None, 2]
-    distance = np.sqrt(ground + np.square(height))
+    offset = uavs[..., :, None, :2] - users[..., None, :, :]  # (..., U, K, 2)
+    ground = np.square(offset).sum(axis=-1)
+    height = uavs[..., :, None, 2]  # (..., U, 1)
+    distance = np.sqrt(ground + np.square(height))  # (..., U, K)
     elevation = np.degrees(np.arcsin(height / np.maximum(distance, 1.0)))
     line_of_sight = 1.0 / (1.0 + radio.los_a * np.exp(-radio.los_b * (elevation - radio.los_a)))
     excess_db = radio.loss_nlos_db + (radio.loss_los_db - radio.loss_nlos_db) * line_of_sight
-    excess: Array = np.exp(excess_db * (-np.log(10.0) / 10.0))
+    excess: Floats = np.exp(excess_db * (-np.log(10.0) / 10.0))
     return free_space_gain(distance, radio.frequency_hz) * excess
 
 
-def sinr(gain: Array, radio: RadioConfig) -> Array:
-    """Ratio of each UAV's signal at each user to the noise plus all other UAVs' signals, ``(..., U, K)``."""
+def sinr(gain: Floats, radio: RadioConfig) -> Floats:
+    """Return the ratio of each UAV's signal at each user to noise plus all other UAVs' signals, ``(..., U, K)``."""
     power = milliwatts(radio.transmit_dbm) * gain
     interference = power.sum(axis=-2, keepdims=True) - power
-    ratio: Array = power / (interference + milliwatts(radio.noise_dbm))
+    ratio: Floats = power / (interference + milliwatts(radio.noise_dbm))
     return ratio
 
 
-def associate(ratio: Array, min_ratio: float, capacity: int) -> NDArray[np.bool_]:
-    """Which UAV serves which user.
+def associate(ratio: Floats, min_ratio: float, capacity: int) -> Bools:
+    """Assign users to UAVs.
 
-    A user asks the UAV it hears best, if that is good enough; a UAV serves the best ``capacity`` of those that ask, and
-    of equally good ones those that come first along the axis.
+    A user requests the UAV with the best SINR, if that reaches ``min_ratio``. A UAV serves the ``capacity`` best
+    requests; ties go to the users that come first along the axis.
 
     Args:
         ratio: SINR ``(..., U, K)``.
@@ -95,28 +94,28 @@ def associate(ratio: Array, min_ratio: float, capacity: int) -> NDArray[np.bool_
         ``(..., U, K)``, at most one true per user and ``capacity`` per UAV.
     """
     n_uavs, n_users = ratio.shape[-2:]
-    best = ratio.argmax(axis=-2)  # (..., K)
-    asks: NDArray[np.bool_] = (best[..., None, :] == np.arange(n_uavs)[:, None]) & (ratio >= min_ratio)
+    best = ratio.argmax(axis=-2)  # (..., K) UAV with the best SINR
+    requests: Bools = (best[..., None, :] == np.arange(n_uavs)[:, None]) & (ratio >= min_ratio)
     if capacity >= n_users:
-        return asks
-    # A rank, not a threshold: users in one place, as the borders make them, hear a UAV equally well.
-    ranking = np.argsort(np.where(asks, -ratio, np.inf), axis=-1, kind="stable")
-    served = np.zeros_like(asks)
+        return requests
+    # Rank instead of a threshold: users at the same position, as at the borders, have equal SINR.
+    ranking = np.argsort(np.where(requests, -ratio, np.inf), axis=-1, kind="stable")
+    served = np.zeros_like(requests)
     np.put_along_axis(served, ranking[..., :capacity], True, axis=-1)
-    return asks & served
+    return requests & served
 
 
-def hop_matrix(nodes: Array, radio: RadioConfig) -> NDArray[np.bool_]:
-    """Which pairs of backhaul nodes hear each other well enough for a hop, ``(..., N, N)``, by free-space loss."""
+def hop_matrix(nodes: Floats, radio: RadioConfig) -> Bools:
+    """Return which pairs of backhaul nodes can make a hop by free-space loss, ``(..., N, N)``."""
     difference = nodes[..., :, None, :] - nodes[..., None, :, :]
     distance = np.sqrt(np.square(difference).sum(axis=-1))
     power = milliwatts(radio.transmit_dbm) * free_space_gain(distance, radio.frequency_hz)
-    linked: NDArray[np.bool_] = power >= milliwatts(radio.noise_dbm + radio.backhaul_snr_db)
+    linked: Bools = power >= milliwatts(radio.noise_dbm + radio.backhaul_snr_db)
     return linked
 
 
-def hops_to_station(linked: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Number of hops from each UAV to the ground station, which is node 0; 0 for a UAV that cannot reach it.
+def hops_to_station(linked: Bools) -> Ints:
+    """Count the hops from each UAV to the ground station, which is node 0; 0 for a UAV that cannot reach it.
 
     Args:
         linked: Symmetric hop matrix ``(..., U + 1, U + 1)``.
@@ -125,6 +124,7 @@ def hops_to_station(linked: NDArray[np.bool_]) -> NDArray[np.int64]:
         Hops ``(..., U)``.
     """
     n_uavs = linked.shape[-1] - 1
+    # (..., U + 1) nodes reached so far; every pass adds the nodes that are one hop further
     reached = linked[..., 0, :].copy()
     reached[..., 0] = True
     hops = np.where(reached[..., 1:], 1, 0).astype(np.int64)

@@ -3,13 +3,13 @@ from dataclasses import fields
 import pytest
 import torch
 
-from hmasd.learning.low_level import LowLevelTask, _take, minibatches
-from hmasd.networks.discoverer import joined
+from hmasd.learning.low_level import LowLevelInputs, _select_rows, minibatches
+from hmasd.networks.discoverer import concat_features
 
 
 def task_of(agent, rewards=None):
     rollout = agent.rollout
-    return LowLevelTask(
+    return LowLevelInputs(
         actor_codes=agent.codes.actor(rollout.skills),
         critic_codes=agent.codes.critic(rollout.skills),
         rewards=torch.zeros_like(rollout.log_probs) if rewards is None else rewards,
@@ -20,7 +20,7 @@ def task_of(agent, rewards=None):
 def test_one_pass_of_the_critic_equals_going_step_by_step(float64, collected):
     agent = collected()
     rollout, low = agent.rollout, agent.low
-    inputs = joined(rollout.states, task_of(agent).critic_codes)
+    inputs = concat_features(rollout.states, task_of(agent).critic_codes)
     memory = torch.randn(4, 16)
     rollout.episode_starts[0] = torch.tensor([False, True, False, True])
     low.critic_memory = memory.clone()
@@ -40,15 +40,15 @@ def test_values_after_a_step_are_zero_at_termination_and_bootstrapped_elsewhere(
     rollout, low = agent.rollout, agent.low
     rollout.truncated[8, 0], rollout.terminated[8, 0] = False, True
     task = task_of(agent)
-    inputs = joined(rollout.states, task.critic_codes)
+    inputs = concat_features(rollout.states, task.critic_codes)
     with torch.no_grad():
         values, _, after = low._run_critic(rollout, inputs)
-        following = low._following(rollout, task, values, after)
+        following = low._next_values(rollout, task, values, after)
         assert following[8, 0].item() == 0.0
         # inside a skill: the next value; at a skill's end: the next state under the old skill, whatever follows
         assert following[0, 0] == pytest.approx(values[1, 0].item(), abs=1e-12)
         for step, env in ((3, 0), (8, 1), (22, 2)):
-            seen = joined(rollout.next_states[step, env], task.critic_codes[step, env])
+            seen = concat_features(rollout.next_states[step, env], task.critic_codes[step, env])
             expected, _ = low.networks.values(seen.view(1, 1, -1), after[step, env].unsqueeze(0))
             assert following[step, env] == pytest.approx(expected.item(), abs=1e-12)
 
@@ -64,7 +64,7 @@ def test_minibatches_keep_agents_with_their_environment(collected):
     rollout = agent.rollout
     no_codes = torch.zeros(23, 4, 3, 0), torch.zeros(23, 4, 0)
     rewards = torch.zeros(23, 4, 3)
-    task = LowLevelTask(actor_codes=no_codes[0], critic_codes=no_codes[1], rewards=rewards, ends=rollout.dones)
+    task = LowLevelInputs(actor_codes=no_codes[0], critic_codes=no_codes[1], rewards=rewards, ends=rollout.dones)
     plain = agent.low._prepare(rollout, task)
     names = {field.name for field in fields(plain)}
     assert names == PER_SEQUENCE | PER_SEQUENCE_AND_AGENT | PER_STEP | PER_STEP_AND_AGENT
@@ -73,7 +73,7 @@ def test_minibatches_keep_agents_with_their_environment(collected):
     batch = type(plain)(**numbers)
     n_sequences = plain.critic_memory.shape[0]
     rows = torch.tensor([n_sequences - 1, 0, 3])
-    taken = _take(batch, rows, 3)
+    taken = _select_rows(batch, rows, 3)
     for place, row in enumerate(rows.tolist()):
         for name in PER_SEQUENCE:
             assert torch.equal(getattr(taken, name)[place], numbers[name][row]), name
@@ -85,7 +85,7 @@ def test_minibatches_keep_agents_with_their_environment(collected):
         for name in PER_STEP_AND_AGENT:
             expected = numbers[name].unflatten(1, (n_sequences, 3))[:, row]
             assert torch.equal(getattr(taken, name).unflatten(1, (3, 3))[:, place], expected), name
-    assert _take(batch, None, 3) is batch
+    assert _select_rows(batch, None, 3) is batch
 
 
 def test_minibatches_hold_every_row_once_and_a_single_one_draws_nothing():

@@ -1,4 +1,4 @@
-"""Anybody's PettingZoo module as a batch of environments, with errors that tell its user what to do."""
+"""Tasks ``pettingzoo:MODULE``: a batch of environments from any PettingZoo module, with errors that say what to fix."""
 
 import importlib
 import inspect
@@ -12,7 +12,7 @@ from apexrl.envs.pettingzoo.spaces import ObservationMismatchError, UnsupportedS
 from apexrl.runs.errors import ConfigurationError
 
 PREFIX = "pettingzoo:"
-"""Task names that begin with it go on with a module's name."""
+"""Prefix of task names; a module's name follows it."""
 
 
 def pettingzoo_env(task: str, *, num_envs: int, max_steps: int, n_agents: int | None) -> MultiAgentVecEnv:
@@ -21,9 +21,9 @@ def pettingzoo_env(task: str, *, num_envs: int, max_steps: int, n_agents: int | 
     Args:
         task: ``pettingzoo:MODULE``.
         num_envs: Number of environments.
-        max_steps: Time limit of an episode. It is passed on as ``max_cycles`` to environments that take it, and kept
-            in any case.
-        n_agents: Number of agents that the user expects; None for whatever the module has.
+        max_steps: Time limit of an episode. It is passed as ``max_cycles`` to environments that take it, and
+            enforced in any case.
+        n_agents: Number of agents that the user expects; None accepts any.
 
     Raises:
         ConfigurationError: The module cannot be used, or has another number of agents.
@@ -38,7 +38,7 @@ def pettingzoo_env(task: str, *, num_envs: int, max_steps: int, n_agents: int | 
         env.close()
         raise ConfigurationError(
             f"n_agents={n_agents}: {task} has {env.num_agents} agents",
-            "the module alone decides how many there are",
+            "the module alone determines the number of agents",
             "leave n_agents out, or name a module of your own whose parallel_env() makes that many",
         )
     return env
@@ -60,11 +60,11 @@ def _load(task: str) -> ModuleType:
             hint="install the package that brings it; a module in the working directory needs PYTHONPATH=. in front "
             "of the command",
         ) from error
-    except (Exception, SystemExit) as error:  # a stranger's module may raise anything; the cause is named and chained
+    except (Exception, SystemExit) as error:  # a foreign module may raise anything; the cause is named and chained
         raise ConfigurationError(
             f"task {task}: importing the module raised {type(error).__name__}: {error}",
             "a module must import without an error",
-            f"mend it until python -c 'import {name}' passes",
+            f"fix it until python -c 'import {name}' passes",
         ) from error
     if not callable(getattr(module, "parallel_env", None)):
         raise ConfigurationError(f"task {task}: the module has no parallel_env(); name one that has")
@@ -72,27 +72,33 @@ def _load(task: str) -> ModuleType:
 
 
 def _constructor(task: str, module: ModuleType, max_steps: int) -> Callable[[], Any]:
-    """``parallel_env``, with ``max_cycles`` where it is taken."""
+    """Return ``parallel_env``, with ``max_cycles`` if it takes that."""
     parameters = inspect.signature(module.parallel_env).parameters.values()
-    named = {each.name: each for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
-    needed = [name for name, each in named.items() if each.default is each.empty and name != "max_cycles"]
+    by_name = {
+        parameter.name: parameter
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
+    needed = [
+        name for name, parameter in by_name.items() if parameter.default is parameter.empty and name != "max_cycles"
+    ]
     if needed:
         raise ConfigurationError(
             f"task {task}: parallel_env() needs {', '.join(needed)}",
             "it is called without arguments of its own",
             "name a module of your own whose parallel_env() gives them",
         )
-    plain: Callable[..., Any] = module.parallel_env
-    limited = partial(plain, max_cycles=max_steps)
-    if "max_cycles" in named:
+    unlimited: Callable[..., Any] = module.parallel_env
+    limited = partial(unlimited, max_cycles=max_steps)
+    if "max_cycles" in by_name:
         return limited
-    if not any(each.kind is each.VAR_KEYWORD for each in parameters):
-        return plain
-    # Functions that hand on all they are given seldom say what their environment takes; only a trial tells.
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return unlimited
+    # A function with **kwargs does not say what its environment takes, so try it.
     try:
         limited().close()
     except TypeError as error:
         if "max_cycles" not in str(error):
             raise
-        return plain
+        return unlimited
     return limited

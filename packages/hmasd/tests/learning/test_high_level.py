@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from hmasd.learning.high_level import intervals_of, tokens_that_count
+from hmasd.learning.high_level import rollout_intervals, token_mask
 from hmasd.tasks import make_env, make_learner
 from hmasd.training.collection import Collector
 
@@ -28,7 +28,7 @@ def cut(small, float64):
     # Like nothing that comes after a reset, so that the values there differ from those of the true final state.
     rollout.next_states[rollout.dones] = torch.randn(rollout.next_states[rollout.dones].shape, generator=stream)
     agent.high.value_norm.update(torch.tensor([3.0, 5.0, 10.0]))
-    return agent, intervals_of(rollout, config.gamma_per_step), collector
+    return agent, rollout_intervals(rollout, config.gamma_per_step), collector
 
 
 def after(agent, env, end):
@@ -52,7 +52,7 @@ def place_of(intervals, env, end):
 def test_what_comes_after_an_interval(cut):
     agent, intervals, collector = cut
     rollout, high = agent.rollout, agent.high
-    following = torch.from_numpy(high._following(rollout, intervals))
+    following = torch.from_numpy(high._next_values(rollout, intervals))
 
     def value(state, observations):
         return high.value_norm.denormalize(high.coordinator.values(state.unsqueeze(0), observations.unsqueeze(0))[0])
@@ -104,11 +104,11 @@ def test_advantages_equal_the_sums_they_stand_for(cut):
 
 def test_skills_of_agents_that_were_never_there_do_not_count(hmasd_agent):
     rollout = hmasd_agent.rollout
-    intervals = intervals_of(rollout, 0.9)
-    assert tokens_that_count(rollout, intervals) is None
+    intervals = rollout_intervals(rollout, 0.9)
+    assert token_mask(rollout, intervals) is None
     rollout.present[:, 0, 1] = False
     rollout.present[6, 0, 1] = True  # comes for one step of the second interval
-    counts = tokens_that_count(rollout, intervals)
+    counts = token_mask(rollout, intervals)
     assert counts[:, :2].all()
     assert counts[:8, 2].tolist() == [False, True, False, False, False, False, False, False]
     assert counts[8:].all()
@@ -123,7 +123,7 @@ def test_absent_agents_teach_the_coordinator_nothing(collected):
         rollout.present[:, 0, 1] = False
         rollout.skill_values[:, 0, 2] += wrong
         rollout.skill_log_probs[:, 0, 2] += wrong
-        found = agent.high.update(rollout, intervals_of(rollout, 0.9))
+        found = agent.high.update(rollout, rollout_intervals(rollout, 0.9))
         learned.append([*agent.high.value_norm.state_dict().values(), *agent.high.coordinator.parameters()])
     assert all(torch.equal(a, b) for a, b in zip(*learned, strict=True))
     assert found["replay_error"] <= 1e-5
@@ -135,14 +135,14 @@ def test_losses_sum_over_the_tokens_that_count(collected):
     rollout.rewards += torch.linspace(-1.0, 1.0, 23 * 4).view(23, 4)
     rollout.present[:, 0, 1] = False
     rollout.skill_values[:, 0, 2] -= 5.0
-    intervals = intervals_of(rollout, 0.9)
-    counts = tokens_that_count(rollout, intervals)
+    intervals = rollout_intervals(rollout, 0.9)
+    counts = token_mask(rollout, intervals)
     batch = high._prepare(rollout, intervals)
     for parameter in high.coordinator.parameters():  # far from uniform, so that entropies differ
         parameter.data += 0.3 * torch.randn(parameter.shape, generator=agent.generator)
     with torch.no_grad():
         scores = high.coordinator.evaluate(batch.states, batch.observations, batch.skills)
-    found = high._pass(replace(batch, log_probs=scores.log_probs))
+    found = high._gradient_step(replace(batch, log_probs=scores.log_probs))
     n_intervals = len(intervals.env)
     assert found["entropy"] == pytest.approx(scores.entropies[counts].sum().item() / n_intervals, rel=1e-5)
     policy = -batch.advantages[counts].sum().item() / n_intervals  # all ratios are 1

@@ -15,10 +15,10 @@ from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMi
 from apexrl.runs.metrics.jsonl import JsonlSink, read_jsonl
 from apexrl.runs.metrics.logger import MetricLogger
 from apexrl.runs.signals import StopRequest
-from hmasd.config.schema import HMASDConfig
+from hmasd.config import HMASDConfig
 from hmasd.training.collection import BatchReport
 from hmasd.training.evaluation import evaluate
-from hmasd.training.trainer import FINAL_NAME, Search, Trainer, train
+from hmasd.training.trainer import FINAL_NAME, RestartState, Trainer, train
 
 PROMISED = {
     "Sync/PolicyVersion",
@@ -70,7 +70,7 @@ def test_every_promised_metric_is_written(small, tmp_path):
     assert "time/memory_mb" in timings
 
 
-def test_the_log_lines_of_document_004(small, caplog):
+def test_log_lines(small, caplog):
     config = small(
         num_envs=32,
         batch_size=1024,
@@ -207,7 +207,9 @@ def test_a_run_that_finds_no_reward_begins_again_with_new_networks(small):
     with MetricLogger([]) as metrics:
         for updates in range(1, 6):
             trainer.run(metrics, _stop_after(trainer, updates))
-            seen.append((trainer.search.restarts, trainer.search.fruitless_since, trainer.learner.version))
+            seen.append(
+                (trainer.restart_state.restarts, trainer.restart_state.last_reward_step, trainer.learner.version)
+            )
     assert seen == [(0, 0, 1), (1, 184, 2), (1, 184, 3), (2, 368, 4), (2, 368, 5)]
     fresh = Trainer(replace(config, seed=config.seed + 2 * 1_000_003))
     assert torch.allclose(first_weight(trainer), first_weight(fresh), atol=1e-6)
@@ -219,17 +221,17 @@ def test_a_reward_grants_as_many_steps_again(small):
     seen = []
     for trainer.env_steps, reward in ((92, 0.0), (184, 1.0), (276, 0.0), (368, 0.0)):
         trainer._begin_again_if_nothing_was_found(BatchReport(returns=[0.0, reward]))
-        seen.append((trainer.search.restarts, trainer.search.fruitless_since))
+        seen.append((trainer.restart_state.restarts, trainer.restart_state.last_reward_step))
     assert seen == [(0, 0), (0, 184), (0, 184), (1, 368)]
 
 
 def test_networks_that_nothing_would_train_do_not_replace_those_at_the_end(small, tmp_path):
     trainer = train(small(restart_steps=184), models=tmp_path)  # due after 184 steps, and after 368, which is the end
-    assert trainer.search.restarts == 1
+    assert trainer.restart_state.restarts == 1
     assert trainer.learner.state_dict()["low"]["actor_optimizer"]["state"], "the networks have learned"
     untrained = Trainer(small(seed=2 * 1_000_003))
     assert not torch.equal(first_weight(trainer), first_weight(untrained))
-    assert Trainer.resume(tmp_path / FINAL_NAME).search == trainer.search
+    assert Trainer.resume(tmp_path / FINAL_NAME).restart_state == trainer.restart_state
 
 
 def test_every_start_has_its_whole_warm_up(small, tmp_path):
@@ -237,7 +239,7 @@ def test_every_start_has_its_whole_warm_up(small, tmp_path):
     trainer = train(config, sinks=(JsonlSink(tmp_path / "metrics.jsonl"),))
     rows = [row for row in read_jsonl(tmp_path / "metrics.jsonl") if "Sync/PolicyVersion" in row]
     assert ["Losses/Coordinator/Total" in row for row in rows] == [False, False, True, False, False, True]
-    assert trainer.search.started == 276
+    assert trainer.restart_state.start_step == 276
 
 
 def test_checkpoints_without_the_step_of_the_present_start_load(small):
@@ -245,7 +247,7 @@ def test_checkpoints_without_the_step_of_the_present_start_load(small):
     del state["search"]["started"]
     trainer = Trainer(small())
     trainer.load_state_dict(state)
-    assert trainer.search == Search()
+    assert trainer.restart_state == RestartState()
 
 
 def _stop_after(trainer, updates):

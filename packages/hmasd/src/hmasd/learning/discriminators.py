@@ -1,4 +1,4 @@
-"""Training the discriminators, and the rewards that they pay; both once per rollout, over all of it at once."""
+"""Training of the discriminators and the rewards from them, once per rollout."""
 
 import math
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from hmasd.networks.discriminators import Discriminators
 
 
 class SkillRewards(NamedTuple):
-    """The parts of the low level's reward, already weighted."""
+    """Discriminator rewards of the low level, already weighted."""
 
     team: Tensor
     """λ_D·log q_D(Z | s'), ``[T, E]``."""
@@ -22,17 +22,17 @@ class SkillRewards(NamedTuple):
     """λ_d·log q_d(z_i | o'_i, Z), ``[T, E, n]``."""
 
 
-class SkillLearner:
-    """Discriminators with an optimiser each.
+class DiscriminatorLearner:
+    """Both discriminators with their optimisers, update and rewards.
 
     Args:
         config: Hyperparameters.
-        discriminators: The networks.
+        networks: The discriminators.
     """
 
-    def __init__(self, config: HMASDConfig, discriminators: Discriminators) -> None:
+    def __init__(self, config: HMASDConfig, networks: Discriminators) -> None:
         self._config = config
-        self.discriminators = discriminators
+        self.networks = networks
         self.optimizers = {
             name: torch.optim.AdamW(
                 network.parameters(),
@@ -41,20 +41,20 @@ class SkillLearner:
                 weight_decay=config.discriminator_decay,
                 fused=True,
             )
-            for name, network in (("team", discriminators.team), ("agent", discriminators.agent))
+            for name, network in (("team", networks.team), ("agent", networks.agent))
         }
         self.accuracy = {"team": 0.0, "agent": 0.0}
 
     @torch.no_grad()
     def rewards(self, rollout: Rollout) -> SkillRewards:
-        """Return what the discriminators, as they are before their update, pay for the rollout."""
+        """Compute the rewards of the rollout by the discriminators before their update."""
         config = self._config
-        evidence = self.discriminators.evidence(rollout.next_states, rollout.next_observations, rollout.skills)
+        log_probs = self.networks.log_probs(rollout.next_states, rollout.next_observations, rollout.skills)
         if config.center_rewards:
-            team = evidence.team + math.log(config.team_skills)
-            agents = evidence.agents + math.log(config.agent_skills)
+            team = log_probs.team + math.log(config.team_skills)
+            agents = log_probs.agents + math.log(config.agent_skills)
         else:
-            team, agents = evidence.team, evidence.agents
+            team, agents = log_probs.team, log_probs.agents
         weights = self._weights()
         return SkillRewards(weights["team"] * team, weights["agent"] * agents)
 
@@ -65,6 +65,7 @@ class SkillLearner:
         base = {"team": config.lambda_team, "agent": config.lambda_agent}
         if not config.adaptive_lambda:
             return base
+        # 1 at chance, 0 at perfect accuracy
         chance = {"team": 1.0 / config.team_skills, "agent": 1.0 / config.agent_skills}
         return {
             name: weight * (1.0 - max(0.0, self.accuracy[name] - chance[name]) / max(1.0 - chance[name], 1e-6))
@@ -72,22 +73,23 @@ class SkillLearner:
         }
 
     def update(self, rollout: Rollout) -> dict[str, float]:
-        """Cross-entropy over the rollout; returns losses and accuracies by name."""
+        """Minimise the cross-entropy over the rollout; returns losses and accuracies by name."""
+        # [T·E, …] samples of next states and observations with the skills that led to them
         states = rollout.next_states.flatten(0, 1)
         observations = rollout.next_observations.flatten(0, 1)
         skills = rollout.skills.flatten(0, 1)
         mask = rollout.present.flatten(0, 1).to(states.dtype)
         losses = {"team": 0.0, "agent": 0.0}
         for epoch in range(self._config.discriminator_epochs):
-            team_logits, agent_logits = self.discriminators.logits(states, observations, skills[:, 0])
+            team_logits, agent_logits = self.networks.logits(states, observations, skills[:, 0])
             if epoch == 0:
                 self._measure(team_logits, agent_logits, skills, needed_mask(mask))
             team = F.cross_entropy(team_logits, skills[:, 0])
-            each = F.cross_entropy(agent_logits.flatten(0, 1), skills[:, 1:].flatten(), reduction="none")
-            agent = masked_mean(each, mask.flatten())
+            agent_losses = F.cross_entropy(agent_logits.flatten(0, 1), skills[:, 1:].flatten(), reduction="none")
+            agent = masked_mean(agent_losses, mask.flatten())
             for name, loss in (("team", team), ("agent", agent)):
                 losses[name] += loss.item() / self._config.discriminator_epochs
-            self._step(team + agent)
+            self._optimize(team + agent)
         return {
             "team": losses["team"],
             "agent": losses["agent"],
@@ -96,32 +98,32 @@ class SkillLearner:
         }
 
     def _measure(self, team_logits: Tensor, agent_logits: Tensor, skills: Tensor, mask: Tensor | None) -> None:
-        """Accuracy on the new rollout before learning from it, which is held-out accuracy."""
+        """Measure the accuracy on the new rollout before learning from it, which is held-out accuracy."""
         with torch.no_grad():
             self.accuracy["team"] = (team_logits.argmax(-1) == skills[:, 0]).double().mean().item()
-            right = (agent_logits.argmax(-1) == skills[:, 1:]).double()
-            self.accuracy["agent"] = masked_mean(right, mask).item()
+            correct = (agent_logits.argmax(-1) == skills[:, 1:]).double()
+            self.accuracy["agent"] = masked_mean(correct, mask).item()
 
-    def _step(self, loss: Tensor) -> None:
+    def _optimize(self, loss: Tensor) -> None:
         for optimizer in self.optimizers.values():
             optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
-        for network in (self.discriminators.team, self.discriminators.agent):
+        for network in (self.networks.team, self.networks.agent):
             nn.utils.clip_grad_norm_(network.parameters(), self._config.max_grad_norm)
         for optimizer in self.optimizers.values():
             optimizer.step()
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that decides how learning goes on."""
+        """Return everything that a resumed run needs."""
         return {
-            "discriminators": self.discriminators.state_dict(),
+            "discriminators": self.networks.state_dict(),
             "optimizers": {name: optimizer.state_dict() for name, optimizer in self.optimizers.items()},
             "accuracy": dict(self.accuracy),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what :meth:`state_dict` gave."""
-        self.discriminators.load_state_dict(state["discriminators"])
+        """Restore what :meth:`state_dict` returned."""
+        self.networks.load_state_dict(state["discriminators"])
         for name, optimizer in self.optimizers.items():
             optimizer.load_state_dict(state["optimizers"][name])
         self.accuracy = dict(state["accuracy"])

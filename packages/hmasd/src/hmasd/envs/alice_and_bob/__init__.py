@@ -1,1 +1,0 @@
-"""Alice_and_Bob: a batched grid task with a sparse team reward."""

@@ -1,0 +1,62 @@
+"""All pictures of a checkpoint or of a run's metrics, written into a folder."""
+
+from pathlib import Path
+
+import numpy as np
+
+from apexrl.charts.matplotlib import save_figure
+from apexrl.runs.atomic import ensure_folder, write_text
+from apexrl.runs.metrics.jsonl import read_jsonl
+from hmasd.agent import HMASDAgent
+from hmasd.pictures.curves import Curve, learning_curves
+from hmasd.pictures.episodes import animate, record
+from hmasd.pictures.skills import skill_charts, skill_report
+from hmasd.training import Trainer, stored_config
+
+
+def render_checkpoint(model_path: Path, folder: Path, seed: int = 0, task: str | None = None) -> list[Path]:
+    """Draw an episode and, for HMASD, usage and confusion of its skills.
+
+    Args:
+        model_path: The checkpoint.
+        folder: Folder of the pictures.
+        seed: Seed of the episodes.
+        task: The checkpoint's task, which must be given if it is a module to import.
+
+    Returns:
+        The files written.
+    """
+    trainer = Trainer.resume(model_path, stored_config(model_path, {"task": task} if task else None))
+    episode = animate(record(trainer.learner, trainer.config, seed), trainer.config.task)
+    charts = skill_charts(skill_report(trainer.learner, seed)) if isinstance(trainer.learner, HMASDAgent) else []
+    ensure_folder(folder)
+    write_text(folder / "episode.svg", episode)
+    return [folder / "episode.svg", *(path for chart in charts for path in save_figure(chart, folder, ("svg",)))]
+
+
+def render_metrics(metrics: Path, folder: Path, name: str) -> list[Path]:
+    """Draw the evaluation curve of one run; the band is one standard deviation over the episodes of an evaluation.
+
+    Args:
+        metrics: The run's ``metrics.jsonl``.
+        folder: Folder of the picture.
+        name: Name of the run in the legend.
+
+    Returns:
+        The file written, or nothing if the run was not evaluated.
+    """
+    rows = [row for row in read_jsonl(metrics) if "Eval/ReturnMean" in row]
+    if not rows:
+        return []
+    mean = np.array([row["Eval/ReturnMean"] for row in rows])
+    deviation = np.array([row["Eval/ReturnStd"] for row in rows])
+    curve = Curve(
+        name=name,
+        x=[float(row["step"]) for row in rows],
+        mean=mean.tolist(),
+        low=(mean - deviation).tolist(),
+        high=(mean + deviation).tolist(),
+    )
+    title = "Evaluation (band: ± standard deviation over episodes)"
+    ensure_folder(folder)
+    return save_figure(learning_curves("evaluation", [curve], title=title, y_title="return"), folder, ("svg",))
