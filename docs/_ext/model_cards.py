@@ -1,7 +1,7 @@
 """Sphinx extension: a card for every file of weights or tuned parameters that comes with the package.
 
-The cards are made when the pages are built, from what the files say of themselves. A file that does not say how it was
-made and what it was measured to be worth ends the build.
+The cards are generated when the pages are built, from metadata in or beside the files. A file without its origin and
+its measurements fails the build.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "packages" / "litaagent" / "src"
 GENERATED = Path(__file__).parents[1] / "_generated" / "model_cards.md"
 WEIGHTS = frozenset({".npz", ".pt", ".pth", ".onnx", ".safetensors"})
 CARD = {
@@ -23,41 +24,41 @@ CARD = {
     "intended_use": "intended use",
     "limits": "limits",
 }
-"""What ``NAME.card.json`` beside a file of weights must say, and how the page calls it."""
+"""Keys that ``NAME.card.json`` beside a file of weights must have, with their labels on the page."""
 
 
 class CardError(Exception):
-    """A shipped file does not say enough of itself."""
+    """A shipped file lacks metadata."""
 
 
 def shipped_files(source: Path) -> list[Path]:
-    """Files of weights in the packages, and of tuned parameters."""
+    """Return the files of weights and of tuned parameters below a folder of sources."""
     weights = [path for path in source.rglob("*") if path.suffix in WEIGHTS]
-    return sorted([*weights, *(source / "litaagent_std/arena/tuned").glob("*.json")])
+    return sorted([*weights, *source.rglob("tuned/*.json")])
 
 
 def markdown(source: Path) -> str:
-    """Return the cards of everything that is shipped below a folder of packages."""
+    """Return the cards of all shipped files below a folder of sources."""
     files = shipped_files(source)
-    parts = [_none(files), *(_card(path, source) for path in files)]
+    parts = [_nothing_shipped(files), *(_card(path, source) for path in files)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def parameter_values() -> str:
-    """Return the numbers of the heuristic layers, as they are shipped."""
+    """Return the shipped parameters of the heuristic layers as a table."""
     from litaagent_std.policy.parameters import Parameters
 
     shipped = Parameters()
     rows = [
-        f"| `{one.name}` | {getattr(shipped, one.name):g} | {one.metadata['range'][0]:g} to "
-        f"{one.metadata['range'][1]:g} | {one.metadata['meaning']} |"
-        for one in fields(Parameters)
-        if "range" in one.metadata
+        f"| `{parameter.name}` | {getattr(shipped, parameter.name):g} | {parameter.metadata['range'][0]:g} to "
+        f"{parameter.metadata['range'][1]:g} | {parameter.metadata['meaning']} |"
+        for parameter in fields(Parameters)
+        if "range" in parameter.metadata
     ]
     return "\n".join(["| parameter | shipped | range | meaning |", "|---|---:|---|---|", *rows]) + "\n"
 
 
-def _none(files: list[Path]) -> str:
+def _nothing_shipped(files: list[Path]) -> str:
     lines = []
     if not any(path.suffix in WEIGHTS for path in files):
         lines.append("**No learned weights are shipped.** Every layer of the agent plays its heuristic version.")
@@ -88,35 +89,35 @@ def _tuned_facts(path: Path) -> dict[str, Any]:
     missing = [key for key in ("command", "commit", "seeds", "levels", "gate") if key not in content]
     if missing:
         raise CardError(f"{path.name} does not say {', '.join(missing)}; ship files as lita tune wrote them")
-    kept = [level for level, found in content["levels"].items() if found["kept"]]
+    changed = [level for level, result in content["levels"].items() if result["kept"]]
     return {
         "made by": f"`{content['command']}`",
         "seed": content["seeds"]["search"],
         "data": f"worlds of the seed block {content['seeds']['worlds']}",
         "commit": f"`{content['commit']}`",
-        "levels changed": ", ".join(kept) or "none",
+        "levels changed": ", ".join(changed) or "none",
         "measured": _measured(content["gate"]),
         "intended use": f"""`lita arena 'lita:{{"parameters": "{path.stem}"}}'`, and a start for further tuning""",
-        "limits": "judged in the mix of opponents that the command names; another mix needs a gate of its own",
+        "limits": "evaluated with the opponents that the command names; other opponents need a gate of their own",
     }
 
 
 def _measured(gate: dict[str, Any] | None) -> str:
     if gate is None:
-        return "**not judged on a gate**"
-    said = []
-    for one in gate["comparisons"]:
-        verdict = one["verdict"]
+        return "**not evaluated by a gate**"
+    results = []
+    for comparison in gate["comparisons"]:
+        verdict = comparison["verdict"]
         ends = " … ".join("open" if verdict[end] is None else f"{verdict[end]:+.3f}" for end in ("low", "high"))
-        said.append(
-            f"minus {one['against']}: {verdict['mean']:+.3f} ({ends} at any time, 95 %), {verdict['worlds']} worlds, "
-            f"{verdict['answer']}"
+        results.append(
+            f"minus {comparison['against']}: {verdict['mean']:+.3f} ({ends} at any time, 95 %), "
+            f"{verdict['worlds']} worlds, {verdict['answer']}"
         )
-    return f"on {gate['block']}: " + "; ".join(said)
+    return f"on {gate['block']}: " + "; ".join(results)
 
 
-def write(target: Path = GENERATED, source: Path = ROOT / "src") -> None:
-    """Write the page's parts, unless they are there already as they should be."""
+def write(target: Path = GENERATED, source: Path = SOURCE) -> None:
+    """Write the included parts of the page; unchanged files are left alone."""
     parts = {target: markdown(source), target.with_name("parameters.md"): parameter_values()}
     target.parent.mkdir(parents=True, exist_ok=True)
     for path, text in parts.items():

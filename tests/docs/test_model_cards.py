@@ -1,14 +1,12 @@
 """Every file of weights or parameters that is shipped has its card, and the page does not claim others."""
 
 import json
-from pathlib import Path
 
 import pytest
 
+from litaagent_std.agents.online.weights import SHIPPED as SHIPPED_WEIGHTS
 from litaagent_std.policy.parameters import Parameters, tunable
 from litaagent_std.tournament.competitors.parameter_files import SHIPPED
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +39,19 @@ TUNED = {
 
 
 def test_everything_that_is_shipped_has_a_card(cards):
-    text = cards.markdown(ROOT / "src")
+    text = cards.markdown(cards.SOURCE)
     tuned = list(SHIPPED.glob("*.json"))
-    weights = [path for path in (ROOT / "src").rglob("*") if path.suffix in cards.WEIGHTS]
+    weights = [path for path in cards.SOURCE.rglob("*") if path.suffix in cards.WEIGHTS]
+    assert (SHIPPED_WEIGHTS / "middle_progress.npz") in weights
     assert text.count("### `") == len(tuned) + len(weights)
     for path in (*tuned, *weights):
-        assert f"### `{path.relative_to(ROOT / 'src').as_posix()}`" in text
+        assert f"### `{path.relative_to(cards.SOURCE).as_posix()}`" in text
     assert ("No learned weights are shipped" in text) == (not weights)
     assert ("No tuned parameters are shipped" in text) == (not tuned)
 
 
-def test_the_page_looks_where_the_agent_looks():
-    assert (ROOT / "src/litaagent_std/arena/tuned").resolve() == SHIPPED.resolve()
+def test_the_page_lists_the_parameters_that_the_agent_finds(cards):
+    assert {path for path in cards.shipped_files(cards.SOURCE) if path.suffix == ".json"} == set(SHIPPED.glob("*.json"))
 
 
 def test_tuned_parameters_say_how_they_were_made_and_judged(cards, source):
@@ -65,7 +64,7 @@ def test_tuned_parameters_say_how_they_were_made_and_judged(cards, source):
     assert "on gate:one: minus lita: +0.020 (+0.010 … open at any time, 95 %), 300 worlds, better" in text
     assert "No tuned parameters" not in text
     path.write_text(json.dumps(TUNED | {"gate": None}))
-    assert "**not judged on a gate**" in cards.markdown(source)
+    assert "**not evaluated by a gate**" in cards.markdown(source)
     path.write_text(json.dumps({"parameters": {}}))
     with pytest.raises(cards.CardError, match=r"better.json does not say command, commit"):
         cards.markdown(source)
