@@ -15,12 +15,12 @@ from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
 
 
 def make_env(days: int, levels: int | None) -> gym.Env:
-    """One seat in worlds of default agents; zeros are the heuristic agent, from which training starts."""
+    """Make an environment with one seat in worlds of default agents; zeros are the heuristic agent."""
     return gym.make(DAY_ID, days=(days,), levels=levels)
 
 
 def train_apexrl(arguments: argparse.Namespace) -> None:
-    """PPO of this project."""
+    """Train with apexrl's PPO."""
     from apexrl.agent.on_policy_runner import OnPolicyRunner
     from apexrl.algorithms.ppo import PPOConfig
     from apexrl.envs.gymnasium.wrapper import GymVecEnvContinuous
@@ -33,7 +33,7 @@ def train_apexrl(arguments: argparse.Namespace) -> None:
 
 
 def train_sb3(arguments: argparse.Namespace) -> None:
-    """PPO of Stable-Baselines3, or whatever else takes a Gymnasium environment."""
+    """Train with PPO of Stable-Baselines3; any library for Gymnasium environments works alike."""
     from stable_baselines3 import PPO
     from stable_baselines3.common.vec_env import DummyVecEnv
 
@@ -45,7 +45,7 @@ def train_sb3(arguments: argparse.Namespace) -> None:
 
 
 def play(days: int, levels: int | None) -> float:
-    """Return the score of one world under zeros: what training has to beat."""
+    """Return the score of the heuristic agent (all actions zero) in one world: the baseline of training."""
     env = make_env(days, levels)
     env.reset(seed=0)
     over, info = False, {}
@@ -55,8 +55,8 @@ def play(days: int, levels: int | None) -> float:
 
 
 def main() -> None:
-    """Play one world by the heuristic, then train."""
-    restart_with_fixed_hashing()  # worlds repeat only where strings hash alike
+    """Play one world with the heuristic agent, then train."""
+    restart_with_fixed_hashing()  # worlds are reproducible only with a fixed hash seed
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--library", choices=("apexrl", "sb3"), default="apexrl")
     parser.add_argument("--steps", type=int, default=4_000)

@@ -1,4 +1,4 @@
-"""Online training: ``python runners/run_hrl_online_train.py`` is ``lita train-online``."""
+"""Run ``lita train-online``: online training in the league."""
 
 import sys
 
