@@ -48,10 +48,15 @@ def test_a_zip_holds_package_policy_settings_and_requirements(archive):
     with zipfile.ZipFile(archive) as opened:
         names = opened.namelist()
         assert {"README.md", "requirements.txt", "my_lita_agent/__init__.py", "my_lita_agent/agent.py"} <= {*names}
-        assert {f"my_lita_agent/{part}" for part in ("policy/brain.py", "weights/l2.npz", "weights/l4.npz")} <= {*names}
-        assert l1_digest() in opened.read("my_lita_agent/policy/l1_digest.py").decode()
+        assert {
+            f"my_lita_agent/{part}"
+            for part in ("policy/brain.py", "policy/l1/guard.py", "weights/l2.npz", "weights/l4.npz")
+        } <= {*names}
+        assert l1_digest() in opened.read("my_lita_agent/policy/digest.py").decode()
         assert json.loads(opened.read("my_lita_agent/settings.json")) == SETTINGS
         assert b"scml==" in opened.read("requirements.txt")
+        assert b"AFFERO GENERAL PUBLIC LICENSE" in opened.read("LICENSE")
+        assert b"see `LICENSE`" in opened.read("README.md")
         code = b"".join(opened.read(name) for name in names if name.endswith(".py"))
     assert b"from litaagent_std" not in code
     assert b"import litaagent_std" not in code
@@ -95,10 +100,10 @@ def test_a_submission_that_does_not_play_is_refused(body, told, tmp_path):
         verify(path, "broken.Broken", n_days=5)
 
 
-def test_a_class_of_the_shells_own_name_is_possible():
+def test_a_class_of_the_agents_own_name_is_possible():
     plain = Submission()
     assert plain.class_path == "lita_agent_hrl.LitaAgentHRL"
-    assert "import LitaAgentHRL as _Shell" in contents(plain)["lita_agent_hrl/__init__.py"].decode()
+    assert "import LitaAgentHRL as _Agent" in contents(plain)["lita_agent_hrl/__init__.py"].decode()
     assert Submission("agent").package == "agent_agent"
     assert Submission("Json").package == "json_agent"
 

@@ -1,8 +1,8 @@
 """A submission for the league: one zip that needs scml and numpy, and nothing of this project.
 
-It holds a package with the agent's shell, a copy of `litaagent_std.policy` (which imports nothing but numpy and itself,
-by relative imports), the settings as JSON and the weights, beside ``requirements.txt`` and ``README.md``. Weights from
-online training bring the modules along that play by them. The same inputs give the same bytes.
+It holds a package with the agent's class, a copy of `litaagent_std.policy` (which imports nothing but numpy and itself,
+by relative imports), the settings as JSON and the weights, beside ``requirements.txt``, ``README.md`` and ``LICENSE``.
+For weights from online training the modules that play them are copied too. The same inputs give the same bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import venv
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -28,22 +28,25 @@ from typing import Any, Final
 from apexrl.runs.atomic import write_bytes
 from apexrl.runs.errors import ConfigurationError, UserFacingError
 from litaagent_std import policy
-from litaagent_std.agents import export_check
-from litaagent_std.agents import hrl as shell
+from litaagent_std.agents import export_check, hrl
 from litaagent_std.agents.online import acting, seat, steering, views
 from litaagent_std.agents.scaffold import class_name, module_name
-from litaagent_std.hrl_xf import online
 from litaagent_std.policy.digest import check_l1_digest, l1_digest
 
 __all__ = ["Submission", "SubmissionError", "contents", "verify", "write"]
 
-_MOVED: Final = {"policy": "litaagent_std.policy", "agent": "litaagent_std.agents.hrl"}
-"""Where modules of a submission come from, by their name in its package."""
+_MOVED: Final = {
+    "policy": "litaagent_std.policy",
+    "agent": "litaagent_std.agents.hrl",
+    "online": "litaagent_std.agents.online",
+}
+"""Modules and packages of this project that are copied, by their name in the submission's package."""
 _ONLINE: Final = (acting, seat, steering, views)
-"""All that weights from online training need to play."""
-_MOMENT: Final = (1980, 1, 1, 0, 0, 0)
+"""The modules that weights from online training need to play."""
+_TIMESTAMP: Final = (1980, 1, 1, 0, 0, 0)
 _MODE: Final = 0o100644 << 16
-_SHELL_CLASS: Final = "LitaAgentHRL"
+_BASE_CLASS: Final = "LitaAgentHRL"
+_DISTRIBUTION: Final = "litaagent"
 
 
 class SubmissionError(UserFacingError):
@@ -58,10 +61,10 @@ class Submission:
         name: Name of the agent's class.
         settings: Arguments of `LitaAgentHRL`: layers and parameters, in plain values.
         weights: File or folder of trained weights.
-        online: Whether the weights are a file of online training, which steers the heuristic layers.
+        online: Whether the weights are a file of online training, whose residuals change the heuristic layers.
     """
 
-    name: str = _SHELL_CLASS
+    name: str = _BASE_CLASS
     settings: Mapping[str, Any] = field(default_factory=dict)
     weights: Path | None = None
     online: bool = False
@@ -90,17 +93,21 @@ def contents(submission: Submission) -> dict[str, bytes]:
     weights = _weights(submission.weights)
     _try_settings(submission)
     base = submission.package
-    files = {f"{base}/policy/{path.name}": path.read_bytes() for path in sorted(_folder(policy).glob("*.py"))}
-    files[f"{base}/policy/l1_digest.py"] = _sealed_digest().encode()
-    files[f"{base}/agent.py"] = _relative(_source(shell)).encode()
+    folder = Path(inspect.getfile(policy)).parent
+    files = {f"{base}/policy/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in folder.rglob("*.py")}
+    files[f"{base}/policy/digest.py"] = _sealed_digest().encode()
+    files[f"{base}/agent.py"] = _relative(_source(hrl), depth=1).encode()
     if submission.online:
         files[f"{base}/online/__init__.py"] = b""
-        files |= {f"{base}/online/{_stem(one)}.py": _relative(_source(one), depth=2).encode() for one in _ONLINE}
+        for module in _ONLINE:
+            name = module.__name__.rpartition(".")[2]
+            files[f"{base}/online/{name}.py"] = _relative(_source(module), depth=2).encode()
     files[f"{base}/settings.json"] = (json.dumps(dict(submission.settings), indent=2, sort_keys=True) + "\n").encode()
     files |= {f"{base}/weights/{name}": data for name, data in weights.items()}
     files[f"{base}/__init__.py"] = _entry(submission, _weights_argument(submission.weights)).encode()
     files["requirements.txt"] = _requirements().encode()
     files["README.md"] = _readme(submission).encode()
+    files["LICENSE"] = _licence().encode()
     _check_imports(files)
     return dict(sorted(files.items()))
 
@@ -114,7 +121,7 @@ def write(submission: Submission, path: Path) -> None:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, data in contents(submission).items():
-            entry = zipfile.ZipInfo(name, _MOMENT)
+            entry = zipfile.ZipInfo(name, _TIMESTAMP)
             entry.external_attr = _MODE
             entry.create_system = 3
             archive.writestr(entry, data)
@@ -122,7 +129,7 @@ def write(submission: Submission, path: Path) -> None:
 
 
 def verify(path: Path, class_path: str, *, n_days: int = 10, fresh_environment: bool = False) -> dict[str, Any]:
-    """Plays a world from the zip where this project cannot be imported.
+    """Play a world from the zip where this project cannot be imported.
 
     Args:
         path: The zip.
@@ -140,20 +147,20 @@ def verify(path: Path, class_path: str, *, n_days: int = 10, fresh_environment: 
         python, flags, libraries = Path(sys.executable), ["-I", "-S"], _libraries()
         if fresh_environment:
             python, flags, libraries = _environment(Path(folder)), ["-I"], []
-        words = [str(python), *flags, str(export_check.__file__), folder, class_path, str(n_days), *libraries]
-        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+        command = [str(python), *flags, str(export_check.__file__), folder, class_path, str(n_days), *libraries]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SubmissionError(
             f"{str(path)!r} does not play: {done.stderr.strip()[-2000:]}",
             "a submission plays a world of scml without this project",
-            "mend what the message says, and export again",
+            "correct what the message says, and export again",
         )
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
 
 
 def _libraries() -> list[str]:
-    """Return the folders of this installation's libraries; without ``site``, nobody follows links to this project."""
+    """Return the folders of this installation's libraries; ``-S`` keeps links in them to this project from working."""
     return list(dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib")))
 
 
@@ -162,46 +169,38 @@ def _environment(folder: Path) -> Path:
     home = folder / "environment"
     venv.create(home, with_pip=True)
     python = home / "bin" / "python"
-    words = [str(python), "-m", "pip", "install", "--quiet", "-r", str(folder / "requirements.txt")]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    command = [str(python), "-m", "pip", "install", "--quiet", "-r", str(folder / "requirements.txt")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SubmissionError(
             f"requirements.txt cannot be installed: {done.stderr.strip()[-2000:]}",
             "the league installs it before it plays",
-            "see that a package index can be reached, or verify without a fresh environment",
+            "make sure that a package index can be reached, or verify without a fresh environment",
         )
     return python
-
-
-def _folder(package: ModuleType) -> Path:
-    return Path(inspect.getfile(package)).parent
-
-
-def _stem(module: ModuleType) -> str:
-    return module.__name__.rpartition(".")[2]
 
 
 def _source(module: ModuleType) -> str:
     return Path(inspect.getfile(module)).read_text(encoding="utf-8")
 
 
-def _relative(source: str, depth: int = 1) -> str:
-    """Return source with imports of this project made relative, as they are so deep in the submission's package."""
+def _relative(source: str, depth: int) -> str:
+    """Return source whose imports of this project are relative, for a module so many levels deep in the submission."""
     for name, origin in _MOVED.items():
         before, after = rf"^(\s*)from {re.escape(origin)}(\.| )", rf"\1from {'.' * depth}{name}\2"
         source = re.sub(before, after, source, flags=re.MULTILINE)
-    return source.replace(f"from {online.__name__}.", "from .")
+    return source
 
 
 def _sealed_digest() -> str:
-    """Return a module that states the digest of L1: computing it from source might differ under another Python."""
+    """Return a module that states the digest of L1 as a constant, without the situations that it is computed from."""
     return f'''"""The digest of the L1 in this folder, as it was when the submission was made."""
 
 __all__ = ["check_l1_digest", "l1_digest"]
 
 
 def l1_digest() -> str:
-    """Returns the digest, in hexadecimal digits."""
+    """Return the digest, in hexadecimal digits."""
     return "{l1_digest()}"
 
 
@@ -213,14 +212,14 @@ def _weights(path: Path | None) -> dict[str, bytes]:
         return {}
     if path.is_file():
         return {path.name: path.read_bytes()}
-    found = {file.relative_to(path).as_posix(): file.read_bytes() for file in sorted(path.rglob("*.npz"))}
-    if not found:
+    files = {file.relative_to(path).as_posix(): file.read_bytes() for file in path.rglob("*.npz")}
+    if not files:
         raise ConfigurationError(
             f"there are no weights in {str(path)!r}",
             "weights are .npz files, one or a folder of them",
             "name the file or folder that training wrote",
         )
-    return found
+    return files
 
 
 def _weights_argument(path: Path | None) -> str | None:
@@ -236,7 +235,7 @@ def _try_settings(submission: Submission) -> None:
         if submission.online:
             seat.PolicySteeredAgent(policy=acting.PolicySet.load(submission.weights or ""), **settings)
         else:
-            shell.LitaAgentHRL(**settings, weights=submission.weights)
+            hrl.LitaAgentHRL(**settings, weights=submission.weights)
     except (TypeError, ValueError) as error:
         raise ConfigurationError(
             f"the settings make no agent: {error}", "they are the arguments of LitaAgentHRL", "correct them"
@@ -244,8 +243,9 @@ def _try_settings(submission: Submission) -> None:
 
 
 def _entry(submission: Submission, weights: str | None) -> str:
-    shell_class, module = ("PolicySteeredAgent", "online.seat") if submission.online else (_SHELL_CLASS, "agent")
-    imports, given = [f"from .{module} import {shell_class} as _Shell"], ""
+    """Return the package's ``__init__.py``: the agent's class with its settings and weights."""
+    base, module = ("PolicySteeredAgent", "online.seat") if submission.online else (_BASE_CLASS, "agent")
+    imports, given = [f"from .{module} import {base} as _Agent"], ""
     if submission.online:
         imports.insert(0, "from .online.acting import PolicySet")
         given = f"""        policies = PolicySet.load(_HERE / "{weights}")
@@ -267,7 +267,7 @@ __all__ = ["{submission.name}"]
 _HERE = Path(__file__).parent
 
 
-class {submission.name}(_Shell):
+class {submission.name}(_Agent):
     """The agent with the settings that it was submitted with."""
 
     def __init__(self, *args, **kwargs):
@@ -280,11 +280,34 @@ def _requirements() -> str:
     return f"negmas=={version('negmas')}\nnumpy>=2.0\nscml=={version('scml')}\n"
 
 
+def _licence() -> str:
+    """Return the text of this project's licence, from its installation or from its sources.
+
+    Raises:
+        SubmissionError: If neither holds it.
+    """
+    try:
+        installed = distribution(_DISTRIBUTION)
+        text = installed.read_text("licenses/LICENSE") or installed.read_text("LICENSE")
+    except PackageNotFoundError:
+        text = None
+    beside = Path(inspect.getfile(policy)).parents[3] / "LICENSE"
+    if text is None and beside.is_file():
+        text = beside.read_text(encoding="utf-8")
+    if text is None:
+        raise SubmissionError(
+            f"the licence of {_DISTRIBUTION} is not installed, and there is no {str(beside)!r}",
+            "a submission carries the licence of the code that it holds",
+            f"install {_DISTRIBUTION} with pip",
+        )
+    return text
+
+
 def _readme(submission: Submission) -> str:
     learned = sorted(name for name in ("l2", "l3", "l4") if submission.settings.get(name) == "learned")
     layers = f"Learned layers: {', '.join(learned)}." if learned else "All layers are heuristic; no weights are needed."
     if submission.online:
-        layers = "Weights from online training steer its heuristic layers."
+        layers = "Weights from online training change its heuristic layers by residuals."
     return f"""# {submission.name}
 
 An agent for the Standard league of SCML: four layers, of which L1 bounds whatever the others decide. {layers}
@@ -292,7 +315,8 @@ An agent for the Standard league of SCML: four layers, of which L1 bounds whatev
 - Class: `{submission.class_path}`
 - Requires: see `requirements.txt`; nothing else.
 - Settings: `{submission.package}/settings.json`.
-- License: AGPL-3.0-or-later.
+- Notice: the code is copied from LitaAgent HRL-XF, copyright by the LitaAgent developers; this zip holds its source.
+- License: AGPL-3.0-or-later, see `LICENSE`.
 
 Try it with this folder as the working directory:
 
@@ -316,10 +340,10 @@ def _check_imports(files: Mapping[str, bytes]) -> None:
 
 
 def _imported(source: str) -> list[str]:
-    found: list[str] = []
+    modules: list[str] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            modules += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
-            found.append(node.module)
-    return found
+            modules.append(node.module)
+    return modules

@@ -1,7 +1,7 @@
-"""Plays a world with a submission where this project cannot be imported.
+"""A script that plays a world with a submission where this project cannot be imported.
 
-It is run as a script by ``python -I -S``: it imports nothing of this project, and finds scml in the folders that it is
-given. Anything that goes wrong raises.
+It is run by ``python -I -S``: it imports nothing of this project, and imports scml from the folders that it is given.
+Every failure raises.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final
 
-OURS: Final = ("litaagent_std", "apexrl", "hmasd")
+OURS: Final = ("litaagent_std", "lita", "apexrl", "hmasd")
 """Packages that a submission must do without."""
 
 _SEED: Final = 1
@@ -26,7 +26,7 @@ _SEED: Final = 1
 
 
 class _Blocked(importlib.abc.MetaPathFinder):
-    """Hides this project where it is installed beside scml."""
+    """Make this project impossible to import where it is installed beside scml."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -37,7 +37,7 @@ class _Blocked(importlib.abc.MetaPathFinder):
 
 
 def play(class_path: str, n_days: int) -> dict[str, Any]:
-    """Plays a world of scml's own with the submitted agent at both ends of the chain, and returns what came of it.
+    """Play a world of scml's own with the submitted agent at both ends of the chain, and count its contracts.
 
     Args:
         class_path: The agent's class.
@@ -48,13 +48,13 @@ def play(class_path: str, n_days: int) -> dict[str, Any]:
     from scml.std.agents import GreedyStdAgent, SyncRandomStdAgent
 
     module, _, name = class_path.rpartition(".")
-    agent = getattr(importlib.import_module(module), name)
+    agent_type = getattr(importlib.import_module(module), name)
     random.seed(_SEED)
     np.random.seed(_SEED)  # scml draws its worlds from the global streams
-    # A type and a place for every seat: of fewer types than seats scml draws, and may draw none of the submission's.
+    # A type and a level for every factory: scml draws from fewer types, and might leave the submission's out.
     world = SCML2024StdWorld(
         **SCML2024StdWorld.generate(
-            agent_types=[agent, GreedyStdAgent, SyncRandomStdAgent] * 2,
+            agent_types=[agent_type, GreedyStdAgent, SyncRandomStdAgent] * 2,
             agent_processes=[0, 0, 0, 1, 1, 1],
             n_steps=n_days,
             n_processes=2,
@@ -67,19 +67,19 @@ def play(class_path: str, n_days: int) -> dict[str, Any]:
         ignore_simulation_exceptions=False,
     )
     world.run()
-    ours = [one.id for one in world.agents.values() if type(getattr(one, "_obj", one)).__name__ == name]
+    ours = [agent.id for agent in world.agents.values() if type(getattr(agent, "_obj", agent)).__name__ == name]
     signed = [c for c in world.saved_contracts if c["signed_at"] >= 0 and {c["buyer_name"], c["seller_name"]} & {*ours}]
     return {"agents": len(ours), "contracts": len(signed), "days": int(world.current_step)}
 
 
 def check(folder: str, class_path: str, n_days: int, libraries: Sequence[str]) -> dict[str, Any]:
-    """Make the project impossible to import, and plays.
+    """Make the project impossible to import, and play.
 
     Args:
         folder: The unpacked submission.
         class_path: The agent's class.
         n_days: Days of the world.
-        libraries: Folders in which scml is found.
+        libraries: Folders from which scml is imported.
 
     Raises:
         RuntimeError: If a package of this project was imported all the same, or the agent never agreed on anything.

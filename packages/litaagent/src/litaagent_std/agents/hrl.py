@@ -1,6 +1,6 @@
-"""The agent of the league: a thin shell around `litaagent_std.policy`.
+"""The agent of the league: scml's interface around `litaagent_std.policy`.
 
-It turns scml's interface into observations, asks the brain, and turns decisions into responses. All threads
+It turns scml's interface into observations, lets the brain decide, and turns decisions into responses. All threads
 of a round are decided together (`StdSyncAgent`).
 """
 
@@ -35,6 +35,7 @@ _RESPONSES = {
     "reject": ResponseType.REJECT_OFFER,
     "end": ResponseType.END_NEGOTIATION,
 }
+_FIELDS = {"l2": "goal", "l3": "decision", "l4": "coordination"}  # layers by their fields of `LayerSet`
 
 
 class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type information
@@ -42,20 +43,20 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
 
     Args:
         *args: Passed to scml.
-        parameters: Tunable numbers, as `Parameters` or as plain data; the shipped ones when None.
+        parameters: Tunable parameters, as `Parameters` or as plain data; default: those of `Parameters`.
         l2: Version of L2, see `Layers`.
         l3: Version of L3.
         l4: Version of L4.
         weights: File or folder of trained weights; learned layers come from it.
-        goal_layer: An L2 of one's own, instead of weights.
-        decision_layer: An L3 of one's own.
-        coordination_layer: An L4 of one's own.
+        goal_layer: The user's own L2, instead of weights.
+        decision_layer: The user's own L3.
+        coordination_layer: The user's own L4.
         keep_log: Whether the brain keeps a record of every decision (`brain.log`).
         **kwargs: Passed to scml.
 
     Raises:
-        ValueError: If a layer is to be learned and neither weights nor a layer are given, or weights are given
-            and no layer is learned.
+        ValueError: If a layer is ``learned`` and neither weights nor a layer are given, or weights are given and no
+            layer is learned.
     """
 
     def __init__(
@@ -90,17 +91,17 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         self._turns: dict[str, list[Turn]] = {}
 
     def before_step(self) -> None:
-        """Take the morning's observation."""
+        """Start the day with its observation."""
         self._today = observe_day(self.awi, self._today)
         self._turns = {}
         self.brain.start_day(self._today)
 
     def step(self) -> None:
-        """Tells the brain with which commitments the day goes into settlement."""
+        """Notify the brain of the commitments with which the day goes into settlement."""
         self.brain.end_day(observe_calendar(self.awi))
 
     def first_proposals(self) -> dict[str, tuple[int, ...] | None]:
-        """Proposes to every partner at the start of its negotiation, if it is ours to open."""
+        """Propose to every partner at the start of its negotiation, if we open it."""
         if not self._opens():
             return {}
         running = {name: entry[0].nmi for name, entry in self.negotiators.items()}
@@ -112,12 +113,12 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         return {name: None if offer is None else tuple(offer) for name, offer in proposals.items()}
 
     def counter_all(self, offers: Mapping[str, Any], states: Mapping[str, SAOState]) -> dict[str, SAOResponse]:
-        """Decides on all offers of a round together."""
+        """Decide on all offers of a round together."""
         now = observe_calendar(self.awi)
         threads = [self._thread(name, states[name], offer, now) for name, offer in offers.items() if name in states]
         decisions = self.brain.respond(threads)
         for thread in threads:
-            # A partner's answer to our opening belongs to the round that we opened, and is heard in the next.
+            # A partner's reply to our opening belongs to the round that we opened, and arrives in the next.
             self._note(thread.partner, thread.round - thread.opens, mine=False, offer=thread.offer)
             decision = decisions[thread.partner]
             if decision.kind == "reject":
@@ -125,7 +126,7 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         return {name: _response(decision) for name, decision in decisions.items()}
 
     def on_negotiation_success(self, contract: Contract, mechanism: Any) -> None:  # noqa: ANN401 - negmas's
-        """Tells the brain of an agreement."""
+        """Notify the brain of an agreement."""
         super().on_negotiation_success(contract, mechanism)
         buyer, seller = contract.annotation["buyer"], contract.annotation["seller"]
         buying = buyer == self.id
@@ -140,7 +141,7 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         mechanism: Any,  # noqa: ANN401 - negmas's
         state: SAOState,
     ) -> None:
-        """Tells the brain of a negotiation without agreement."""
+        """Notify the brain of a negotiation without agreement."""
         super().on_negotiation_failure(partners, annotation, mechanism, state)
         for name in partners:
             if name != self.id:
@@ -162,7 +163,7 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
             buying=name in self.awi.my_suppliers,
             round=round_,
             n_rounds=n_rounds,
-            # The mechanism's own clock still shows 0 when first proposals are asked for, and hurries on slow machines.
+            # Not the mechanism's own clock: it is 0 at first proposals and depends on the speed of the machine.
             relative_time=min(1.0, (round_ + 1) / (n_rounds + 1)),
             opens=self._opens(),
             offer=None if offer is None else Offer(int(offer[0]), int(offer[1]), int(offer[2])),
@@ -181,9 +182,8 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
 
 
 def _choose(layers: Layers, given: LayerSet, weights: str | Path | None) -> LayerSet:
-    """Return the layers that play: those given, and for the others that are to be learned those of the weights."""
-    places = {"l2": "goal", "l3": "decision", "l4": "coordination"}
-    missing = [name for name in layers.learned if getattr(given, places[name]) is None]
+    """Return the layers that play: those given, and learned ones from the weights where none is given."""
+    missing = [name for name in layers.learned if getattr(given, _FIELDS[name]) is None]
     if weights is None:
         if missing:
             raise ValueError(
@@ -198,12 +198,12 @@ def _choose(layers: Layers, given: LayerSet, weights: str | Path | None) -> Laye
     from litaagent_std.policy.learned import load_layers
 
     loaded = load_layers(weights)
-    absent = [name for name in missing if getattr(loaded, places[name]) is None]
+    absent = [name for name in missing if getattr(loaded, _FIELDS[name]) is None]
     if absent:
         raise ValueError(
             f"weights={str(weights)!r} hold no {', '.join(absent)}; train it, or leave it to its heuristic"
         )
-    return replace(given, **{places[name]: getattr(loaded, places[name]) for name in missing})
+    return replace(given, **{_FIELDS[name]: getattr(loaded, _FIELDS[name]) for name in missing})
 
 
 def _response(decision: Decision) -> SAOResponse:

@@ -1,4 +1,4 @@
-"""A working agent of one's own, on top of the layers, with a test."""
+"""A first agent of a user's own: a working class on top of the layers, with a test."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _AGENT: Final = Template('''"""$name: an agent for the Standard league of SCML, 
 from collections.abc import Mapping
 from typing import Any
 
-from litaagent_std.agents.hrl import LitaAgentHRL
-from litaagent_std.policy.layers import Action, Situation
+from litaagent_std import LitaAgentHRL
+from litaagent_std.policy import Action, Situation
 
 __all__ = ["$name", "Patience"]
 
 
 class Patience:
-    """An L3 of one's own: asks for our best price in the first rounds, then leaves the plan alone.
+    """An L3 that asks for our best price in the first rounds, then keeps the plan.
 
-    It sees the whole round (`Situation`: threads, goals, bounds, the heuristic plan) and may answer anything: L1 brings
-    it within the agenda, the lines, the input and the cash before it leaves the agent.
+    It sees the whole round (`Situation`: threads, goals, bounds, the heuristic plan) and may return anything: L1 clips
+    it to the agenda, the lines, the input and the cash before it leaves the agent.
     """
 
     def __init__(self, rounds: int = 3) -> None:
         self.rounds = rounds
 
     def decide(self, situation: Situation, alpha: Mapping[str, float]) -> dict[str, Action]:
-        """Returns an action for each thread that shall not go by the plan."""
+        """Return an action for each thread that departs from the plan."""
         agenda = situation.agenda
         best = agenda.price_max if situation.selling else agenda.price_min
         actions: dict[str, Action] = {}
@@ -53,19 +53,19 @@ class $name(LitaAgentHRL):
     """Plays like LitaAgentHRL, but with more patience.
 
     Other layers are replaced in the same way: ``goal_layer`` sets the day's goals (L2), ``coordination_layer`` decides
-    across threads (L4); ``parameters`` changes the numbers of the heuristics.
+    across threads (L4); ``parameters`` changes the parameters of the heuristics.
     """
 
     def __init__(self, *args: Any, rounds: int = 3, **kwargs: Any) -> None:
         super().__init__(*args, decision_layer=Patience(rounds), **kwargs)
 ''')
 
-_TEST: Final = Template('''"""$name plays a small world without an error, and its layer does what it says."""
+_TEST: Final = Template('''"""$name plays a small world without an error, and asks for its best price first."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))  # the agent is found wherever pytest is started
+sys.path.insert(0, str(Path(__file__).parent))  # the agent can be imported wherever pytest is started
 
 from $module import $name
 
@@ -77,7 +77,7 @@ DAYS = 6
 
 
 class Listener(WorldObserver):
-    """Notes what goes wrong."""
+    """Collects errors."""
 
     def __init__(self):
         self.errors = []
@@ -87,7 +87,7 @@ class Listener(WorldObserver):
 
 
 def play():
-    """Plays a small world with the agent at each level; returns the world, the agents and the errors."""
+    """Play a small world with the agent at each level; return the world, the agents and the errors."""
     setup = official_setup(1, n_days=DAYS, n_levels=2)
     seats = {}
     for seat, factory in enumerate(setup.factories):
@@ -122,22 +122,22 @@ def class_name(name: str) -> str:
     """Check the name of a class.
 
     Raises:
-        ConfigurationError: If it is none, or Python's own.
+        ConfigurationError: If it is no identifier, or a keyword.
     """
     if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name) or name.startswith("_"):
         raise ConfigurationError(
             f"{name!r} cannot name an agent",
-            "a name consists of letters, digits and _, begins with a letter and is no word of Python",
+            "a name consists of letters, digits and _, begins with a letter and is no keyword of Python",
             "choose another name, such as MyAgent",
         )
     return name
 
 
 def module_name(name: str) -> str:
-    """Return the module of a class: ``MyAgent`` lives in ``my_agent``; a module never hides one of Python's."""
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", class_name(name)).lower()
+    """Return the module of a class: ``MyAgent`` lives in ``my_agent``; a module never shadows one of Python's."""
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", class_name(name)).lower()
     taken = {name, *keyword.kwlist, *sys.stdlib_module_names, *_LIBRARIES}
-    return f"{words}_agent" if words in taken else words
+    return f"{snake}_agent" if snake in taken else snake
 
 
 def write_agent(name: str, folder: Path) -> tuple[Path, Path]:
@@ -145,20 +145,20 @@ def write_agent(name: str, folder: Path) -> tuple[Path, Path]:
 
     Args:
         name: Name of the agent's class.
-        folder: Where to; made if it is not there.
+        folder: The folder; created if it does not exist.
 
     Returns:
         The two files.
 
     Raises:
-        ConfigurationError: If the name will not do, or one of the files is there already.
+        ConfigurationError: If the name is not possible, or one of the files exists.
     """
     values = {"name": class_name(name), "module": module_name(name)}
     files = (folder / f"{values['module']}.py", folder / f"test_{values['module']}.py")
     for file in files:
         if file.exists():
             raise ConfigurationError(
-                f"{str(file)!r} is there already", "nothing is overwritten", "choose another name or another --dir"
+                f"{str(file)!r} exists already", "nothing is overwritten", "choose another name or another --dir"
             )
     for file, template in zip(files, (_AGENT, _TEST), strict=True):
         write_text(file, template.substitute(values))

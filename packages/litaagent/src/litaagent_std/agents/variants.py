@@ -1,4 +1,4 @@
-"""Our agent in fixed settings, as classes: tournaments, runners and documents name agents by the path of a class."""
+"""Our agent in fixed settings, as classes: tournaments name agents by the path of a class."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LitaAgentBaseline(LitaAgentHRL):
 
 
 class LitaAgentGreedy(LitaAgentHRL):
-    """With the acceptance model of L3, but nothing is decided across threads."""
+    """With the acceptance model of L3, but without coordination across threads."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - scml's
         super().__init__(*args, **{"l4": "greedy", **kwargs})
@@ -45,7 +45,7 @@ class LitaAgentCautious(LitaAgentHRL):
 
 
 class LitaAgentHRLTracked(LitaAgentHRL):
-    """Keeps a record of every decision in ``brain.log``; the tracked agent of document 001."""
+    """Keeps a record of every decision in ``brain.log``."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - scml's
         super().__init__(*args, **{"keep_log": True, **kwargs})

@@ -1,4 +1,7 @@
-"""Penguin, the winner of 2024, with everything it does clipped by our L1: how much is safety alone worth?"""
+"""Penguin, the winner of 2024, with all its decisions clipped by our L1: what L1 alone contributes.
+
+Apart from `variants`, because importing it needs scml_agents.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,13 @@ __all__ = ["Shielded", "ShieldedPenguin"]
 
 
 class _Echo:
-    """An L3 that wants what another agent wants."""
+    """An L3 that returns the actions of another agent."""
 
     def __init__(self) -> None:
         self.wanted: dict[str, Action] = {}
 
     def decide(self, situation: Situation, alpha: Mapping[str, float]) -> Mapping[str, Action]:
-        """Return the other agent's actions; where it says nothing, the thread ends."""
+        """Return the other agent's actions; threads without one end."""
         return {thread.partner: self.wanted.get(thread.partner, Action("end")) for thread in situation.threads}
 
 
@@ -42,25 +45,25 @@ class Shielded(LitaAgentHRL):
         super().__init__(*args, decision_layer=self._echo, **kwargs)
 
     def before_step(self) -> None:
-        """Lets both see the morning."""
+        """Start the day of both agents."""
         self.inner.before_step(self)
         super().before_step()
 
     def step(self) -> None:
-        """Lets both see the evening."""
+        """End the day of both agents."""
         self.inner.step(self)
         super().step()
 
     def first_proposals(self) -> dict[str, tuple[int, ...] | None]:
-        """Clips the other agent's first proposals."""
-        told = self.inner.first_proposals(self)
-        self._echo.wanted = {name: _counter(offer) for name, offer in told.items()}
+        """Clip the other agent's first proposals."""
+        proposals = self.inner.first_proposals(self)
+        self._echo.wanted = {name: _counter(offer) for name, offer in proposals.items()}
         return super().first_proposals()
 
     def counter_all(self, offers: Mapping[str, Any], states: Mapping[str, SAOState]) -> dict[str, SAOResponse]:
-        """Clips the other agent's answers, all of a round together."""
-        told = self.inner.counter_all(self, offers, states)
-        self._echo.wanted = {name: _action(response) for name, response in told.items()}
+        """Clip the other agent's responses, all of a round together."""
+        responses = self.inner.counter_all(self, offers, states)
+        self._echo.wanted = {name: _action(response) for name, response in responses.items()}
         return super().counter_all(offers, states)
 
 
@@ -70,7 +73,7 @@ class ShieldedPenguin(Shielded, PenguinAgent):  # type: ignore[misc]  # scml_age
     inner = PenguinAgent
 
 
-def _counter(offer: Any) -> Action:  # noqa: ANN401 - agents offer anything
+def _counter(offer: Any) -> Action:  # noqa: ANN401 - an agent may propose anything
     if offer is None or not all(isfinite(value) for value in offer):
         return Action("end")
     quantity, time, price = (trunc(value) for value in offer)

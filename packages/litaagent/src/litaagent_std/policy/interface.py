@@ -1,6 +1,6 @@
-"""The public part of scml's agent-world interface that an observation is made from.
+"""The public part of scml's agent-world interface that observations are taken from.
 
-Stated as protocols, so that this package imports nothing of scml: a live agent passes its ``awi``, a recorder
+Written as protocols, so that this package imports nothing of scml: a live agent passes its ``awi``, a recorder
 passes an object with the same attributes.
 """
 
@@ -139,7 +139,7 @@ class DayInterface(Protocol):
         """Value of the units bought for later days, by day and supplier."""
 
     def is_bankrupt(self, aid: str | None = None) -> bool:
-        """Whether a factory is bankrupt (oneself without an argument)."""
+        """Whether a factory is bankrupt; default: the agent itself."""
 
     def is_system(self, aid: str) -> bool:
         """Whether an id belongs to a system agent."""

@@ -1,9 +1,9 @@
-"""What the agent knows: a factory's day and a thread's round, as frozen plain values.
+"""Observations of the agent: a factory's day and a thread's round, as frozen plain values.
 
 `Observation` is a factory's day, taken before that day's negotiations. `ThreadObservation` is one negotiation
 thread at the moment of a decision and holds only what came before it. Both hold ints, floats, bools, strings
 and tuples of these, so that a recorder can write them as columns and read them back (`to_plain`,
-`from_plain`). A live agent and a recorder build them with the same functions from the same public fields.
+`observation_from_plain`). A live agent and a recorder build them with the same functions from the same public fields.
 
 Days are world days; a calendar is a tuple of ``horizon + 1`` entries, entry ``k`` for delivery on
 ``day + k`` (entries past the last day stay 0). Standing contracts with a bankrupt partner are void and are
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 from .interface import DayInterface, IssueLike, Report
 
 REPORTS_KEPT = 4
-"""How many of a partner's latest financial reports an observation keeps."""
+"""Number of a partner's latest financial reports that an observation keeps."""
 
 
 class Offer(NamedTuple):
@@ -203,7 +203,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One offer that was put on a thread's table, and the mechanism's round in which that was."""
+    """One offer made in a thread, and the mechanism's round in which it was made."""
 
     round: int
     mine: bool
@@ -212,7 +212,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class ThreadObservation:
-    """One negotiation thread when a decision is due; nothing in it came after.
+    """One negotiation thread before a decision; nothing in it is later.
 
     Attributes:
         day: Today.
@@ -222,7 +222,7 @@ class ThreadObservation:
         n_rounds: Rounds allowed.
         relative_time: The mechanism's relative time in this round, (round + 1) / (n_rounds + 1).
         opens: Whether we propose first in this thread.
-        offer: The partner's offer on the table; None when we are to propose first.
+        offer: The partner's offer on the table; None if we propose first.
         turns: Offers made before the one on the table, oldest first.
         calendar: Commitments at this moment, today's contracts included.
     """
@@ -240,7 +240,7 @@ class ThreadObservation:
 
 
 def observe_day(awi: DayInterface, yesterday: Observation | None = None) -> Observation:
-    """Take a factory's day from the public interface, before that day's negotiations.
+    """Observe a factory's day through the public interface, before that day's negotiations.
 
     Args:
         awi: The interface (live, or an object with the same attributes).
@@ -354,7 +354,7 @@ _NESTED_MANY: dict[tuple[str, str], type] = {
 
 
 def to_plain(value: Observation | ThreadObservation) -> dict[str, Any]:
-    """Turn an observation into nested dicts, lists and scalars, as columnar writers and JSON want it."""
+    """Turn an observation into nested dicts, lists and scalars, for columnar writers and JSON."""
     plain = _plain(value)
     assert isinstance(plain, dict)
     return plain
@@ -381,11 +381,11 @@ def thread_from_plain(plain: Mapping[str, Any]) -> ThreadObservation:
 def _arguments(cls: type, plain: Mapping[str, Any]) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
     for name, value in plain.items():
-        one, many = _NESTED.get((cls.__name__, name)), _NESTED_MANY.get((cls.__name__, name))
-        if one is not None and value is not None:
-            arguments[name] = one(**_arguments(one, value))
-        elif many is not None:
-            arguments[name] = tuple(many(**_arguments(many, item)) for item in value)
+        nested, item_type = _NESTED.get((cls.__name__, name)), _NESTED_MANY.get((cls.__name__, name))
+        if nested is not None and value is not None:
+            arguments[name] = nested(**_arguments(nested, value))
+        elif item_type is not None:
+            arguments[name] = tuple(item_type(**_arguments(item_type, item)) for item in value)
         elif name == "offer" and value is not None:
             arguments[name] = Offer(*value)
         else:

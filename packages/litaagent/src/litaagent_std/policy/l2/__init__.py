@@ -1,1 +1,9 @@
-"""L2: the day's goals, heuristic and learned."""
+"""L2: the day's goals, a quantity and a reservation price for every delivery day.
+
+`heuristic` sets them by rules, `learned` by a trained network (`policy.learned.load_layers`); the protocol of both is
+`layers.GoalLayer`.
+"""
+
+from .heuristic import HeuristicGoals, expand
+
+__all__ = ["HeuristicGoals", "expand"]

@@ -1,1 +1,17 @@
-"""Exported networks with numpy alone: inputs, forward pass and weights files."""
+"""Networks in play: `inference` runs them with numpy, `inputs` computes their inputs, `weights` reads them."""
+
+from .inference import AcceptanceNetwork, CoordinatorNetwork, DayInputs, DecisionNetwork, GoalNetwork, ThreadInputs
+from .weights import Weights, WeightsError, load_weights, read_weights
+
+__all__ = [
+    "AcceptanceNetwork",
+    "CoordinatorNetwork",
+    "DayInputs",
+    "DecisionNetwork",
+    "GoalNetwork",
+    "ThreadInputs",
+    "Weights",
+    "WeightsError",
+    "load_weights",
+    "read_weights",
+]

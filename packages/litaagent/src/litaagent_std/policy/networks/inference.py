@@ -40,7 +40,7 @@ def sigmoid(x: Array) -> Floats32:
 
 @dataclass(frozen=True, slots=True)
 class DayInputs:
-    """N mornings: the arrays of `DayFeatures`, the lines ``[N]`` and the trading prices ``[N, 2]``."""
+    """N days: the arrays of `DayFeatures`, the lines ``[N]`` and the trading prices ``[N, 2]``."""
 
     x_static: Floats32
     x_temporal: Floats32
@@ -52,7 +52,7 @@ class DayInputs:
 
 @dataclass(frozen=True, slots=True)
 class ThreadInputs:
-    """M threads: the arrays of `ThreadFeatures`, their mornings, goals ``[M, 4·B]`` and baselines ``[M, 7]``."""
+    """M threads: the arrays of `ThreadFeatures`, their days, goals ``[M, 4·B]`` and baselines ``[M, 7]``."""
 
     day: DayInputs
     history: Floats32
@@ -72,7 +72,7 @@ class _Network:
 
     Args:
         weights: The content of a file.
-        kind: What it has to be.
+        kind: The expected kind.
     """
 
     def __init__(self, weights: Weights, kind: str) -> None:
@@ -125,7 +125,8 @@ class _DayNetwork(_Network):
 
     def _day_code(self, name: str, day: DayInputs) -> tuple[Array, Floats32]:
         """Return the code, and the inputs that it is made from."""
-        counts = self._days(day.mask)
+        counts = self._days(day.mask)  # [N, B] delivery days that exist
+        # [N, H + 1, R] codes of the delivery days, pooled by bucket to [N, B, R]
         rows = _relu(self._linear(f"{name}.rows", day.x_temporal)) * day.mask[:, :, None]
         pooled = np.einsum("nhr,hb->nbr", rows, self._pool[: rows.shape[1]]) / np.maximum(counts, 1.0)[:, :, None]
         share = counts / np.maximum(self._pool.sum(0), 1.0)
@@ -137,7 +138,7 @@ class _DayNetwork(_Network):
 
 
 class GoalNetwork(_DayNetwork):
-    """L2: goals of mornings; see `hrl_xf.l2_manager.HorizonManagerPPO`."""
+    """L2: goals of days; see `hrl_xf.l2_manager.HorizonManagerPPO`."""
 
     def __init__(self, weights: Weights) -> None:
         super().__init__(weights, "l2")
@@ -190,14 +191,15 @@ class _ThreadNetwork(_DayNetwork):
         context = _relu(self._linear("encoder.context", inputs))
         offers = _relu(self._linear("encoder.offers", batch.history))
         for layer in range(int(self.sizes["layers"])):
-            context = self._look_back(f"encoder.blocks.{layer}", context, offers, batch.history_mask)
+            context = self._attend(f"encoder.blocks.{layer}", context, offers, batch.history_mask)
         return self._norm("encoder.norm", context), inputs
 
     def _one_hot(self, lead: Floats32, there: Floats32) -> Floats32:
         index = np.clip(np.rint(lead * self.league_horizon).astype(np.int64), 0, self.horizon)
         return np.asarray(np.eye(self.horizon + 1, dtype=np.float32)[index] * there[:, None], np.float32)
 
-    def _look_back(self, name: str, context: Array, offers: Array, mask: Bools, heads: int = 2) -> Array:
+    def _attend(self, name: str, context: Array, offers: Array, mask: Bools, heads: int = 2) -> Array:
+        """Return the context ``[M, D]`` after attention over itself and the thread's offers ``[M, L, D]``."""
         count, width = context.shape
         normed = self._norm(f"{name}.norm", context)
         tokens = np.concatenate([normed[:, None, :], offers], axis=1)
@@ -205,13 +207,15 @@ class _ThreadNetwork(_DayNetwork):
         mixed = self._linear(f"{name}.key_value", tokens).reshape(count, -1, 2, heads, width // heads)
         query = self._linear(f"{name}.query", normed).reshape(count, heads, width // heads)
         scores = np.einsum("mhd,mlhd->mhl", query, mixed[:, :, 0]) * np.float32((width // heads) ** -0.5)
+        # [M, heads, 1 + L] weights over the context and the offers that exist
         weights = softmax(np.where(seen[:, None, :], scores, np.float32(MASKED)))
-        looked = np.einsum("mhl,mlhd->mhd", weights, mixed[:, :, 1]).reshape(count, width)
-        return self._feed_forward(name, context + self._linear(f"{name}.project", looked))
+        attended = np.einsum("mhl,mlhd->mhd", weights, mixed[:, :, 1]).reshape(count, width)
+        return self._feed_forward(name, context + self._linear(f"{name}.project", attended))
 
 
 def last_own(history: Floats32, mask: Bools) -> tuple[Floats32, Floats32]:
-    """Return our latest offer of each thread ``[M, 6]``, zeros without one, and whether there is one ``[M]``."""
+    """Return our latest offer of each thread ``[M, 6]``, default: zeros, and whether there is one ``[M]``."""
+    # [M] index of our latest offer, -1 if there is none
     own = mask & (history[:, :, thread_columns().mine] > 0.5)
     index = np.where(own, np.arange(history.shape[1]), -1).max(1, initial=-1)
     there = (index >= 0).astype(np.float32)
@@ -232,8 +236,8 @@ class DecisionNetwork(_ThreadNetwork):
         base = batch.baseline
         extra = np.concatenate([batch.goal, base], axis=1) if self.residual else batch.goal
         code, inputs = self._thread_code(batch, extra, *([(base[:, 4], base[:, 6])] if self.residual else []))
-        said = {name: self._linear(name, code) + self._direct(f"{name}_skip", inputs) for name in _HEADS}
-        amount = said["amount"].reshape(len(code), int(self.sizes["ensemble"]), 2)
+        outputs = {name: self._linear(name, code) + self._direct(f"{name}_skip", inputs) for name in _HEADS}
+        amount = outputs["amount"].reshape(len(code), int(self.sizes["ensemble"]), 2)
         start = np.full((len(code), 2), 0.5, np.float32)
         if self.residual:
             there = base[:, 6:7]
@@ -241,8 +245,8 @@ class DecisionNetwork(_ThreadNetwork):
         amount = start[:, None, :] + amount
         answers = batch.x_thread[:, thread_columns().answers] > 0.5
         legal = np.stack([answers, np.ones_like(answers), np.ones_like(answers)], axis=1)
-        op = np.where(legal, said["op"], np.float32(MASKED))
-        lead = np.where(self._legal_leads(batch.ranges), said["lead"], np.float32(MASKED))
+        op = np.where(legal, outputs["op"], np.float32(MASKED))
+        lead = np.where(self._legal_leads(batch.ranges), outputs["lead"], np.float32(MASKED))
         return tuple(np.asarray(x, np.float32) for x in (op, lead, amount[..., 0], amount[..., 1]))  # type: ignore[return-value]  # four by construction
 
     def _legal_leads(self, ranges: Floats32) -> Bools:
@@ -279,6 +283,7 @@ class AcceptanceNetwork(_ThreadNetwork):
         mine = own[:, None, list(columns.history_amounts)]
         theirs = batch.x_thread[:, None, list(columns.offer_amounts)]
         amounts = offers[:, :, :3]
+        # [M, O, …] the thread's code beside each offer, and the offer beside the latest offers of both sides
         wide = np.broadcast_to(code[:, None, :], (*offers.shape[:2], code.shape[1]))
         compared = np.asarray(np.concatenate([offers, amounts - mine, amounts - theirs], axis=2), np.float32)
         hidden = _relu(self._linear("hidden", np.concatenate([wide, compared], axis=2)))
@@ -300,11 +305,12 @@ class CoordinatorNetwork(_Network):
         return sigmoid(self._linear("out", self._norm("norm", tokens))[:, :, 0])
 
     def _block(self, name: str, tokens: Array, mask: Bools) -> Array:
+        """Return the tokens ``[N, K, D]`` after attention among the threads that exist."""
         count, length, width = tokens.shape
         heads = int(self.sizes["heads"])
         mixed = self._linear(f"{name}.mix", self._norm(f"{name}.norm", tokens))
         query, key, value = np.moveaxis(mixed.reshape(count, length, 3, heads, width // heads), 2, 0)
         scores = np.einsum("nihd,njhd->nhij", query, key) * np.float32((width // heads) ** -0.5)
         weights = softmax(np.where(mask[:, None, None, :], scores, np.float32(MASKED)))
-        looked = np.einsum("nhij,njhd->nihd", weights, value).reshape(count, length, width)
-        return self._feed_forward(name, tokens + self._linear(f"{name}.project", looked))
+        attended = np.einsum("nhij,njhd->nihd", weights, value).reshape(count, length, width)
+        return self._feed_forward(name, tokens + self._linear(f"{name}.project", attended))

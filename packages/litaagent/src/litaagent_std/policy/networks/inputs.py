@@ -1,4 +1,4 @@
-"""Inputs of the networks beyond the features: goals, baseline decisions, offers and rounds without units.
+"""Inputs of the networks beyond the features: goals, baseline decisions, offers and rounds, dimensionless.
 
 Training and play call the same functions. Quantities are divided by the lines, delivery days by the horizon, prices
 are relative to the trading price in steps of a tenth, as in the history of a thread.
@@ -37,11 +37,11 @@ __all__ = [
 
 
 OPERATIONS: Final = ("accept", "reject", "end")
-"""Operations of a thread in the order of their numbers."""
+"""Operations of a thread in the order of their codes."""
 GOAL_CAP: Final = 3.0
 """The most units of a goal, in full days of production per delivery day: the league's largest offer is three."""
 GOAL_SHARPNESS: Final = 8.0
-"""How sharply a goal's units bend from 0 to their latent: softplus with this slope's scale."""
+"""Sharpness of the softplus that maps a latent to a goal's units."""
 PRICE_UNIT: Final = 0.1
 """Relative prices are in tenths of the trading price, the width of the league's band on either side."""
 MASKED: Final = -1e9
@@ -52,7 +52,7 @@ L4_SIZE: Final = 9
 
 
 class ThreadColumns(NamedTuple):
-    """Columns of the thread's arrays that the networks look up by name."""
+    """Columns of the thread's arrays that the networks use by name."""
 
     mine: int
     history_lead: int
@@ -88,11 +88,11 @@ def band_columns() -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def goal_inputs(quantity: Array, price: Array, lines: Array, usual: Array) -> Floats32:
-    """Return goals without units, ``[N, 4·B]``.
+    """Return goals as dimensionless inputs, ``[N, 4·B]``.
 
     Args:
         quantity: Units, ``[N, 2, B]``, buying and selling.
-        price: Unit prices, likewise; 0 where there is none.
+        price: Unit prices, likewise; 0 if there is none.
         lines: ``[N]``.
         usual: Trading prices of input and output, ``[N, 2]``.
     """
@@ -104,7 +104,7 @@ def goal_inputs(quantity: Array, price: Array, lines: Array, usual: Array) -> Fl
 
 
 def _position(price: Array, low: Array, high: Array) -> Array:
-    """Return the place of prices in their bands, 0 lowest and 1 highest, ½ in a band of one price."""
+    """Return the position of prices in their bands, 0 lowest and 1 highest, ½ in a band of one price."""
     width = (high - low).astype(np.float64)
     return np.where(width > 0, (price - low) / np.maximum(width, 1.0), 0.5)
 
@@ -150,7 +150,7 @@ def offer_inputs(
     side: Array,
     horizon: int,
 ) -> Floats32:
-    """Return offers without units, in those of a thread's history, ``[M, 4]``.
+    """Return offers as dimensionless inputs, scaled as in a thread's history, ``[M, 4]``.
 
     Args:
         offer: Quantity, lead and unit price, ``[M, 3]``.
@@ -183,8 +183,8 @@ def coordinator_inputs(
     """Return the threads of one side's round for L4, ``[K, L4_SIZE]``.
 
     Args:
-        offers: Quantity, lead and unit price on each table, ``[K, 3]``; a quantity of 0 where there is none.
-        surplus: What a unit of each offer is worth beyond our limit, ``[K]``.
+        offers: Quantity, lead and unit price of each thread's offer, ``[K, 3]``; a quantity of 0 where there is none.
+        surplus: Value of a unit of each offer beyond our limit, ``[K]``.
         room: Units that may be agreed on each offer's delivery day, ``[K]``.
         time: Relative time of each thread, ``[K]``.
         lines: The factory's lines.

@@ -1,6 +1,6 @@
 """Weights of trained layers on disk: ``.npz`` files without pickled objects.
 
-A file holds the arrays of a network, and ``meta``, a JSON string that says what they are and what they were made with.
+A file holds the arrays of a network, and ``meta``, a JSON string with their kind, sizes and digests.
 Weights made with other features or with another L1 are refused.
 """
 
@@ -104,17 +104,17 @@ def read_weights(path: str | Path) -> dict[str, Weights]:
     Raises:
         WeightsError: If there are none, one cannot be used, or two are of the same kind.
     """
-    where = Path(path)
-    files = sorted(where.glob("*.npz")) if where.is_dir() else [where]
+    folder = Path(path)
+    files = sorted(folder.glob("*.npz")) if folder.is_dir() else [folder]
     if not files:
         raise WeightsError(f"folder {str(path)!r} holds no .npz weights; name the folder that training exported to")
-    found: dict[str, Weights] = {}
+    by_kind: dict[str, Weights] = {}
     for file in files:
         weights = load_weights(file)
-        if weights.kind in found:
+        if weights.kind in by_kind:
             raise WeightsError(
-                f"{found[weights.kind].source!r} and {weights.source!r} are both of kind {weights.kind!r}; keep one "
+                f"{by_kind[weights.kind].source!r} and {weights.source!r} are both of kind {weights.kind!r}; keep one "
                 "of each kind in a folder"
             )
-        found[weights.kind] = weights
-    return found
+        by_kind[weights.kind] = weights
+    return by_kind
