@@ -145,5 +145,5 @@ def test_weights_of_online_training_play_in_a_submission_as_they_do_here(tmp_pat
 
 
 def test_weights_of_another_kind_are_refused_as_those_of_online_training(weights):
-    with pytest.raises(ConfigurationError, match="here kind 'online'"):
+    with pytest.raises(ConfigurationError, match="expected kind 'online'"):
         contents(Submission(weights=weights / "l2.npz", online=True))
