@@ -10,7 +10,7 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 
-from litaagent_std.hrl_xf.online.envs.gym_env import DAY_ID
+from litaagent_std.hrl_xf.online.envs import DAY_ID
 from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
 
 
@@ -21,9 +21,7 @@ def make_env(days: int, levels: int | None) -> gym.Env:
 
 def train_apexrl(arguments: argparse.Namespace) -> None:
     """Train with apexrl's PPO."""
-    from apexrl.agent.on_policy_runner import OnPolicyRunner
-    from apexrl.algorithms.ppo import PPOConfig
-    from apexrl.envs.gymnasium.wrapper import GymVecEnvContinuous
+    from apexrl import GymVecEnvContinuous, OnPolicyRunner, PPOConfig
 
     env = GymVecEnvContinuous([partial(make_env, arguments.days, arguments.levels)] * arguments.envs)
     cfg = PPOConfig(seed=arguments.seed, num_steps=arguments.rollout, gamma=1.0, learning_rate=1e-4)

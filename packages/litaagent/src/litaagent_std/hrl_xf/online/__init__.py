@@ -9,5 +9,26 @@
 * `distillation`: trained policies into compact ones.
 * `agent`: alias of the agent that plays the trained weights, `litaagent_std.agents.online`.
 
-Rewards are in `litaagent_std.hrl_xf.rewards`.
+Rewards are in `litaagent_std.hrl_xf.rewards`. Names are imported on first use, so that commands can show their options
+without torch.
 """
+
+from typing import TYPE_CHECKING
+
+from apexrl.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from litaagent_std.hrl_xf.online.command import run_training
+    from litaagent_std.hrl_xf.online.config import OnlineConfig
+    from litaagent_std.hrl_xf.online.trainer import Trainer
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "litaagent_std.hrl_xf.online.command": ("run_training",),
+            "litaagent_std.hrl_xf.online.config": ("OnlineConfig",),
+            "litaagent_std.hrl_xf.online.trainer": ("Trainer",),
+        },
+    )
+
+__all__ = ["OnlineConfig", "Trainer", "run_training"]
