@@ -54,7 +54,7 @@ def distill(config: DistillConfig) -> int:
         )
         return distilled.exit_code
     console = Console()
-    for table in (_errors(distilled.report), _agreement(found.report), _costs(found.report)):
+    for table in (_errors(distilled.report), _agreement(distilled.report), _costs(distilled.report)):
         console.print(table)
     score = distilled.report["score"]
     low, high = score["low"], score["high"]
