@@ -9,12 +9,11 @@ from pathlib import Path
 import gymnasium as gym
 from gymnasium.spaces import Box
 
-from apexrl.agent.on_policy_runner import OnPolicyRunner
-from apexrl.envs.gymnasium.wrapper import GymVecEnv, GymVecEnvContinuous
+from apexrl import GymVecEnv, GymVecEnvContinuous, OnPolicyRunner
 
 
 def main() -> None:
-    """Load and play."""
+    """Load the checkpoint, play and print the metrics."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("--env", default="CartPole-v1")

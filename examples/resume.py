@@ -1,4 +1,4 @@
-"""Show that N + N iterations in two runs equal 2N in one, bit by bit.
+"""Show that N + N iterations in two runs equal 2N in one, to the last bit.
 
 python examples/resume.py
 """
@@ -8,13 +8,11 @@ import tempfile
 
 import gymnasium as gym
 
-from apexrl.agent.on_policy_runner import OnPolicyRunner
-from apexrl.algorithms.ppo import PPOConfig
-from apexrl.envs.gymnasium.wrapper import GymVecEnv
+from apexrl import GymVecEnv, OnPolicyRunner, PPOConfig
 
 
 def make_runner(folder: str) -> OnPolicyRunner:
-    """Return the same run, wherever it is kept."""
+    """Make the same runner with any folder."""
     env = GymVecEnv([lambda: gym.make("CartPole-v1")] * 4)
     return OnPolicyRunner(env=env, cfg=PPOConfig(num_steps=64), save_dir=folder, save_interval=5)
 

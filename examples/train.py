@@ -8,13 +8,11 @@ import argparse
 import gymnasium as gym
 from gymnasium.spaces import Box
 
-from apexrl.agent.on_policy_runner import OnPolicyRunner
-from apexrl.algorithms.ppo import PPOConfig
-from apexrl.envs.gymnasium.wrapper import GymVecEnv, GymVecEnvContinuous
+from apexrl import GymVecEnv, GymVecEnvContinuous, OnPolicyRunner, PPOConfig
 
 
 def make_env(name: str, num_envs: int) -> GymVecEnv | GymVecEnvContinuous:
-    """Return a batch of environments of the kind that the action space asks for."""
+    """Make a batch of environments with the wrapper for their action space."""
     wrap = GymVecEnvContinuous if isinstance(gym.make(name).action_space, Box) else GymVecEnv
     return wrap([lambda: gym.make(name)] * num_envs)
 
@@ -38,7 +36,7 @@ def main() -> None:
         keep_last=3,
     )
     if runner.resume():
-        print(f"going on after iteration {runner.iteration}")
+        print(f"resuming after iteration {runner.iteration}")
     print(runner.learn(total_timesteps=arguments.steps).reason)
     runner.save_checkpoint("final_model.pt")
     stats = runner.eval(num_episodes=40)

@@ -14,12 +14,12 @@ def run(name, *arguments, folder):
     return done.stdout
 
 
-def test_train_goes_on_where_it_stopped_and_evaluate_reads_its_checkpoint(tmp_path):
+def test_train_resumes_and_evaluate_reads_its_checkpoint(tmp_path):
     small = ("--env", "Acrobot-v1", "--envs", "2", "--folder", "run")
     first = run("train.py", *small, "--steps", "5120", folder=tmp_path)
     assert "reached 5120 steps, exactly as asked" in first
     again = run("train.py", *small, "--steps", "5632", folder=tmp_path)
-    assert "going on after iteration 10" in again
+    assert "resuming after iteration 10" in again
     assert "reached 5632 steps" in again
     checkpoint = "run/checkpoints/final_model.pt"
     played = run("evaluate.py", checkpoint, "--env", "Acrobot-v1", "--episodes", "4", "--envs", "2", folder=tmp_path)

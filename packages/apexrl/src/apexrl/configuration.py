@@ -10,7 +10,7 @@ A configuration class is declared once and serves the library, the YAML file and
         '''Seed of everything random.'''
 
 The docstring under a field becomes its help text; an unknown key or a value that breaks a rule is refused with a
-message that names the value, the rule and the way out.
+message that names the value, the rule and a hint.
 """
 
 import dataclasses
@@ -47,7 +47,7 @@ def configuration(cls: type[T]) -> type[T]:
 
 
 def _refusal(error: ValidationError, source: str, cls: type) -> ConfigurationError:
-    """Turn a validation error into one that names each key, its value, the rule it breaks and the way out."""
+    """Turn a validation error into one that names each key, its value, the rule it breaks and a hint."""
     problems = []
     for item in error.errors():
         key = ".".join(str(part) for part in item["loc"])
@@ -55,7 +55,7 @@ def _refusal(error: ValidationError, source: str, cls: type) -> ConfigurationErr
             problems.append(f"{key}: unknown key{_suggestion(cls, item['loc'])}")
         elif item["loc"]:
             problems.append(f"{key}: got {item['input']!r}; {item['msg']}")
-        else:  # a rule over several fields tells their values by itself
+        else:  # a rule over several fields names their values in its own message
             problems.append(item["msg"].removeprefix("Value error, "))
     rule = f"It breaks a rule: {'; '.join(problems)}"
     return ConfigurationError(f"{source} is not acceptable", rule, "Correct the entry or remove it")

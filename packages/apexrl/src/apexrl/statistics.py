@@ -121,7 +121,7 @@ def summarize(values: Sequence[float] | Floats) -> Summary:
 
 
 def paired_difference(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> PairedDifference:
-    """Compare two samples of the same units (worlds, seeds, tasks), unit by unit.
+    """Compare two samples of the same units (seeds, tasks, episodes), unit by unit.
 
     Raises:
         ValueError: If they are empty or of different sizes.
@@ -293,7 +293,7 @@ def _truncated_means(rising: Floats, weights: Ints) -> Floats:
 
 
 def _quantiles(rising: Floats, ends: Ints, share: float) -> Floats:
-    """Quantile of every resample [resamples], with linear interpolation between neighbours as numpy's."""
+    """Compute the quantile of every resample [resamples], interpolated between neighbours as numpy does."""
     position = (ends[:, -1] - 1) * share
     below = np.floor(position)
     # The value at rank r is the first whose cumulative count exceeds r.

@@ -141,7 +141,7 @@ def test_environments_without_state_go_on_with_fresh_episodes_and_say_so(tmp_pat
     env = without_state()
     resumed = OnPolicyRunner(env, **options)
     resumed.resume()
-    assert "not bit by bit" in caplog.text
+    assert "does not resume exactly" in caplog.text
     assert env.resets == 1
     resumed.learn(num_iterations=1)
     assert resumed.iteration == 2

@@ -46,9 +46,9 @@ def check_failures_and_environment(inline, ray_executor, tasks):
     hows = ["raise", "sys.exit", "unpicklable", "bad to unpickle", "fine"]
     outcomes = [list(engine.run(Task(tasks.end_badly, (how,)) for how in hows)) for engine in (inline, ray_executor)]
     assert outcomes[0] == outcomes[1]
-    (found,) = ray_executor.map(tasks.environment, [["OMP_NUM_THREADS", "PYTHONHASHSEED"]])
-    assert found["OMP_NUM_THREADS"] == "1"
-    assert found["PYTHONHASHSEED"] is not None
+    (variables,) = ray_executor.map(tasks.environment, [["OMP_NUM_THREADS", "PYTHONHASHSEED"]])
+    assert variables["OMP_NUM_THREADS"] == "1"
+    assert variables["PYTHONHASHSEED"] is not None
 
 
 def check_actors(inline, ray_executor, tasks):
@@ -80,5 +80,5 @@ def test_without_ray_the_message_says_what_to_install(monkeypatch):
         return original(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install litaagent\[ray\]"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install apexrl\[ray\]"):
         make_executor("ray", workers=1)

@@ -22,7 +22,8 @@ import torch
 from apexrl.runs.checkpoints.checkpoint import Checkpoint, CheckpointStore, Retention, Schema
 
 SCHEMA = Schema(name="tests.crash", version=1)
-TRACED = tuple(sys.modules[f"apexrl.runs.{name}"].__file__ or "" for name in ("atomic", "checkpoint", "seal"))
+_WRITERS = ("atomic", "checkpoints.checkpoint", "checkpoints.seal")
+TRACED = tuple(sys.modules[f"apexrl.runs.{name}"].__file__ or "" for name in _WRITERS)
 
 
 class Complaints(logging.Handler):

@@ -14,8 +14,10 @@ def git(folder, *arguments: str) -> str:
 def test_versions_cover_python_and_what_is_required():
     versions = package_versions()
 
-    assert {"python", "torch", "numpy", "litaagent"} <= versions.keys()
+    assert {"python", "torch", "numpy", "apexrl"} <= versions.keys()
     assert versions["numpy"] == metadata.version("numpy")
+    users = [installed for installed in metadata.distributions() if "apexrl" in provenance._requirements(installed)]
+    assert {installed.name for installed in users} <= versions.keys(), "packages built on it count too"
     assert package_versions("no-such-distribution").keys() == {"python"}
 
 

@@ -49,17 +49,17 @@ class Callbacks:
         for callback, wants_stats in self._by_event[event]:
             name = getattr(callback, "__name__", type(callback).__name__)
             try:
-                answer = callback(runner, dict(stats or {})) if wants_stats else callback(runner)
+                returned = callback(runner, dict(stats or {})) if wants_stats else callback(runner)
             except StopTraining as request:
                 reason = reason or str(request) or f"{name} raised StopTraining at {event}"
             else:
-                if answer is False:
+                if returned is False:
                     reason = reason or f"{name} returned False at {event}"
         return reason
 
 
 def _wants_stats(event: str, callback: Callback) -> bool:
-    """Whether a callback takes (runner, stats) instead of (runner)."""
+    """Return whether a callback takes (runner, stats) instead of (runner)."""
     signature = inspect.signature(callback)
     given: list[tuple[Any, ...]] = [(None, None), (None,)] if event.startswith("post_") else [(None,)]
     for arguments in given:

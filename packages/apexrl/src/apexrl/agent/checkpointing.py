@@ -1,4 +1,4 @@
-"""Where a runner's checkpoints go, and how they come back."""
+"""How a runner saves and loads checkpoints."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -71,19 +71,19 @@ class Checkpointing:
         return path
 
     def load_named(self, name: str | Path, restore: Restore) -> None:
-        """Read a checkpoint and go on from it."""
+        """Load a checkpoint and restore the run from it."""
         path = self.resolve(name)
-        self._go_on(load_checkpoint(path, self._schema), str(path), restore)
+        self._restore(load_checkpoint(path, self._schema), str(path), restore)
 
     def load_latest(self, restore: Restore) -> bool:
-        """Go on from the newest sound checkpoint, if there is one."""
+        """Restore the run from the newest undamaged checkpoint, if there is one; return whether there was."""
         checkpoint = None if self._store is None else self._store.latest()
         if checkpoint is None:
             return False
-        self._go_on(checkpoint, f"iteration {checkpoint.step} in {self.folder}", restore)
+        self._restore(checkpoint, f"iteration {checkpoint.step} in {self.folder}", restore)
         return True
 
-    def _go_on(self, checkpoint: Checkpoint, source: str, restore: Restore) -> None:
+    def _restore(self, checkpoint: Checkpoint, source: str, restore: Restore) -> None:
         changed = [
             f"{key}: {checkpoint.config.get(key)!r} then, {self._config.get(key)!r} now"
             for key in sorted(checkpoint.config.keys() | self._config.keys())

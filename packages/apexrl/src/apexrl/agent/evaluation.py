@@ -36,7 +36,7 @@ def separate_env(env: AnyVecEnv) -> AnyVecEnv:
 
 
 def quotas(num_episodes: int, num_envs: int) -> np.ndarray:
-    """Episodes that each environment plays: fixed beforehand, so that quick episodes are not drawn more often."""
+    """Return how many episodes each environment plays: fixed, so that short episodes are not drawn more often."""
     if num_episodes < 1:
         raise ValueError(f"num_episodes={num_episodes} must be at least 1")
     base, extra = divmod(num_episodes, num_envs)
@@ -57,7 +57,7 @@ def evaluate(
         policy: Networks and normalisers; nothing in it changes.
         env: Environments made for evaluation; they are reset.
         num_episodes: Split evenly over the environments; exactly so many count.
-        seed: Of the environments and, if not deterministic, of the actions.
+        seed: Seed of the environments and, if not deterministic, of the actions.
         deterministic: Take the most probable action instead of sampling.
         max_episode_steps: An episode that is longer is an error.
 
@@ -92,7 +92,7 @@ def evaluate(
 
 
 class _Player:
-    """Steps the environments with the policy, keeping its memory."""
+    """Steps the environments with the policy and keeps its memory."""
 
     def __init__(self, policy: ActingPolicy, env: AnyVecEnv, seed: int, deterministic: bool) -> None:
         self._policy, self._env, self._deterministic = policy, env, deterministic
@@ -104,7 +104,7 @@ class _Player:
 
     @torch.inference_mode()
     def step(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rewards (team means if there are several agents), dones, and which rows were more than a reset."""
+        """Return rewards (team means if there are several agents), dones, and which rows were more than a reset."""
         policy, extras = self._policy, self._extras
         present = extras.get("agent_mask")
         obs = self._obs.to(policy.device)

@@ -28,15 +28,15 @@ class OfflineRunner(Runner):
         observation_space: Space of one observation; not needed with ``agent`` or ``eval_env``.
         action_space: Space of one action; likewise.
         algorithm: ``"bc"`` or ``"awr"``.
-        actor_class: The policy network; the MLP for the action space without.
-        critic_class: The value network of AWR; an MLP without.
+        actor_class: The policy network; if None, the MLP for the action space.
+        critic_class: The value network of AWR; if None, an MLP.
         actor_cfg: Keyword arguments of the actor.
         critic_cfg: Keyword arguments of the critic.
-        cfg: Hyperparameters; the algorithm's defaults without.
+        cfg: Hyperparameters; if None, the algorithm's defaults.
         agent: An algorithm that exists already, instead of the above.
         validation: Decisions held out; measured every epoch under ``validation/``.
         log_dir: Where TensorBoard events and ``metrics.jsonl`` go; None logs nowhere.
-        save_dir: Where checkpoints go; ``log_dir/checkpoints`` without.
+        save_dir: Where checkpoints go; if None, ``log_dir/checkpoints``.
         device: Where to learn.
         log_interval: Log every so many epochs, and the last; 0 never logs.
         save_interval: Save every so many epochs; 0 never saves.

@@ -1,4 +1,4 @@
-"""The runner of document 003: trains an on-policy algorithm, logs, evaluates, saves and resumes.
+"""The on-policy runner: trains, logs, evaluates, saves and resumes.
 
 Glossary:
     step: one step of one environment.
@@ -39,20 +39,20 @@ class OnPolicyRunner(Runner):
 
     Args:
         env: The training environments: one ``VecEnv``, or a list of functions that make one env group each.
-        algorithm: Name of the algorithm, such as ``"ppo"``; the runner's own default without.
-        actor_class: The policy network; the MLP for the action space without.
-        critic_class: The value network; an MLP without.
+        algorithm: Name of the algorithm, such as ``"ppo"``; if None, the runner's default.
+        actor_class: The policy network; if None, the MLP for the action space.
+        critic_class: The value network; if None, an MLP.
         actor_cfg: Keyword arguments of the actor.
         critic_cfg: Keyword arguments of the critic.
-        cfg: Hyperparameters; the algorithm's defaults without.
+        cfg: Hyperparameters; if None, the algorithm's defaults.
         agent: An algorithm that exists already, instead of everything above but ``env``.
         log_dir: Where TensorBoard events and ``metrics.jsonl`` go; None logs nowhere.
-        save_dir: Where checkpoints go and relative names are resolved; ``log_dir/checkpoints`` without.
-        device: Where to learn; the environment's device without. CUDA falls back to the CPU with a warning.
+        save_dir: Where checkpoints go and relative names are resolved; if None, ``log_dir/checkpoints``.
+        device: Where to learn; if None, the environment's device. CUDA falls back to the CPU with a warning.
         log_interval: Log every so many iterations, and the last; 0 never logs.
         save_interval: Save every so many iterations; 0 never saves.
         log_reward_components: Whether to log the mean of each reward component per episode.
-        eval_env: Environments for evaluation only; a copy of ``env`` without.
+        eval_env: Environments for evaluation only; if None, a copy of ``env``.
         eval_interval: Evaluate every so many iterations; 0 never does by itself.
         eval_episodes: Episodes per periodic evaluation.
         executor: Steps env groups in its workers; needs ``env`` as a list of functions.
@@ -168,14 +168,14 @@ class OnPolicyRunner(Runner):
             return session.result(self.total_timesteps, self.iteration)
 
     def collect_rollout(self) -> dict[str, float]:
-        """Collect one rollout under the present policy and return what it showed."""
+        """Collect one rollout under the current policy and return its metrics."""
         snapshot = PolicySnapshot(self.agent.version, self.agent.policy)
         collect_rollout(self._groups, snapshot, self.storage, self.agent.cfg.sequence_length)
         self._episodes.add(self.storage.episodes())
         return rollout_stats(self.storage) | self._episodes.stats(self.log_reward_components)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the run needs to go on as if it had not stopped."""
+        """Return everything that the run needs to resume exactly."""
         return super().state_dict() | {
             "num_envs": self._groups.num_envs,
             "groups": self._groups.state_dicts(),
@@ -183,12 +183,12 @@ class OnPolicyRunner(Runner):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         super().load_state_dict(state)
         self._episodes.load_state_dict(state["episodes"])
         if state["num_envs"] != self._groups.num_envs:
             logger.warning(
-                "the checkpoint was made with %d environments, this runner has %d: it would go on with fresh episodes",
+                "the checkpoint was made with %d environments, this runner has %d: it starts fresh episodes",
                 state["num_envs"],
                 self._groups.num_envs,
             )
@@ -196,7 +196,7 @@ class OnPolicyRunner(Runner):
         exact = self._groups.load_state_dicts(state["groups"], PolicySnapshot(self.agent.version, self.agent.policy))
         if not exact:
             logger.warning(
-                "the environments cannot restore their state: the run goes on with fresh episodes, not bit by bit"
+                "the environments cannot restore their state: the run starts fresh episodes and does not resume exactly"
             )
 
     def close(self) -> None:

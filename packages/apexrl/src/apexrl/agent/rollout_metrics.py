@@ -27,7 +27,7 @@ class EpisodeWindow:
         self.total = 0
 
     def add(self, finished: EpisodeTable) -> None:
-        """Take in the episodes of a rollout."""
+        """Add the episodes of a rollout."""
         self.total += len(finished)
         joined = EpisodeTable.concatenate([self._table, finished])
         self._table = EpisodeTable(
@@ -37,7 +37,7 @@ class EpisodeWindow:
         )
 
     def stats(self, with_components: bool) -> dict[str, float]:
-        """Means over the window; nothing before the first episode has ended."""
+        """Return means over the window; only the count before the first episode has ended."""
         table = self._table
         if not len(table):
             return {"episode/count": 0.0}
@@ -64,7 +64,7 @@ class EpisodeWindow:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a window that :meth:`state_dict` gave."""
+        """Restore a window from :meth:`state_dict`."""
         self.total = state["total"]
         self._table = EpisodeTable(
             returns=state["returns"].cpu().numpy().copy(),
@@ -74,7 +74,7 @@ class EpisodeWindow:
 
 
 def rollout_stats(storage: RolloutStorage) -> dict[str, float]:
-    """Means over all steps of a rollout, and what the environments logged."""
+    """Compute means over all steps of a rollout, and collect what the environments logged."""
     valid: Tensor | None = storage.steps.get("valid")
     samples = storage.steps["rewards"].numel() if valid is None else int(valid.sum())
     stats = {

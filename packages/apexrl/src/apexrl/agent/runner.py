@@ -1,4 +1,4 @@
-"""What all runners share: callbacks, evaluation, checkpoints and counters. The loops are theirs."""
+"""What all runners share: callbacks, evaluation, checkpoints and counters. Each has its own loop."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ class Learner(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in checkpoints."""
+        """Its name in checkpoints."""
 
     @property
     def cfg(self) -> Any:  # noqa: ANN401 - each algorithm has its own class
@@ -26,13 +26,13 @@ class Learner(Protocol):
 
     @property
     def policy(self) -> ActingPolicy:
-        """What acts."""
+        """The policy that acts."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that decides the next update."""
+        """Return everything that decides the next update."""
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from such a state."""
+        """Restore such a state."""
 
 
 class Runner:
@@ -41,7 +41,7 @@ class Runner:
     Args:
         agent: The algorithm.
         log_dir: Where TensorBoard events and ``metrics.jsonl`` go; None logs nowhere.
-        save_dir: Where checkpoints go and relative names are resolved; ``log_dir/checkpoints`` without.
+        save_dir: Where checkpoints go and relative names are resolved; if None, ``log_dir/checkpoints``.
         log_interval: Log every so many iterations, and the last; 0 never logs.
         save_interval: Save every so many iterations; 0 never saves.
         train_env: What to copy for evaluation; None if there is no training environment.
@@ -91,7 +91,7 @@ class Runner:
         return Session(goal, self._emit, self.log_dir, max_seconds, self.show_progress)
 
     def _due(self, interval: int, also: bool = False) -> bool:
-        """Whether something that happens every ``interval`` iterations happens now; 0 is never."""
+        """Return whether something that happens every ``interval`` iterations is due; 0 is never."""
         return interval > 0 and (self.iteration % interval == 0 or also)
 
     def _emit(self, event: str, stats: Mapping[str, float] | None) -> str | None:
@@ -113,7 +113,7 @@ class Runner:
         Args:
             num_episodes: Exactly so many count, a fixed number per environment.
             deterministic: Take the most probable action.
-            seed: Of the episodes; derived from the run's seed without, so every evaluation plays the same ones.
+            seed: Seed of the episodes; if None, derived from the run's seed: every evaluation plays the same ones.
 
         Returns:
             ``eval/mean_reward``, ``std_reward``, ``min_reward``, ``max_reward`` and more; see
@@ -129,7 +129,7 @@ class Runner:
         return dict(self._latest_eval)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the run needs to go on as if it had not stopped."""
+        """Return everything that the run needs to resume exactly."""
         return {
             "agent": self._learner.state_dict(),
             "iteration": self.iteration,
@@ -137,19 +137,19 @@ class Runner:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self._learner.load_state_dict(state["agent"])
         self.iteration = state["iteration"]
         self.total_timesteps = state["total_timesteps"]
 
     def _save_if_due(self, session: Session) -> None:
-        """Return the periodic checkpoint, after the metrics that belong to it."""
+        """Write the periodic checkpoint if it is due, after the metrics that belong to it."""
         if self._due(self.save_interval):
             session.flush()
             self._checkpoints.save_periodic(self.iteration, self.state_dict(), self._latest_eval)
 
     def _save_if_interrupted(self, session: Session) -> None:
-        """Return the checkpoint of a run that a signal ends."""
+        """Write a checkpoint if a signal ends the run."""
         if session.interrupted:
             session.flush()
             self._checkpoints.save_interrupted(self.iteration, self.state_dict(), self._latest_eval)
@@ -163,7 +163,7 @@ class Runner:
         return self._checkpoints.save_named(name, self.iteration, self.state_dict(), self._latest_eval)
 
     def load_checkpoint(self, name: str | Path) -> None:
-        """Load what ``save_checkpoint`` or a periodic save wrote, and go on from there.
+        """Load what ``save_checkpoint`` or a periodic save wrote, and continue from there.
 
         Args:
             name: Relative names are resolved under ``save_dir``.
@@ -176,7 +176,7 @@ class Runner:
         self._checkpoints.load_named(name, self.load_state_dict)
 
     def resume(self) -> bool:
-        """Load the newest sound checkpoint of ``save_dir``, if there is one; returns whether there was."""
+        """Load the newest undamaged checkpoint of ``save_dir``, if there is one; return whether there was."""
         return self._checkpoints.load_latest(self.load_state_dict)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""One call of ``learn``: when it ends, what it shows, and what it came to."""
+"""One call of ``learn``: its goal, its end, its metrics and progress, and its result."""
 
 import logging
 import math
@@ -72,7 +72,7 @@ def make_goal(start: int, per_iteration: int, total_timesteps: int | None, num_i
 
 @dataclass(frozen=True)
 class LearnResult:
-    """What a call of ``learn`` came to.
+    """Result of a call of ``learn``.
 
     Attributes:
         total_timesteps: Steps of the whole run.
@@ -95,7 +95,7 @@ class LearnResult:
 
 
 class Session:
-    """Everything around the loop: signals, the clock, sinks, and the callbacks' wish to stop.
+    """Everything around the loop: signals, the clock, metric sinks, and callbacks that ask to stop.
 
     Args:
         goal: How far to go.
@@ -141,11 +141,11 @@ class Session:
         self._stack.close()
 
     def emit(self, event: str, stats: Mapping[str, float] | None = None) -> None:
-        """Call the callbacks of an event and remember a wish to stop."""
+        """Call the callbacks of an event and remember if one asks to stop."""
         self._callback_reason = self._emit(event, stats) or self._callback_reason
 
     def is_over(self, total: int) -> bool:
-        """Whether the loop should end before another iteration."""
+        """Return whether the loop should end before another iteration."""
         return (
             total >= self.goal.asked
             or self._callback_reason is not None
@@ -159,7 +159,7 @@ class Session:
         return self._stop.requested
 
     def throughput(self, steps: int) -> dict[str, float]:
-        """Step per second of wall clock and of CPU time since the last call."""
+        """Compute steps per second of wall clock and of CPU time since the last call."""
         wall, cpu = time.monotonic(), time.process_time()
         stats = {
             "time/steps_per_second": steps / max(wall - self._lap_wall, 1e-9),
@@ -177,11 +177,11 @@ class Session:
             self._metrics.log(total, stats)
 
     def flush(self) -> None:
-        """Bring logged metrics to disk; called before a checkpoint, which they must not fall behind."""
+        """Write logged metrics to disk; called before a checkpoint, so that they are never behind it."""
         self._metrics.flush()
 
     def result(self, total: int, iterations: int) -> LearnResult:
-        """Return what the call came to, said in the log as well."""
+        """Return the result of the call, and log it."""
         asked = self.goal.asked
         if total >= asked:
             over = total - asked

@@ -53,7 +53,7 @@ class ActingPolicy(nn.Module):
         return obs if self.observation_normalizer is None else self.observation_normalizer(obs)
 
     def initial_memory(self, num_envs: int) -> dict[str, Tensor]:
-        """Memories at the start of an episode, by network; empty for feed-forward networks."""
+        """Return the memories at the start of an episode, by network; empty for feed-forward networks."""
         return {"actor": self.actor.initial_state(num_envs)} if isinstance(self.actor, RecurrentActor) else {}
 
     def act(self, obs: Tensor, memory: dict[str, Tensor], starts: Tensor | None) -> Tensor:
@@ -113,27 +113,27 @@ class ActorCritic(ActingPolicy):
         return obs if self.critic_normalizer is None else self.critic_normalizer(obs)
 
     def to_rewards(self, outputs: Tensor) -> Tensor:
-        """Critic outputs in units of reward."""
+        """Convert critic outputs to units of reward."""
         return outputs if self.value_normalizer is None else self.value_normalizer.denormalize(outputs)
 
     def from_rewards(self, values: Tensor) -> Tensor:
-        """Values in units of reward as the critic would put them out."""
+        """Convert values in units of reward to critic outputs."""
         return values if self.value_normalizer is None else self.value_normalizer.normalize(values)
 
     def initial_memory(self, num_envs: int) -> dict[str, Tensor]:
-        """Memories at the start of an episode, by network; empty for feed-forward networks."""
+        """Return the memories at the start of an episode, by network; empty for feed-forward networks."""
         memory = super().initial_memory(num_envs)
         if isinstance(self.critic, RecurrentCritic):
             memory["critic"] = self.critic.initial_state(num_envs)
         return memory
 
     def value(self, obs: Tensor) -> Tensor:
-        """V of observations ``[m, *obs]`` in units of reward ``[m, ...]``; for critics without memory."""
+        """Compute V of observations ``[m, *obs]`` in units of reward ``[m, ...]``; for critics without memory."""
         parts = [self.critic(self.critic_input(part)) for part in torch.split(obs, VALUE_BATCH)]
         return self.to_rewards(parts[0] if len(parts) == 1 else torch.cat(parts))
 
     def value_step(self, obs: Tensor, memory: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
-        """V of one step ``[n]`` in units of reward and the critic's memory after it; for critics with memory."""
+        """Compute V of one step ``[n]`` in units of reward, and the critic's next memory; for critics with memory."""
         outputs, after = self.critic(self.critic_input(obs)[None], memory, starts[None])
         return self.to_rewards(outputs[0]), after
 
@@ -167,7 +167,7 @@ def build_actor_critic(
     actor_cfg: Mapping[str, Any],
     critic_cfg: Mapping[str, Any],
 ) -> ActorCritic:
-    """Networks for a single-agent environment; the critic sees the privileged observation if there is one."""
+    """Build networks for a single-agent environment; the critic sees the privileged observation if there is one."""
     actor: Any = (actor_class or default_actor_class(env.action_space))(
         env.observation_space, env.action_space, **actor_cfg
     )

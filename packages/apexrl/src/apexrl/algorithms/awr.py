@@ -1,4 +1,4 @@
-"""Advantage-weighted regression: do what the recording did, the more so the better it turned out."""
+"""Advantage-weighted regression: supervised learning of recorded actions, weighted by their advantage."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -88,7 +88,7 @@ class AWR(OfflineAlgorithm):
 
     @torch.no_grad()
     def prepare(self, dataset: OfflineDataset) -> OfflineDataset:
-        """Weights of all decisions under the present critic, so that a whole epoch is weighted by the same measure."""
+        """Weight all decisions by the present critic, so that the weights stay the same for a whole epoch."""
         returns = _returns_of(dataset)
         values = self.policy.value(dataset.observations.to(self.device)).to(returns.device)
         advantages = returns - values  # A = R − V(s)

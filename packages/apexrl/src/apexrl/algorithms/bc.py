@@ -1,4 +1,4 @@
-"""Behaviour cloning: do what the recording did."""
+"""Behaviour cloning: supervised learning of recorded actions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -54,7 +54,7 @@ class BC(OfflineAlgorithm):
         return ActingPolicy(network(observation_space, action_space, **actor_cfg), normalizer)
 
     def losses(self, batch: OfflineDataset) -> tuple[Tensor, dict[str, Tensor]]:
-        """−E[w · log π(a|s)] − c_e·H."""
+        """Compute −E[w · log π(a|s)] − c_e·H."""
         outputs = self.policy.act(batch.observations, {}, None)
         distribution = self.policy.distribution(outputs, batch.action_masks)
         loss = negative_log_likelihood(distribution.log_prob(batch.actions), batch.weights)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def masked_mean(values: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Mean of ``values`` over the entries where ``mask`` is 1 (all entries without a mask).
+    """Compute the mean of ``values`` over the entries where ``mask`` is 1; if None, over all entries.
 
     An all-zero mask gives 0, not NaN.
     """
@@ -45,7 +45,7 @@ def ppo_surrogate(
 
 
 def squared_error(prediction: Tensor, target: Tensor, huber_delta: float | None = None) -> Tensor:
-    """Squared error e², or with ``huber_delta`` δ its robust form: e² up to an error of δ, beyond it 2δ·abs(e) − δ²."""
+    """Compute e², or with ``huber_delta`` δ its robust form: e² up to an error of δ, beyond it 2δ·abs(e) − δ²."""
     error = prediction - target
     if huber_delta is None:
         return error.square()
@@ -99,7 +99,7 @@ def clip_fraction(log_prob: Tensor, old_log_prob: Tensor, clip_range: float, mas
 
 
 def explained_variance(prediction: Tensor, target: Tensor) -> Tensor:
-    """1 − Var(R − V) / Var(R): 1 is perfect, 0 is no better than a constant; 0 for a constant target."""
+    """Compute 1 − Var(R − V) / Var(R): 1 is perfect, 0 is no better than a constant; 0 for a constant target."""
     variance = target.var(unbiased=False)
     residual = (target - prediction).var(unbiased=False)
     return torch.where(
@@ -108,20 +108,20 @@ def explained_variance(prediction: Tensor, target: Tensor) -> Tensor:
 
 
 def standardize(values: Tensor, mask: Tensor | None = None, epsilon: float = 1e-8) -> Tensor:
-    """(x − mean) / (std + ε) over the unmasked entries; a single value becomes 0."""
+    """Scale to (x − mean) / (std + ε) over the unmasked entries; a single value becomes 0."""
     mean = masked_mean(values, mask)
     variance = masked_mean((values - mean).square(), mask)
     return (values - mean) / (variance.sqrt() + epsilon)
 
 
 def negative_log_likelihood(log_prob: Tensor, weight: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
-    """Behaviour cloning: −E[w · log π(a|s)] over demonstrated actions; w = 1 without weights."""
+    """Compute −E[w · log π(a|s)] over demonstrated actions, the loss of behaviour cloning; if None, w = 1."""
     weighted = log_prob if weight is None else weight * log_prob
     return -masked_mean(weighted, mask)
 
 
 def awr_weights(advantage: Tensor, temperature: float, max_weight: float) -> Tensor:
-    """Advantage weights of AWR (Peng et al., 2019): min(exp(A / β), w_max).
+    """Compute the weights of AWR (Peng et al., 2019): min(exp(A / β), w_max).
 
     Args:
         advantage: A = R − V(s), any shape.

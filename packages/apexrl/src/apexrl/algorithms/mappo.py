@@ -49,12 +49,12 @@ class MAPPO(PPO):
 
     Args:
         env: Gives the spaces and the number of agents; it is not stepped here.
-        cfg: Hyperparameters; ``MAPPOConfig()`` without.
-        actor_class: Network of one agent's policy; the MLP for the action space without.
-        critic_class: The value network; an MLP without.
+        cfg: Hyperparameters; if None, ``MAPPOConfig()``.
+        actor_class: Network of one agent's policy; if None, the MLP for the action space.
+        critic_class: The value network; if None, an MLP.
         actor_cfg: Keyword arguments of the actor.
         critic_cfg: Keyword arguments of the critic.
-        device: Where to learn; the environment's device without.
+        device: Where to learn; if None, the environment's device.
     """
 
     name = "mappo"
@@ -121,7 +121,7 @@ class MAPPO(PPO):
         return CentralCritic(network(space, **options), env.state_space, env.num_agents, self.cfg.value_per_agent)
 
     def _rewards(self, rewards: Tensor, valid: Tensor | None) -> Tensor:
-        """Each agent's own reward, or the mean over the agents present ``[T, N, A]``."""
+        """Return each agent's own reward, or the mean over the agents present ``[T, N, A]``."""
         if not self.cfg.team_reward:
             return rewards
         present = torch.ones_like(rewards) if valid is None else valid.to(rewards.dtype)

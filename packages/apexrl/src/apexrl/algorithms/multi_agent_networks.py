@@ -28,7 +28,7 @@ def with_agent_ids(space: Space[Any], num_agents: int) -> Box:
 
 
 def append_agent_ids(values: Tensor) -> Tensor:
-    """``[*batch, A, n]`` to ``[*batch, A, n + A]``: who each row belongs to."""
+    """Append each agent's one-hot id: ``[*batch, A, n]`` to ``[*batch, A, n + A]``."""
     agents = values.shape[-2]
     ids = torch.eye(agents, dtype=values.dtype, device=values.device)
     return torch.cat((values, ids.expand(*values.shape[:-2], agents, agents)), dim=-1)
@@ -52,7 +52,7 @@ class SharedActor(Actor):
         self.add_agent_ids = add_agent_ids
 
     def forward(self, obs: Tensor) -> Tensor:
-        """Observations ``[*batch, A, *obs]`` to the head's inputs ``[*batch, A, k]``."""
+        """Map observations ``[*batch, A, *obs]`` to the head's inputs ``[*batch, A, k]``."""
         out: Tensor = self.network(append_agent_ids(obs) if self.add_agent_ids else obs)
         return out
 
@@ -72,7 +72,7 @@ class SeparateActors(Actor):
         self.obs_dim = networks[0].obs_dim
 
     def forward(self, obs: Tensor) -> Tensor:
-        """Observations ``[*batch, A, *obs]`` to the heads' inputs ``[*batch, A, k]``."""
+        """Map observations ``[*batch, A, *obs]`` to the heads' inputs ``[*batch, A, k]``."""
         assert self.observation_space.shape is not None  # flat_dim refused such spaces
         agent_axis = obs.dim() - 1 - len(self.observation_space.shape)
         parts = [network(obs.select(agent_axis, index)) for index, network in enumerate(self.networks)]
@@ -92,7 +92,7 @@ class PerAgentHead(ActionHead):
         self.num_inputs, self.is_discrete = heads[0].num_inputs, heads[0].is_discrete
 
     def distribution(self, outputs: Tensor, action_mask: Tensor | None = None) -> Distribution:
-        """One distribution per agent, behind one interface."""
+        """Return one distribution per agent behind one interface."""
         parts = []
         for index, head in enumerate(self.heads):
             mask = None if action_mask is None else action_mask[..., index, :]
@@ -126,16 +126,16 @@ class PerAgentDistribution(Distribution):
         return torch.stack([part.mode() for part in self.parts], dim=self.agent_axis)
 
     def log_prob(self, actions: Tensor) -> Tensor:
-        """Log-probabilities ``[*batch, A]``, one per agent."""
+        """Return log-probabilities ``[*batch, A]``, one per agent."""
         chosen = actions.unbind(self.agent_axis)
         return torch.stack([part.log_prob(a) for part, a in zip(self.parts, chosen, strict=True)], dim=-1)
 
     def entropy(self) -> Tensor:
-        """Entropies ``[*batch, A]``, one per agent."""
+        """Return entropies ``[*batch, A]``, one per agent."""
         return torch.stack([part.entropy() for part in self.parts], dim=-1)
 
     def kl(self, other: "PerAgentDistribution") -> Tensor:
-        """Divergences ``[*batch, A]``, one per agent."""
+        """Return divergences ``[*batch, A]``, one per agent."""
         return torch.stack([p.kl(q) for p, q in zip(self.parts, other.parts, strict=True)], dim=-1)
 
 
@@ -156,7 +156,7 @@ class CentralCritic(Critic):
         self.per_agent = per_agent
 
     def forward(self, obs: Tensor) -> Tensor:
-        """States ``[*batch, *state]`` to values ``[*batch, A]``."""
+        """Map states ``[*batch, *state]`` to values ``[*batch, A]``."""
         if not self.per_agent:
             team: Tensor = self.network(obs)
             return team.unsqueeze(-1).expand(*team.shape, self.num_agents)
@@ -178,6 +178,6 @@ class LocalCritic(Critic):
         self.network = network
 
     def forward(self, obs: Tensor) -> Tensor:
-        """Observations ``[*batch, A, *obs]`` to values ``[*batch, A]``."""
+        """Map observations ``[*batch, A, *obs]`` to values ``[*batch, A]``."""
         values: Tensor = self.network(append_agent_ids(obs))
         return values

@@ -1,4 +1,4 @@
-"""What algorithms that learn from recordings have in common: networks, optimiser, epochs."""
+"""The base of algorithms that learn from recordings: networks, optimiser, epochs."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -44,9 +44,9 @@ class OfflineAlgorithm(ABC):
     Args:
         observation_space: Space of one observation.
         action_space: Space of one action.
-        cfg: Hyperparameters; the algorithm's defaults without.
-        actor_class: The policy network, feed-forward; the MLP for the action space without.
-        critic_class: The value network, where the algorithm has one; an MLP without.
+        cfg: Hyperparameters; if None, the algorithm's defaults.
+        actor_class: The policy network, feed-forward; if None, the MLP for the action space.
+        critic_class: The value network, where the algorithm has one; if None, an MLP.
         actor_cfg: Keyword arguments of the actor.
         critic_cfg: Keyword arguments of the critic.
         device: Where to learn.
@@ -119,7 +119,7 @@ class OfflineAlgorithm(ABC):
         return dataset
 
     def update(self, dataset: OfflineDataset) -> dict[str, float]:
-        """One epoch over the dataset in random order.
+        """Learn from one epoch over the dataset in random order.
 
         Returns:
             Means over minibatches under ``train/``, measured before each step.
@@ -163,7 +163,7 @@ class OfflineAlgorithm(ABC):
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that decides the next epoch."""
+        """Return everything that decides the next epoch."""
         return {
             "policy": self.policy.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -173,7 +173,7 @@ class OfflineAlgorithm(ABC):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.policy.load_state_dict(state["policy"])
         self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))  # torch would share its tensors
         self.version = state["version"]

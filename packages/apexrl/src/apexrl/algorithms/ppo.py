@@ -36,12 +36,12 @@ class PPO:
 
     Args:
         env: Gives the spaces; it is not stepped here.
-        cfg: Hyperparameters; ``PPOConfig()`` without.
-        actor_class: The policy network; the MLP for the action space without.
-        critic_class: The value network; an MLP without.
+        cfg: Hyperparameters; if None, ``PPOConfig()``.
+        actor_class: The policy network; if None, the MLP for the action space.
+        critic_class: The value network; if None, an MLP.
         actor_cfg: Keyword arguments of the actor, such as ``{"hidden_dims": [256]}``.
         critic_cfg: Keyword arguments of the critic.
-        device: Where to learn; the environment's device without. CUDA falls back to the CPU with a warning.
+        device: Where to learn; if None, the environment's device. CUDA falls back to the CPU with a warning.
 
     Attributes:
         policy: Networks and normalisers.
@@ -132,7 +132,7 @@ class PPO:
         }
 
     def _optimize(self, samples: Samples) -> tuple[list[Tensor], Tensor, Tensor, float, bool]:
-        """Gradient steps: losses per step, the last pass's KL and clip fraction, mean norm, and if it ended early."""
+        """Take gradient steps; return losses per step, last KL and clip fraction, mean norm, and if it ended early."""
         cfg, gradients = self.cfg, self._gradients(samples)
         limit = float("inf") if cfg.max_grad_norm is None else cfg.max_grad_norm
         losses: list[Tensor] = []
@@ -157,13 +157,13 @@ class PPO:
         return losses, kl, clipped, mean_norm, stopped
 
     def _gradients(self, samples: Samples) -> Gradients:
-        """By hand for plain MLPs, by autograd for everything else."""
+        """Choose analytic gradients for plain MLPs, autograd for everything else."""
         if applies_to(self.policy, samples, self.cfg.minibatch_size):
             return AnalyticGradients(self.policy, self.cfg, self._parameters)
         return AutogradGradients(self.policy, self.cfg, self._parameters)
 
     def _kl_of(self, seen: list[tuple[MinibatchResult, Samples]]) -> tuple[Tensor, Tensor]:
-        """KL and clip fraction over minibatches, in one go."""
+        """Compute KL and clip fraction over some minibatches."""
         new = torch.cat([result.log_probs.flatten() for result, _ in seen])
         old = torch.cat([samples.log_probs.flatten() for _, samples in seen])
         masks = [samples.valid.flatten() for _, samples in seen if samples.valid is not None]
@@ -172,7 +172,7 @@ class PPO:
 
     @torch.no_grad()
     def _prepare(self, storage: RolloutStorage) -> tuple[Samples, float]:
-        """Advantages and targets of a rollout, ready to be shuffled, and the explained variance of the old values."""
+        """Compute advantages and targets of a rollout, and the explained variance of the old values."""
         cfg, policy, steps = self.cfg, self.policy, storage.steps
         valid = steps.get("valid")
         rewards = self._rewards(steps["rewards"], valid).to(steps["values"].dtype)
@@ -215,7 +215,7 @@ class PPO:
         return Samples(**arranged, episode_starts=starts, memories=memories)
 
     def _update_observation_statistics(self, storage: RolloutStorage) -> None:
-        """At the barrier, after the update: the next snapshot scales observations by what this rollout showed."""
+        """Update normalisers at the barrier, after the update: the next snapshot is the first to use them."""
         policy, valid = self.policy, storage.steps.get("valid")
         pairs = {"observations": policy.observation_normalizer, "critic_observations": policy.critic_normalizer}
         for name, normalizer in pairs.items():
@@ -246,7 +246,7 @@ class PPO:
             group["lr"] = self.learning_rate
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that decides the next update: networks, normalisers, optimiser, counters, random stream."""
+        """Return everything that decides the next update: networks, normalisers, optimiser, counters, random stream."""
         return {
             "policy": self.policy.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -257,7 +257,7 @@ class PPO:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.policy.load_state_dict(state["policy"])
         self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))  # torch would share its tensors
         self.learning_rate = state["learning_rate"]
@@ -281,12 +281,12 @@ def _single_samples(learned: dict[str, Tensor]) -> Samples:
 
 
 def linear_rate(initial: float, progress: float) -> float:
-    """From ``initial`` at progress 0 to 0 at progress 1."""
+    """Return the learning rate on the line from ``initial`` at progress 0 to 0 at progress 1."""
     return initial * max(0.0, 1.0 - progress)
 
 
 def adaptive_rate(current: float, kl: float, desired_kl: float, bounds: tuple[float, float]) -> float:
-    """Shorter steps when the policy moved too far, longer ones when it hardly moved.
+    """Lower the learning rate when the policy moved too far, raise it when it hardly moved.
 
     Args:
         current: The learning rate of the last update.

@@ -51,7 +51,7 @@ def audit_log_probs(
     if not error <= tolerance:  # also true for NaN
         raise ReplayMismatchError(
             f"{who}: recomputed log-probabilities differ from the stored ones by up to {error:.3g}, more than the "
-            f"tolerance of {tolerance:g}: the rollout does not fit the policy. Run apexrl.envs.checker.check.check_env on "
+            f"tolerance of {tolerance:g}: the rollout does not fit the policy. Run apexrl.check_env on "
             "the environment (aliased observations are the usual cause), and change networks and normalisers only "
             "between iterations"
         )
@@ -66,7 +66,7 @@ def audit_log_probs(
 
 
 def audit_replay(policy: ActorCritic, samples: Samples, tolerance: float) -> float:
-    """:func:`audit_log_probs` of a rollout that the policy scores anew."""
+    """Recompute a rollout's log-probabilities and pass them to :func:`audit_log_probs`."""
     with torch.no_grad():
         recomputed = evaluate_actor(policy, samples).log_prob(samples.actions)
     return audit_log_probs("actor", samples.log_probs, recomputed, samples.valid, tolerance)

@@ -32,13 +32,13 @@ class Groups(Protocol):
         """Environments in all groups."""
 
     def collect(self, snapshot: PolicySnapshot, num_steps: int, sequence_length: int) -> Sequence[Fragment]:
-        """One fragment per group."""
+        """Collect one fragment per group."""
 
     def state_dicts(self) -> list[dict[str, Any]]:
         """Return the state of each group."""
 
     def load_state_dicts(self, states: Sequence[dict[str, Any]], snapshot: PolicySnapshot) -> bool:
-        """Go on from states; returns whether every group goes on exactly."""
+        """Restore states; return whether every group continues exactly."""
 
     def close(self) -> None:
         """Close the environments."""
@@ -62,7 +62,7 @@ class InlineGroups:
         return sum(len(group.env_ids) for group in self.groups)
 
     def collect(self, snapshot: PolicySnapshot, num_steps: int, sequence_length: int) -> list[Fragment]:
-        """One fragment per group, one after the other."""
+        """Collect one fragment per group, one after the other."""
         return [group.collect(snapshot, num_steps, sequence_length) for group in self.groups]
 
     def state_dicts(self) -> list[dict[str, Any]]:
@@ -70,7 +70,7 @@ class InlineGroups:
         return [group.state_dict() for group in self.groups]
 
     def load_state_dicts(self, states: Sequence[dict[str, Any]], snapshot: PolicySnapshot) -> bool:
-        """Go on from states; returns whether every group goes on exactly."""
+        """Restore states; return whether every group continues exactly."""
         loaded = [
             group.load_state_dict(state, snapshot.policy, snapshot.version)
             for group, state in zip(self.groups, states, strict=True)
@@ -86,15 +86,15 @@ class InlineGroups:
 class ExecutorGroups:
     """Groups that live in an executor's workers.
 
-    When a worker dies, its groups are built again, all groups go back to the last barrier, and the rollout is collected
-    anew: the batch is the same as if nothing had happened, if the environments can restore their state.
+    When a worker dies, its groups are rebuilt, all groups return to the last barrier, and the rollout is collected
+    again: the batch is the same as if nothing had happened, if the environments can restore their state.
 
     Args:
         executor: Inline, processes or Ray.
         make_envs: One function per group that makes its environments; importable by workers.
         group_sizes: Environments per group.
         seed: Seed of the run.
-        retries: How often a rollout is collected anew after workers died.
+        retries: How often a rollout is collected again after workers died.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class ExecutorGroups:
         return self._ranges[-1].stop
 
     def collect(self, snapshot: PolicySnapshot, num_steps: int, sequence_length: int) -> list[Fragment]:
-        """One fragment per group, all at once."""
+        """Collect one fragment per group, all in parallel."""
         if self._states is None:
             self._states = self._actors.call("state_dict")
         for attempt in range(self._retries + 1):
@@ -127,7 +127,7 @@ class ExecutorGroups:
             except ActorLostError as error:
                 if attempt == self._retries:
                     raise
-                logger.warning("collecting policy version %d anew: %s", snapshot.version, error)
+                logger.warning("collecting policy version %d again: %s", snapshot.version, error)
                 self._actors.rebuild()
                 self._load(self._states, snapshot)
             else:
@@ -152,7 +152,7 @@ class ExecutorGroups:
         return self._states
 
     def load_state_dicts(self, states: Sequence[dict[str, Any]], snapshot: PolicySnapshot) -> bool:
-        """Go on from states; returns whether every group goes on exactly."""
+        """Restore states; return whether every group continues exactly."""
         self._states = list(states)
         return self._load(states, snapshot)
 
@@ -179,7 +179,7 @@ def collect_rollout(
 
 
 def consecutive_ranges(sizes: Sequence[int]) -> list[range]:
-    """Global env numbers of groups with these sizes, one range after the other."""
+    """Return the global env indices of groups with these sizes, one range after the other."""
     stops = [sum(sizes[: index + 1]) for index in range(len(sizes))]
     return [range(stop - size, stop) for stop, size in zip(stops, sizes, strict=True)]
 

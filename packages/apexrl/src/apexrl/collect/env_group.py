@@ -1,7 +1,7 @@
 """A group of environments that is stepped together, and makes one fragment per rollout.
 
 A group has its own random stream, so what it samples depends on its seed and the policy, never on the process that it
-happens to live in.
+lives in.
 """
 
 from collections.abc import Iterator
@@ -25,13 +25,13 @@ class MissingFinalObservationError(RuntimeError):
 
 
 def derived_seed(*numbers: int) -> int:
-    """Return a 31-bit seed that depends on all numbers, so that streams of different groups and uses are independent."""
+    """Return a 31-bit seed made from all numbers, so that streams of different groups and uses are independent."""
     return int(np.random.SeedSequence(numbers).generate_state(1)[0] >> 1)
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute on one thread, so that results do not depend on how many a process happens to have."""
+    """Compute on one thread, so that results do not depend on how many a process has."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -45,7 +45,7 @@ class EnvGroup:
 
     Args:
         env: The environments.
-        env_ids: Their global numbers.
+        env_ids: Their global indices.
         seed: Seed of the run; the group derives its own from it and from its first env id.
     """
 
@@ -94,7 +94,7 @@ class EnvGroup:
         self._see(policy, obs, extras, torch.ones(self.env.num_envs, dtype=torch.bool, device=policy.device))
 
     def _see(self, policy: ActorCritic, obs: Tensor, extras: Any, starts: Tensor | None) -> None:  # noqa: ANN401
-        """Make what the environments returned the present."""
+        """Keep what the environments returned as the input of the next step."""
         device, dtype = policy.device, policy.dtype
         now = {"observations": obs.to(device, dtype) if obs.is_floating_point() else obs.to(device)}
         if policy.critic_source is not None:
@@ -141,7 +141,7 @@ class EnvGroup:
         self._buffers.put("values", step, value)
 
     def _note(self, policy: ActorCritic, t: int, extras: Any, finals: list[Any], log: dict[str, list[float]]) -> None:  # noqa: ANN401
-        """Take from the extras what the fragment needs."""
+        """Store what the fragment needs from the extras."""
         put = self._buffers.put
         put("terminated", t, extras["terminated"])
         put("time_outs", t, extras["time_outs"])
@@ -161,7 +161,7 @@ class EnvGroup:
             log.setdefault(name, []).append(float(value))
 
     def _final_values(self, policy: ActorCritic, extras: Any, rows: Tensor) -> Tensor:  # noqa: ANN401
-        """V of true final observations; for critics without memory only the observations, valued together later."""
+        """Return V of final observations; for critics without memory the observations, valued together later."""
         key = "final_observation" if policy.critic_source is None else f"final_{policy.critic_source}"
         if key not in extras:
             raise MissingFinalObservationError(
@@ -228,7 +228,7 @@ class EnvGroup:
         return values[steps * envs :]
 
     def _borders_of(self, fields: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-        """Terminations, time-outs and dones per sample: per environment, or per environment and agent."""
+        """Return terminations, time-outs and dones per sample: per environment, or per environment and agent."""
         terminated, time_outs, dones = fields.pop("terminated"), fields.pop("time_outs"), fields["dones"]
         if not self._is_multi_agent:
             return terminated, time_outs, dones
@@ -240,7 +240,7 @@ class EnvGroup:
     def _spread_finals(
         self, policy: ActorCritic, values: Tensor, finals: list[tuple[int, Tensor, Tensor]], time_outs: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """V of final observations in their places ``[T, n, ...]``, and where they are."""
+        """Compute V of final observations at their steps ``[T, n, ...]``, and the mask of these steps."""
         spread = torch.zeros_like(values)
         counted = sum(len(rows) for _, rows, _ in finals)
         cut = time_outs.flatten(2).any(-1) if time_outs.dim() > 2 else time_outs
@@ -258,7 +258,7 @@ class EnvGroup:
         return spread, time_outs.expand_as(values)
 
     def _validity(self, fields: dict[str, Tensor]) -> tuple[Tensor | None, Tensor | None]:
-        """Which samples may be learned from, and which steps count towards an episode."""
+        """Return which samples may be learned from, and which steps count towards an episode."""
         ignore = fields.pop("ignore", None)
         counted = None if ignore is None else ~ignore
         present = fields.pop("agent_masks", None)
@@ -267,7 +267,7 @@ class EnvGroup:
         return present & counted.unsqueeze(-1), counted
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that decides what the group does next; the environments' part is None if they cannot give it."""
+        """Return everything that decides the next steps; the environments' part is None if they cannot give it."""
         try:
             env_state = self.env.state_dict()
         except StateNotSupportedError:
@@ -281,15 +281,15 @@ class EnvGroup:
         }
 
     def load_state_dict(self, state: dict[str, Any], policy: ActorCritic, version: int) -> bool:
-        """Go on from a state; environments that cannot restore theirs start fresh episodes.
+        """Restore a state; environments that cannot restore theirs start fresh episodes.
 
         Args:
             state: What :meth:`state_dict` gave.
-            policy: The policy that goes on, for fresh memories.
+            policy: The current policy, for fresh memories.
             version: Its version, which fresh episodes are seeded with.
 
         Returns:
-            Whether the group goes on exactly.
+            Whether the group continues exactly.
         """
         if state["generator"] is not None:
             self.generator = torch.Generator(policy.device)
@@ -312,7 +312,7 @@ class EnvGroup:
 
 
 def _team(values: Tensor, valid: Tensor | None) -> Tensor:
-    """Per-agent values as the mean over present agents ``[T, n]``; per-environment values as they are."""
+    """Return per-agent values as the mean over present agents ``[T, n]``; per-environment values as they are."""
     if values.dim() == 2:
         return values
     if valid is None:

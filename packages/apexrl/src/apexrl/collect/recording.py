@@ -69,7 +69,7 @@ class EpisodeTracker:
         )
 
     def _close(self, name: str, values: Tensor, envs: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Sum of one series over each ended episode; what is left over is carried on."""
+        """Sum one series over each ended episode; the rest is carried to the next rollout."""
         running = np.cumsum(values.cpu().numpy().astype(np.float64), axis=0)  # [T, n]
         carried = self._sums.get(name, np.zeros(running.shape[1]))
         ends = running[times, envs]
@@ -93,5 +93,5 @@ class EpisodeTracker:
         return {name: torch.from_numpy(values.copy()) for name, values in self._sums.items()}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Go on from sums that :meth:`state_dict` gave."""
+        """Restore sums from :meth:`state_dict`."""
         self._sums = {name: values.numpy().copy() for name, values in state.items()}

@@ -72,7 +72,7 @@ class MultiAgentVecEnv(EnvBatch, ABC):
         """Start a new episode everywhere.
 
         Args:
-            seed: Seed of the whole batch, or None to go on with the random streams as they are.
+            seed: Seed of the whole batch, or None to continue the random streams as they are.
 
         Returns:
             Observations ``[num_envs, num_agents, *obs]`` and extras with ``state`` and ``agent_mask``.

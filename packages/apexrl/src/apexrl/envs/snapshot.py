@@ -50,7 +50,7 @@ _SEQUENCES: dict[str, type] = {
 
 
 def capture(root: object) -> dict[str, Any]:
-    """Snapshot of everything reachable from an object's attributes.
+    """Capture everything reachable from an object's attributes.
 
     Raises:
         StateNotSupportedError: If something in it has a state that cannot be read, such as a C++ physics
@@ -131,7 +131,7 @@ class _Encoder:
         return {"kind": "object", "type": _type_name(value), "attributes": attributes}
 
     def refuse_overlapping_arrays(self) -> None:
-        """Two arrays over the same memory would come back as two independent ones."""
+        """Refuse two arrays over the same memory, which would come back as independent ones."""
         bounds = sorted((*np.lib.array_utils.byte_bounds(array), path) for path, array in self._arrays if array.size)
         for (_, end, first), (start, _, second) in itertools.pairwise(bounds):
             if start < end:
@@ -250,7 +250,7 @@ def _spaces_within(space: Opaque) -> Iterator[Any]:
 
 
 def _is_plain_python(cls: type) -> bool:
-    """Whether instances hold nothing but attributes: no list, exception or C++ engine underneath."""
+    """Return whether instances hold nothing but attributes: no list, exception or C++ engine underneath."""
     try:
         blank: object = object.__new__(cls)
     except TypeError:

@@ -2,7 +2,7 @@
 
 A `VecEnv` is a batch of independent copies of one environment, stepped together, speaking tensors.
 
-Rules that every implementation keeps (and that `apexrl.envs.checker.check.check_env` verifies):
+Rules that every implementation keeps (and that `apexrl.check_env` verifies):
 
 * **Same-step autoreset.** When an episode ends in a step, the observation that this step returns is already
   the first of the next episode; the last observation of the ended one is in ``extras["final_observation"]``.
@@ -68,7 +68,7 @@ class EnvBatch:
         return False
 
     def state_dict(self) -> StateDict:
-        """Everything that decides the future of the batch: physics, counters, random streams.
+        """Return everything that decides the future of the batch: physics, counters, random streams.
 
         Raises:
             StateNotSupportedError: If this environment cannot be captured (see `supports_state`).
@@ -121,8 +121,8 @@ class VecEnv(EnvBatch, ABC):
         """Start a new episode everywhere.
 
         Args:
-            seed: Seed of the whole batch; equal seeds give equal trajectories for equal actions. None goes on
-                with the random streams as they are.
+            seed: Seed of the whole batch; equal seeds give equal trajectories for equal actions. None
+                continues the random streams as they are.
 
         Returns:
             Observations ``[num_envs, *obs]`` and extras.

@@ -26,13 +26,13 @@ class ActorOptions:
     """How actors are built and called.
 
     Attributes:
-        seed: Builds each actor with the keyword ``seed``, made from this seed and the key's place (see `task_seed`).
+        seed: Builds each actor with the keyword ``seed``, made from this seed and the key's index (see `task_seed`).
             None gives none.
         time_limit: Seconds per call; the worker of a call that takes longer is killed. None for no limit. *inline*
             cannot interrupt a call, but treats its actor as lost when it has ended.
         build_time_limit: The same for the factory, which often imports much.
         on_loss: What to do when a worker dies or a call takes too long. ``raise`` raises `ActorLostError` once the
-            other workers have finished. ``rebuild`` makes the lost actors anew and repeats the calls; only for actors
+            other workers have finished. ``rebuild`` rebuilds the lost actors and repeats the calls; only for actors
             whose calls don't depend on earlier ones, because the state is lost.
         retries: With ``rebuild``, how often a call is repeated.
     """
@@ -79,7 +79,7 @@ class ActorLostError(RuntimeError):
     def __init__(self, keys: Sequence[Hashable], reason: str) -> None:
         super().__init__(
             f"actors {list(keys)} are lost with their state ({reason}); call rebuild() on their group to make them "
-            "anew, then bring them to the state that you need"
+            "again, then bring them to the state that you need"
         )
         self.keys = list(keys)
         self.reason = reason
@@ -113,13 +113,13 @@ class ActorGroup:
         self._options = options
         self._factory = factory
         self._pool = pool
-        self._place = {key: place for place, key in enumerate(self.keys)}
+        self._index = {key: index for index, key in enumerate(self.keys)}
         self._lost: dict[Hashable, str] = {}
         self._born: dict[Hashable, int] = {}  # the generation of the worker that an actor was built in
         self._calls = 0
         self._end = weakref.finalize(self, pool.close)
         try:
-            if len(self._place) != len(self.keys):
+            if len(self._index) != len(self.keys):
                 raise ValueError(f"keys must be distinct, got {self.keys}")
             require_portable(factory)
             self._build(self.keys)
@@ -131,7 +131,7 @@ class ActorGroup:
         return len(self.keys)
 
     def __getitem__(self, key: Hashable) -> ActorHandle:
-        if key not in self._place:
+        if key not in self._index:
             raise KeyError(f"no actor {key!r}: the keys are {self.keys}")
         return ActorHandle(self, key)
 
@@ -158,12 +158,12 @@ class ActorGroup:
         """
         for key in arguments:
             self[key]
-        ordered = sorted(arguments, key=self._place.__getitem__)
+        ordered = sorted(arguments, key=self._index.__getitem__)
         what = f"the arguments of {method}()"
         return self._invoke(method, {key: encode((arguments[key], kwargs), what) for key in ordered})
 
     def rebuild(self) -> list[Hashable]:
-        """Make the lost actors anew, as the factory does; their state is the factory's.
+        """Rebuild the lost actors by the factory; their state is that of a new actor.
 
         Returns:
             Their keys.
@@ -189,7 +189,7 @@ class ActorGroup:
         requests = {}
         for key in keys:
             seed = self._options.seed
-            kwargs = {} if seed is None else {"seed": task_seed(seed, self._place[key])}
+            kwargs = {} if seed is None else {"seed": task_seed(seed, self._index[key])}
             requests[key] = build_request(key, self._factory, kwargs)
         for key in keys:
             self._lost.pop(key, None)
@@ -208,22 +208,22 @@ class ActorGroup:
         attempts: dict[Hashable, list[Attempt]] = {key: [] for key in requests}
         values: dict[Hashable, Any] = {}
         raised: dict[Hashable, Settled] = {}
-        self._mend_or_raise(requests)
+        self._rebuild_or_raise(requests)
         while requests:
             settled = self._exchange(requests, self._options.time_limit)
-            for key, one in settled.items():
-                if not one.untouched:
-                    attempts[key].append(Attempt(one.seconds, one.worker, one.failure))
-                if one.failure is None and not one.untouched:
-                    values[key] = one.value
-                elif one.failure is not None and one.failure.kind is FailureKind.RAISED:
-                    raised[key] = one
+            for key, outcome in settled.items():
+                if not outcome.untouched:
+                    attempts[key].append(Attempt(outcome.seconds, outcome.worker, outcome.failure))
+                if outcome.failure is None and not outcome.untouched:
+                    values[key] = outcome.value
+                elif outcome.failure is not None and outcome.failure.kind is FailureKind.RAISED:
+                    raised[key] = outcome
             requests = {key: request for key, request in requests.items() if key not in values and key not in raised}
             if any(len(attempts[key]) > self._options.retries for key in requests):
                 break
             if requests and self._options.on_loss == "raise":
                 break
-            self._mend_or_raise(requests)
+            self._rebuild_or_raise(requests)
         self._count(method, attempts)
         self._raise_if_raised(f"{method}()", raised)
         self._raise_if_lost(arguments)
@@ -236,10 +236,10 @@ class ActorGroup:
             for key, request in requests.items():
                 self._pool.submit(self._lane(key), Call(request, time_limit, key))
             while len(settled) < len(requests):
-                for one in self._pool.poll():
-                    settled[one.call.tag] = one
-                    if one.failure is not None and one.failure.kind is not FailureKind.RAISED:
-                        self._lose(one.worker, str(one.failure))
+                for outcome in self._pool.poll():
+                    settled[outcome.call.tag] = outcome
+                    if outcome.failure is not None and outcome.failure.kind is not FailureKind.RAISED:
+                        self._lose(outcome.worker, str(outcome.failure))
         except BaseException:
             self._lose_busy("a call was interrupted")
             self._pool.abandon()
@@ -247,7 +247,7 @@ class ActorGroup:
         return settled
 
     def _lane(self, key: Hashable) -> Lane:
-        return self._pool.lanes[self._place[key] % len(self._pool.lanes)]
+        return self._pool.lanes[self._index[key] % len(self._pool.lanes)]
 
     def _lose(self, worker: int, reason: str) -> None:
         lane = self._pool.lanes[worker]
@@ -267,7 +267,7 @@ class ActorGroup:
             if key not in self._lost and (lane.link is None or lane.generation != self._born[key]):
                 self._lost[key] = f"{FailureKind.WORKER_DIED}: {lane.last_end or 'ended'} between two calls"
 
-    def _mend_or_raise(self, requests: Mapping[Hashable, bytes]) -> None:
+    def _rebuild_or_raise(self, requests: Mapping[Hashable, bytes]) -> None:
         self._notice_losses()
         if self._options.on_loss == "rebuild" and self._lost:
             self.rebuild()
@@ -282,9 +282,9 @@ class ActorGroup:
     @staticmethod
     def _raise_if_raised(what: str, settled: Mapping[Hashable, Settled]) -> None:
         failures = {
-            key: one.failure
-            for key, one in settled.items()
-            if one.failure is not None and one.failure.kind is FailureKind.RAISED
+            key: outcome.failure
+            for key, outcome in settled.items()
+            if outcome.failure is not None and outcome.failure.kind is FailureKind.RAISED
         }
         if failures:
             raise ActorCallError(what, failures)

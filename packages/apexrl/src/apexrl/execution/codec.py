@@ -1,4 +1,4 @@
-"""How calls travel to workers: pickled, with functions named by their import path.
+"""How calls are sent to workers: pickled, with functions named by their import path.
 
 A script's own functions and classes live in ``__main__``, which is another module in a worker. As the standard
 library's spawned processes do, a worker that meets such a name runs the script once under the name ``__mp_main__``.
@@ -142,9 +142,9 @@ def require_portable(function: Callable[..., Any]) -> None:
 
 def _resolve(module: str, name: str) -> object:
     try:
-        found: object = importlib.import_module(module)
+        value: object = importlib.import_module(module)
         for part in name.split("."):
-            found = getattr(found, part)
+            value = getattr(value, part)
     except (ImportError, AttributeError):
         return None
-    return found
+    return value

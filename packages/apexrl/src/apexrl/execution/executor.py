@@ -60,7 +60,7 @@ class RunOptions:
             accidents and spends more time on tasks that can't succeed.
         retry_raised: Whether an exception is worth another attempt too. It seldom is: the same arguments raise again.
         ordered: Results in the order of the tasks, or as they finish.
-        on_failure: ``record`` gives a failed task a result with its reason and goes on; ``raise`` raises
+        on_failure: ``record`` gives a failed task a result with its reason and continues; ``raise`` raises
             `TaskFailedError` at the first one and stops the others.
         window: The most tasks that are taken from the iterable and not yet handed over as results. It bounds the
             memory; ordered runs need it large, because results wait for a slow task before them. None means 64 per
@@ -117,7 +117,7 @@ class Executor(Protocol):
         """How many tasks run at once."""
 
     def run(self, tasks: Iterable[Task[T]], options: RunOptions = ...) -> Run[T]:
-        """Run tasks, lazily taken from any iterable, and give their results while it goes on.
+        """Run tasks, lazily taken from any iterable, and give their results while it runs.
 
         Nothing starts before the first result is asked for. One run at a time: finish or close it before the next.
         """

@@ -20,7 +20,7 @@ class ExecutionOptions:
     """Where tasks are run. The configuration of a command inherits from it to have these options as its own."""
 
     executor: ExecutorName = "processes"
-    """How tasks (such as worlds) are run: one after the other in this process, in processes, or on a Ray cluster."""
+    """How tasks are run: one after the other in this process, in processes, or on a Ray cluster."""
 
     workers: Annotated[int, Field(ge=1)] | None = None
     """Tasks at once. Default: one per available CPU."""

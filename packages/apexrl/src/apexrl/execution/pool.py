@@ -2,7 +2,7 @@
 
 An engine supplies a `Fleet`, which starts workers and carries bytes. A `Pool` puts calls on *lanes*. A lane has at most
 one worker at a time, which answers in the order of sending; hence the first unanswered call of a lane is the one that
-runs, and the one to blame when the worker dies or the time is up. The calls behind it come back untouched.
+runs, and the one that failed when the worker dies or the time is up. The calls behind it come back untouched.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Fleet(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A request on its way.
+    """A request that was sent.
 
     Attributes:
         request: The encoded request.
@@ -123,10 +123,10 @@ class Settled:
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """A place for one worker, and the calls sent to it.
+    """A slot for one worker, and the calls sent to it.
 
     Attributes:
-        number: The lane's place in the pool.
+        number: The lane's index in the pool.
         link: Its worker; None before the first call and after a death.
         ready: Whether the worker is up.
         calls: Sent and unanswered, in order; the first one runs.
@@ -171,7 +171,7 @@ class Pool:
         self._closed = False
 
     def room(self, lane: Lane, depth: int) -> int:
-        """How many more calls a lane takes when it should have at most `depth`."""
+        """Return how many more calls a lane takes when it should have at most `depth`."""
         if not lane.ready:
             depth = 1
         elif self._calls_per_worker is not None:
@@ -192,7 +192,7 @@ class Pool:
         lane.link.send(call.request)
 
     def poll(self) -> list[Settled]:
-        """Wait until something happens, and say which calls left their lanes.
+        """Wait until something happens, and return the calls that left their lanes.
 
         Raises:
             WorkerStartError: If workers end again and again before they are ready.
@@ -252,7 +252,7 @@ class Pool:
         lane.served += 1
         seconds, value, failure = read_reply(reply)
         if call.time_limit is not None and seconds > call.time_limit:
-            # It came back by itself just before it was given up. Whether it did must not depend on who was looking.
+            # It came back just before it was given up. Whether it did must not depend on when the parent polls.
             value, failure = None, _timed_out(call.time_limit)
         return Settled(call, lane.number, seconds, value, failure)
 

@@ -2,8 +2,8 @@
 
 A worker is started by ``exec`` (never a bare fork), with one thread per numeric library and a fixed hash seed, in a
 process group of its own: Ctrl-C reaches the parent only, and killing a worker kills what its task started. The parent
-never blocks on a worker: reading and writing wait in one selector, beside a descriptor that tells when the process has
-ended.
+never blocks on a worker: reading and writing wait in one selector, beside a descriptor that becomes readable when the
+process has ended.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class _ProcessLink:
         self._outbox += request
 
     def flush(self) -> None:
-        """Write what the channel takes now, and have the selector tell when it takes the rest."""
+        """Write what the channel takes now, and let the selector report when it takes the rest."""
         if not self._outbox and not self._waits_to_write:
             return
         with contextlib.suppress(BlockingIOError, ConnectionError):  # a dead worker shows when its channel is read

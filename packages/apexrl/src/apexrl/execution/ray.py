@@ -1,6 +1,6 @@
 """The ray engine: workers are Ray actors, on this machine or on a cluster.
 
-Needs the extra: ``pip install litaagent[ray]``. On a cluster, every machine needs this package too, since functions
+Needs the extra: ``pip install apexrl[ray]``. On a cluster, every machine needs this package too, since functions
 travel by name. A time limit kills the Ray actor; seeds, retries, order and reports are those of the other engines.
 """
 
@@ -29,7 +29,7 @@ _ENVIRONMENT = {"PYTHONHASHSEED": "0"} | WORKER_ENVIRONMENT
 
 
 def import_ray() -> ModuleType:
-    """Ray itself, imported when it is needed.
+    """Import Ray when it is needed.
 
     Raises:
         ModuleNotFoundError: If it is not installed.
@@ -38,7 +38,7 @@ def import_ray() -> ModuleType:
         import ray
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "the ray executor needs Ray, which is not installed: pip install litaagent[ray], "
+            "the ray executor needs Ray, which is not installed: pip install apexrl[ray], "
             "or choose the executor 'processes'",
             name=error.name,
         ) from error

@@ -48,7 +48,7 @@ class TaskFailedError(RuntimeError):
     """A task failed for good and its value was asked for.
 
     Attributes:
-        index: The task's place in the run.
+        index: The task's index in the run.
         label: The task's label.
         failure: The reason of its last attempt.
     """
@@ -66,7 +66,7 @@ class TaskResult(Generic[T]):
     """The outcome of one task: a value, or the reason why there is none.
 
     Attributes:
-        index: The task's place in the run.
+        index: The task's index in the run.
         label: The task's label.
         value: What the function returned; None when it failed.
         failure: The reason of the last attempt; None when it succeeded.
@@ -113,7 +113,7 @@ class TaskReport:
     """All attempts at one task, in order.
 
     Attributes:
-        index: The task's place in the run.
+        index: The task's index in the run.
         label: The task's label.
         attempts: At least one attempt; only the last can have succeeded.
     """

@@ -1,4 +1,4 @@
-"""Runs tasks on a pool: takes them lazily, keeps workers busy, tries again, puts results in order, reports."""
+"""Runs tasks on a pool: takes them lazily, keeps workers busy, retries, puts results in order, reports."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class _Schedule(Generic[T]):
         self._encoder = _Encoder(options.seed)
         self._depth = _Depth()
         self._window = options.window or max(256, 64 * len(pool.lanes))
-        self._again: deque[_Job] = deque()
+        self._retries_due: deque[_Job] = deque()
         self._finished: dict[int, TaskResult[T]] = {}
         self._open = 0  # taken from the iterable, result not yet handed over
         self._next_index = 0
@@ -121,15 +121,15 @@ class _Schedule(Generic[T]):
 
     def _give_one(self, lane: Lane) -> bool:
         """Send one job to a lane; False when there is none to send."""
-        if self._again:
-            job = self._again.popleft()
+        if self._retries_due:
+            job = self._retries_due.popleft()
         elif self._open < self._window and (taken := next(self._tasks, None)) is not None:
             job = self._encoder.job(*taken)
             self._open += 1
         else:
             return False
         if lane.calls and len(job.request) > QUEUED_BYTES:
-            self._again.appendleft(job)
+            self._retries_due.appendleft(job)
             return False
         self._pool.submit(lane, Call(job.request, self._options.time_limit, job))
         return True
@@ -137,13 +137,13 @@ class _Schedule(Generic[T]):
     def _take(self, settled: Settled) -> None:
         job: _Job = settled.call.tag
         if settled.untouched:
-            self._again.appendleft(job)
+            self._retries_due.appendleft(job)
             return
         failure = settled.failure
         job.attempts.append(Attempt(settled.seconds, settled.worker, failure))
         self._depth.learn(settled.seconds)
         if failure is not None and self._worth_another(failure, len(job.attempts)):
-            self._again.appendleft(job)
+            self._retries_due.appendleft(job)
             return
         self._finished[job.index] = TaskResult(job.index, job.label, settled.value, failure)
         task = TaskReport(job.index, job.label, tuple(job.attempts))
@@ -191,7 +191,7 @@ class PooledExecutor:
         return self._workers
 
     def run(self, tasks: Iterable[Task[T]], options: RunOptions = _DEFAULTS) -> Run[T]:
-        """Run tasks, lazily taken from any iterable, and give their results while it goes on.
+        """Run tasks, lazily taken from any iterable, and give their results while it runs.
 
         Args:
             tasks: The tasks; never held in memory beyond ``options.window``.
@@ -224,7 +224,7 @@ class PooledExecutor:
 
         Args:
             factory: A function or class at the top level of a module.
-            keys: Distinct and picklable. The key at place i lives on worker i modulo the number of workers.
+            keys: Distinct and picklable. The key at index i lives on worker i modulo the number of workers.
             options: Seeds, limits, and what happens when a worker dies.
         """
         self._require_open()

@@ -62,7 +62,7 @@ class Server:
         self._actors: dict[Hashable, Any] = {}
 
     def handle(self, request: bytes) -> bytes:
-        """Carry out a request and encode what came of it. Never raises for what the task does."""
+        """Carry out a request and encode its result. Never raises for what the task does."""
         started = time.perf_counter()
         try:
             value = self._carry_out(decode(request, self._main))

@@ -59,7 +59,7 @@ def flush_output() -> None:
 
 
 def die_with_parent(lifeline: int) -> None:
-    """Have the kernel kill this process and its children when the parent ends, however it ends.
+    """Let the kernel kill this process and its children when the parent ends, however it ends.
 
     The lifeline is the reading end of a pipe whose writing end only the parent holds and never writes to. Its hang-up
     is turned into SIGKILL for the whole process group by the kernel, so that it works while a task holds the

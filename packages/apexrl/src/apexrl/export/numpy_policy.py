@@ -16,7 +16,7 @@ FORMAT_VERSION = 1
 
 
 def _gelu(x: Array) -> Array:
-    """x·Φ(x), with erf by the Abramowitz & Stegun 7.1.26 polynomial (error below 1.5e-7)."""
+    """Compute x·Φ(x), with erf by the Abramowitz & Stegun 7.1.26 polynomial (error below 1.5e-7)."""
     z = np.abs(x) / np.sqrt(2.0)
     t = 1.0 / (1.0 + 0.3275911 * z)
     poly = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
@@ -69,7 +69,7 @@ class NumpyPolicy:
             return cls({name: file[name] for name in file.files})
 
     def outputs(self, obs: NDArray[Any]) -> Array:
-        """Means or logits ``[*batch, n]`` for observations ``[*batch, *obs]``."""
+        """Compute means or logits ``[*batch, n]`` for observations ``[*batch, *obs]``."""
         x = np.asarray(obs, np.float32)
         a = self._arrays
         if "normalizer_shift" in a:
@@ -89,7 +89,7 @@ class NumpyPolicy:
         return np.asarray(x, np.float32)
 
     def __call__(self, obs: NDArray[Any], action_mask: NDArray[np.bool_] | None = None) -> NDArray[Any]:
-        """Deterministic actions ``[*batch, *action]``.
+        """Choose deterministic actions ``[*batch, *action]``.
 
         Args:
             obs: ``[*batch, *obs]``.

@@ -56,7 +56,7 @@ class DeployedPolicy(_Deployed):
     """``forward(obs[, action_mask]) -> actions``."""
 
     def forward(self, obs: Tensor, action_mask: Tensor | None = None) -> Tensor:
-        """Actions ``[B, *action]`` for observations ``[B, *obs]``."""
+        """Choose actions ``[B, *action]`` for observations ``[B, *obs]``."""
         assert isinstance(self.actor, Actor)  # deployed_policy distinguishes
         return self._decide(self.actor.forward(self._normalise(obs)), action_mask)
 
@@ -67,7 +67,7 @@ class DeployedRecurrentPolicy(_Deployed):
     def forward(
         self, obs: Tensor, state: Tensor, episode_starts: Tensor, action_mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """One step: ``obs [B, *obs]``, ``state [B, …]`` (zeros at first), ``episode_starts`` bool ``[B]``."""
+        """Act for one step: ``obs [B, *obs]``, ``state [B, …]`` (zeros at first), ``episode_starts`` bool ``[B]``."""
         assert isinstance(self.actor, RecurrentActor)  # deployed_policy distinguishes
         normalised = self._normalise(obs).unsqueeze(0)
         outputs, state = self.actor.forward(normalised, state, episode_starts.unsqueeze(0))
@@ -97,7 +97,7 @@ def deployed_policy(
 
 
 def _example(policy: _Deployed, batch: int, seed: int) -> tuple[Tensor, ...]:
-    """Random inputs of a policy."""
+    """Draw random inputs of a policy."""
     generator = torch.Generator().manual_seed(seed)
     actor = policy.actor
     space = actor.observation_space

@@ -25,9 +25,9 @@ class SetAttentionBlock(nn.Module):
         self.feedforward = make_mlp(dim, (feedforward_dim,), dim, activation="gelu")
 
     def forward(self, tokens: Tensor, attend: Tensor) -> Tensor:
-        """Tokens ``[B, N, dim]``; `attend` bool ``[B, N]``: whom others may look at.
+        """Encode tokens ``[B, N, dim]``; `attend` bool ``[B, N]``: which tokens others may attend to.
 
-        Where a row has nobody to look at, torch's attention gives zeros, not NaN.
+        Where a row has nothing to attend to, torch's attention gives zeros, not NaN.
         """
         batch, length, dim = tokens.shape
         mixed = self.query_key_value(self.norm_attention(tokens))

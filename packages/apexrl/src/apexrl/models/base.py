@@ -28,7 +28,7 @@ from apexrl.models.heads import ActionHead, GaussianOptions, make_action_head
 
 
 def flat_dim(space: Space[Any]) -> int:
-    """Number of values in one observation.
+    """Return the number of values in one observation.
 
     Raises:
         TypeError: If the space has no single shape (Dict, Tuple, …).
@@ -80,7 +80,7 @@ class Actor(Policy, ABC):
 
     @abstractmethod
     def forward(self, obs: Tensor) -> Tensor:
-        """Observations ``[*batch, *obs]`` to the head's inputs ``[*batch, self.head.num_inputs]``."""
+        """Map observations ``[*batch, *obs]`` to the head's inputs ``[*batch, self.head.num_inputs]``."""
 
     def distribution(self, obs: Tensor, action_mask: Tensor | None = None) -> Distribution:
         """Return the distribution over actions.
@@ -99,7 +99,7 @@ class RecurrentActor(Policy, ABC):
 
     @abstractmethod
     def initial_state(self, batch_size: int) -> Tensor:
-        """Memory at the start of an episode, ``[batch_size, *state]``, on the module's device."""
+        """Return the memory at the start of an episode, ``[batch_size, *state]``, on the module's device."""
 
     @abstractmethod
     def forward(self, obs: Tensor, state: Tensor, episode_starts: Tensor) -> tuple[Tensor, Tensor]:
@@ -145,7 +145,7 @@ class Critic(ValueFunction, ABC):
 
     @abstractmethod
     def forward(self, obs: Tensor) -> Tensor:
-        """Observations ``[*batch, *obs]`` to values ``[*batch]``."""
+        """Map observations ``[*batch, *obs]`` to values ``[*batch]``."""
 
 
 class RecurrentCritic(ValueFunction, ABC):
@@ -155,15 +155,15 @@ class RecurrentCritic(ValueFunction, ABC):
 
     @abstractmethod
     def initial_state(self, batch_size: int) -> Tensor:
-        """Memory at the start of an episode, ``[batch_size, *state]``, on the module's device."""
+        """Return the memory at the start of an episode, ``[batch_size, *state]``, on the module's device."""
 
     @abstractmethod
     def forward(self, obs: Tensor, state: Tensor, episode_starts: Tensor) -> tuple[Tensor, Tensor]:
-        """Values ``[T, B]`` and the memory after the last step; arguments as in `RecurrentActor.forward`."""
+        """Compute values ``[T, B]`` and the last memory; arguments as in `RecurrentActor.forward`."""
 
 
 def flatten_batch(obs: Tensor, space: Space[Any]) -> Tensor:
-    """``[*batch, *obs]`` to float ``[*batch, prod(obs)]``."""
+    """Flatten ``[*batch, *obs]`` to float ``[*batch, prod(obs)]``."""
     shape = space.shape
     assert shape is not None  # flat_dim refused such spaces at construction
     if len(shape) != 1:

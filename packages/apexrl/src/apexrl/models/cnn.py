@@ -75,7 +75,7 @@ class CNNEncoder(nn.Module):
         self.num_features = hidden_dims[-1]
 
     def forward(self, obs: Tensor) -> Tensor:
-        """Images ``[*batch, *obs]`` to features ``[*batch, num_features]``."""
+        """Map images ``[*batch, *obs]`` to features ``[*batch, num_features]``."""
         batch = obs.shape[:-3]
         images = obs.reshape(-1, *obs.shape[-3:])
         if self.channels_last:
@@ -110,7 +110,7 @@ class _CNNPolicy(Actor):
         self.output = make_mlp(self.encoder.num_features, (), self.head.num_inputs, output_gain=0.01)
 
     def forward(self, obs: Tensor) -> Tensor:
-        """Images ``[*batch, *obs]`` to the head's inputs."""
+        """Map images ``[*batch, *obs]`` to the head's inputs."""
         out: Tensor = self.output(self.encoder(obs))
         return out
 
@@ -160,6 +160,6 @@ class CNNCritic(Critic):
         self.output = make_mlp(self.encoder.num_features, (), 1)
 
     def forward(self, obs: Tensor) -> Tensor:
-        """Images ``[*batch, *obs]`` to values ``[*batch]``."""
+        """Map images ``[*batch, *obs]`` to values ``[*batch]``."""
         out: Tensor = self.output(self.encoder(obs))
         return out.squeeze(-1)

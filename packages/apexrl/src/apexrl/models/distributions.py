@@ -30,15 +30,15 @@ class Distribution(ABC):
 
     @abstractmethod
     def log_prob(self, actions: Tensor) -> Tensor:
-        """Log-probability (density) ``[*batch]`` of whole actions."""
+        """Return the log-probability (density) ``[*batch]`` of whole actions."""
 
     @abstractmethod
     def entropy(self) -> Tensor:
-        """Entropy ``[*batch]`` in nats."""
+        """Return the entropy ``[*batch]`` in nats."""
 
     @abstractmethod
     def kl(self, other: Self) -> Tensor:
-        """Kullback–Leibler divergence KL(self ‖ other), ``[*batch]``."""
+        """Return the Kullback–Leibler divergence KL(self ‖ other), ``[*batch]``."""
 
 
 def _batch(mean: Tensor) -> tuple[int, ...]:
@@ -68,18 +68,18 @@ class DiagonalGaussian(Distribution):
         return self.mean
 
     def log_prob(self, actions: Tensor) -> Tensor:
-        """Σ −½((a−μ)/σ)² − log σ − ½ log 2π."""
+        """Compute Σ −½((a−μ)/σ)² − log σ − ½ log 2π."""
         z = (actions - self.mean) * torch.exp(-self.log_std)
         n = self.mean.shape[-1]
         return -0.5 * z.square().sum(-1) - self.log_std.sum(-1) - n * _HALF_LOG_2PI
 
     def entropy(self) -> Tensor:
-        """Σ log σ + ½ log 2πe."""
+        """Compute Σ log σ + ½ log 2πe."""
         value = self.log_std.sum(-1) + self.mean.shape[-1] * _HALF_LOG_2PI_E
         return value.expand(_batch(self.mean))
 
     def kl(self, other: Self) -> Tensor:
-        """Σ log(σ₂/σ₁) + (σ₁² + (μ₁−μ₂)²) / 2σ₂² − ½."""
+        """Compute Σ log(σ₂/σ₁) + (σ₁² + (μ₁−μ₂)²) / 2σ₂² − ½."""
         variance_ratio = torch.exp(2.0 * (self.log_std - other.log_std))
         distance = ((self.mean - other.mean) * torch.exp(-other.log_std)).square()
         terms = other.log_std - self.log_std + 0.5 * (variance_ratio + distance - 1.0)
@@ -87,7 +87,7 @@ class DiagonalGaussian(Distribution):
 
 
 class SquashedGaussian(Distribution):
-    """A diagonal Gaussian pressed into bounds: ``a = center + half_range · tanh(u)``.
+    """A diagonal Gaussian squashed into bounds: ``a = center + half_range · tanh(u)``.
 
     Actions are kept strictly inside the bounds by one float step, so the inverse is finite and the
     log-probability of a stored action is the same function at collection and at update.
@@ -119,7 +119,7 @@ class SquashedGaussian(Distribution):
         return self._stretch(torch.tanh(self.base.mean))
 
     def log_prob(self, actions: Tensor) -> Tensor:
-        """Log-density of u minus Σ log(half_range · (1 − tanh² u)), in its stable form."""
+        """Compute the log-density of u minus Σ log(half_range · (1 − tanh² u)), in its stable form."""
         limit = 1.0 - torch.finfo(actions.dtype).eps
         u = torch.atanh(((actions - self.center) / self.half_range).clamp(-limit, limit))
         return self.base.log_prob(u) - self._log_slope(u).sum(-1)
@@ -128,7 +128,7 @@ class SquashedGaussian(Distribution):
         return 2.0 * (math.log(2.0) - u - torch.nn.functional.softplus(-2.0 * u)) + self.half_range.log()
 
     def entropy(self) -> Tensor:
-        """First-order estimate H[N] + Σ log slope at the mean; it has no closed form.
+        """Estimate H[N] + Σ log slope at the mean, to first order; it has no closed form.
 
         It keeps the right gradient direction in both parameters: wider is more, saturated is less.
         """
@@ -200,15 +200,15 @@ class Categorical(Distribution):
         return self.logits.argmax(-1)
 
     def log_prob(self, actions: Tensor) -> Tensor:
-        """Log-probability ``[*batch]`` of actions int64 ``[*batch]``."""
+        """Return the log-probability ``[*batch]`` of actions int64 ``[*batch]``."""
         return self.log_probs.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
 
     def entropy(self) -> Tensor:
-        """−Σ p log p."""
+        """Compute −Σ p log p."""
         return -(self.log_probs.exp() * self.log_probs).sum(-1)
 
     def kl(self, other: Self) -> Tensor:
-        """Σ p (log p − log q)."""
+        """Compute Σ p (log p − log q)."""
         return (self.log_probs.exp() * (self.log_probs - other.log_probs)).sum(-1)
 
 
@@ -236,14 +236,14 @@ class MultiCategorical(Distribution):
         return torch.stack([part.mode() for part in self.parts], dim=-1)
 
     def log_prob(self, actions: Tensor) -> Tensor:
-        """Sum of the choices' log-probabilities."""
+        """Return the sum of the choices' log-probabilities."""
         chosen = actions.unbind(-1)
         return torch.stack([p.log_prob(a) for p, a in zip(self.parts, chosen, strict=True)]).sum(0)
 
     def entropy(self) -> Tensor:
-        """Sum of the choices' entropies."""
+        """Return the sum of the choices' entropies."""
         return torch.stack([part.entropy() for part in self.parts]).sum(0)
 
     def kl(self, other: Self) -> Tensor:
-        """Sum of the choices' divergences."""
+        """Return the sum of the choices' divergences."""
         return torch.stack([p.kl(q) for p, q in zip(self.parts, other.parts, strict=True)]).sum(0)

@@ -158,7 +158,7 @@ class MultiCategoricalHead(ActionHead):
         self.num_inputs = sum(nvec)
 
     def distribution(self, outputs: Tensor, action_mask: Tensor | None = None) -> Distribution:
-        """Independent categorical distributions."""
+        """Return independent categorical distributions."""
         return MultiCategorical(outputs, self.nvec, action_mask)
 
     def deterministic(self, outputs: Tensor) -> Tensor:

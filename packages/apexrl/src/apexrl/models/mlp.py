@@ -56,7 +56,7 @@ def make_mlp(
     output_gain: float = 1.0,
     layer_norm: bool = False,
 ) -> nn.Sequential:
-    """Linear layers with activations between them, orthogonal with gain √2 (hidden) and `output_gain` (last).
+    """Build linear layers with activations between them, orthogonal with gain √2 (hidden) and `output_gain` (last).
 
     Args:
         input_dim: Number of inputs.
@@ -109,7 +109,7 @@ class _MLPPolicy(Actor):
         )
 
     def forward(self, obs: Tensor) -> Tensor:
-        """Observations ``[*batch, *obs]`` to the head's inputs."""
+        """Map observations ``[*batch, *obs]`` to the head's inputs."""
         out: Tensor = self.net(flatten_batch(obs, self.observation_space))
         return out
 
@@ -177,6 +177,6 @@ class MLPCritic(Critic):
         self.net = make_mlp(self.obs_dim, hidden_dims, 1, activation=activation, layer_norm=layer_norm)
 
     def forward(self, obs: Tensor) -> Tensor:
-        """Observations ``[*batch, *obs]`` to values ``[*batch]``."""
+        """Map observations ``[*batch, *obs]`` to values ``[*batch]``."""
         out: Tensor = self.net(flatten_batch(obs, self.observation_space))
         return out.squeeze(-1)

@@ -1,6 +1,6 @@
 """Running statistics of observations and values.
 
-They are modules, so their buffers travel with checkpoints and snapshots. Statistics change only in `update`,
+They are modules, so their buffers are part of checkpoints and snapshots. Statistics change only in `update`,
 which the learner calls once per iteration at the barrier; `forward` and `normalize` never do. So all samples
 of an iteration are normalised alike, wherever they were collected.
 """
@@ -99,7 +99,7 @@ class RunningObservationNormalizer(nn.Module):
         self.register_buffer("scale", torch.ones(tuple(shape)))
 
     def forward(self, obs: Tensor) -> Tensor:
-        """Normalised observations, of the same shape; identity (up to the clip) before the first update."""
+        """Normalise observations of any batch shape; identity (up to the clip) before the first update."""
         return ((obs - self.shift) * self.scale).clamp(-self.clip, self.clip)
 
     def update(self, obs: Tensor, mask: Tensor | None = None) -> None:
@@ -116,11 +116,11 @@ class RunningObservationNormalizer(nn.Module):
         self.scale.copy_(torch.rsqrt(self.moments.var + self.epsilon))
 
     def freeze(self) -> None:
-        """Stop the statistics."""
+        """Stop updating the statistics."""
         self.frozen = True
 
     def unfreeze(self) -> None:
-        """Let the statistics move again."""
+        """Resume updating the statistics."""
         self.frozen = False
 
 
@@ -189,17 +189,17 @@ class ValueNormalizer(nn.Module):
         return mean, self.square_average / weight - mean.square()
 
     def normalize(self, values: Tensor) -> Tensor:
-        """Return in the critic's units."""
+        """Convert values to the critic's units."""
         return (values - self.mean) / self.std
 
     def denormalize(self, values: Tensor) -> Tensor:
-        """Return the critic's outputs in units of reward."""
+        """Convert the critic's outputs to units of reward."""
         return values * self.std + self.mean
 
 
 def _diverged(what: str) -> DivergedError:
     return DivergedError(
         f"{what} is NaN or infinite",
-        "running statistics take finite numbers, or they would be spoiled for good",
-        "lower the learning rate or bound the rewards; checkpoints before this step are sound",
+        "running statistics take finite numbers, because one bad sample would spoil them for good",
+        "lower the learning rate or bound the rewards; checkpoints before this step are not affected",
     )

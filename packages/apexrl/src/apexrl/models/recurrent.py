@@ -37,7 +37,7 @@ class GRUMemory(nn.Module):
                 nn.init.zeros_(parameter)
 
     def initial_state(self, batch_size: int) -> Tensor:
-        """Zeros ``[batch_size, num_layers, hidden_dim]``."""
+        """Return zeros ``[batch_size, num_layers, hidden_dim]``."""
         weight = next(self.gru.parameters())
         return torch.zeros(batch_size, self.num_layers, self.hidden_dim, dtype=weight.dtype, device=weight.device)
 
@@ -93,7 +93,7 @@ class _GRUPolicy(RecurrentActor):
         self.output = make_mlp(rnn_hidden_dim, head_dims, self.head.num_inputs, activation=activation, output_gain=0.01)
 
     def initial_state(self, batch_size: int) -> Tensor:
-        """Zeros ``[batch_size, rnn_num_layers, rnn_hidden_dim]``."""
+        """Return zeros ``[batch_size, rnn_num_layers, rnn_hidden_dim]``."""
         return self.memory.initial_state(batch_size)
 
     def forward(self, obs: Tensor, state: Tensor, episode_starts: Tensor) -> tuple[Tensor, Tensor]:
@@ -158,11 +158,11 @@ class GRUCritic(RecurrentCritic):
         self.output = make_mlp(rnn_hidden_dim, head_dims, 1, activation=activation)
 
     def initial_state(self, batch_size: int) -> Tensor:
-        """Zeros ``[batch_size, rnn_num_layers, rnn_hidden_dim]``."""
+        """Return zeros ``[batch_size, rnn_num_layers, rnn_hidden_dim]``."""
         return self.memory.initial_state(batch_size)
 
     def forward(self, obs: Tensor, state: Tensor, episode_starts: Tensor) -> tuple[Tensor, Tensor]:
-        """Values ``[T, B]`` and the memory after the last step."""
+        """Compute values ``[T, B]`` and the memory after the last step."""
         features = self.encoder(flatten_batch(obs, self.observation_space))
         features, state = self.memory(features, state, episode_starts)
         return self.output(self.norm(features)).squeeze(-1), state

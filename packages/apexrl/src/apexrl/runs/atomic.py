@@ -1,7 +1,7 @@
 """Files that appear whole or not at all.
 
 A file is written under a temporary name in its own folder, flushed to the disk, renamed over its final
-name, and the folder is flushed too. Whoever looks at the final name, after a crash as well, sees the old
+name, and the folder is flushed too. A reader of the final name, after a crash as well, sees the old
 content or the new one.
 
 A writer holds a lock (``flock``) on its temporary file. The operating system drops the lock when the

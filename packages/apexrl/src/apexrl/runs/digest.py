@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import enum
 import hashlib
 import json
 import math
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -66,7 +67,7 @@ def to_yaml(value: Any) -> str:  # noqa: ANN401 - any configuration object
 
 
 def digest_config(value: Any) -> str:  # noqa: ANN401 - any configuration object
-    """SHA-256 of the canonical JSON of ``value``, in hexadecimal.
+    """Return the SHA-256 of the canonical JSON of ``value``, in hexadecimal.
 
     The order of keys does not matter; ``1`` and ``1.0`` differ.
     """
@@ -74,14 +75,32 @@ def digest_config(value: Any) -> str:  # noqa: ANN401 - any configuration object
 
 
 def digest_bytes(data: bytes) -> str:
-    """SHA-256 of ``data``, in hexadecimal."""
+    """Return the SHA-256 of ``data``, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
 def digest_file(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a file's content, in hexadecimal, read piece by piece."""
+    """Return the SHA-256 of a file's content, in hexadecimal, read piece by piece."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digest_code(files: Iterable[str | os.PathLike[str]]) -> str:
+    """Return the SHA-256 of Python sources, in hexadecimal; comments, docstrings, layout and paths do not count.
+
+    Raises:
+        SyntaxError: If a file is no Python source.
+    """
+    parts = []
+    for file in files:
+        with open(file, "rb") as source:
+            tree = ast.parse(source.read())
+        for node in ast.walk(tree):
+            body = getattr(node, "body", None)
+            if isinstance(body, list):  # texts that stand alone are docstrings
+                node.body = [part for part in body if not _is_text(part)] or [ast.Pass()]  # type: ignore[attr-defined]
+        parts.append(digest_bytes(ast.unparse(ast.fix_missing_locations(tree)).encode()))
+    return digest_bytes("\n".join(sorted(parts)).encode())
 
 
 def differences(old: Any, new: Any, free: Collection[str] = ()) -> list[str]:  # noqa: ANN401 - any configuration
@@ -144,6 +163,10 @@ def _flatten(value: Plain, prefix: str = "") -> dict[str, str]:
         nested = (_flatten(item, f"{prefix}.{key}" if prefix else key) for key, item in value.items())
         return {name: text for part in nested for name, text in part.items()}
     return {prefix: json.dumps(value, ensure_ascii=False, sort_keys=True)}
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _is_free(name: str, free: Collection[str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class UserFacingError(Exception):
-    """A fault whose message alone is enough to act on.
+    """An error whose message alone is enough to act on.
 
     Commands print ``str(error)`` without a traceback and leave with a non-zero exit code.
 
@@ -31,7 +31,7 @@ class ConfigurationError(UserFacingError, ValueError):
 
 
 class WriteFailedError(UserFacingError):
-    """A file could not be written; whatever stood under its name before is untouched."""
+    """A file could not be written; the file that had its name before is untouched."""
 
 
 class DiskFullError(WriteFailedError):
@@ -63,11 +63,11 @@ class RngMismatchError(UserFacingError):
 
 
 class ConfigMismatchError(UserFacingError):
-    """A run is asked to go on under another configuration than it was started with."""
+    """A run cannot be resumed under another configuration than it was started with."""
 
 
 class DivergedError(UserFacingError, ValueError):
-    """Training has run away: a number that it learns from is NaN or infinite."""
+    """Training has diverged: a number that it learns from is NaN or infinite."""
 
 
 class RunLockedError(UserFacingError):

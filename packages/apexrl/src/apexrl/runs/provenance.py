@@ -9,21 +9,19 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
-DISTRIBUTION = "litaagent"
+DISTRIBUTION = "apexrl"
 
 
 def package_versions(distribution: str = DISTRIBUTION) -> dict[str, str]:
-    """Versions of Python, of a distribution and of everything it requires that is installed.
+    """Return versions of Python, of a distribution, of those built on it, and of everything that they require.
 
     Args:
-        distribution: The distribution to ask; one that is not installed contributes nothing.
+        distribution: A distribution; if it is not installed, only Python's version is returned.
     """
+    required = {installed.name: _requirements(installed) for installed in metadata.distributions()}
+    users = {name for name, names in required.items() if distribution in names} | ({distribution} & required.keys())
+    names = users | {name for user in users for name in required[user]}
     versions = {"python": platform.python_version()}
-    try:
-        required = metadata.requires(distribution) or []
-    except metadata.PackageNotFoundError:
-        return versions
-    names = {distribution} | {re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0] for line in required}
     for name in sorted(names):
         try:
             versions[name] = metadata.version(name)
@@ -32,14 +30,19 @@ def package_versions(distribution: str = DISTRIBUTION) -> dict[str, str]:
     return versions
 
 
+def _requirements(distribution: metadata.Distribution) -> set[str]:
+    """Return the names of the distributions that one requires, those of its extras included."""
+    return {re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0] for line in distribution.requires or []}
+
+
 def git_commit(source: Path | None = None) -> str | None:
     """Return the commit that holds a source file, with ``-dirty`` if tracked files were changed since.
 
     Args:
-        source: A file of the code that runs; this package by default.
+        source: A file of the code that runs; if None, this package.
 
     Returns:
-        None without git, outside a repository, or if the repository does not track the file (an installed
+        None if there is no git or no repository, or if the repository does not track the file (an installed
         package in an ignored folder).
     """
     file = Path(source or __file__).resolve()
@@ -53,7 +56,7 @@ def git_commit(source: Path | None = None) -> str | None:
 
 
 def _git(file: Path, *arguments: str) -> str | None:
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}  # looking must not disturb a concurrent git
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}  # reading must not disturb a concurrent git
     try:
         result = subprocess.run(
             ["git", *arguments],

@@ -124,7 +124,7 @@ def _restore_cuda(states: list[torch.Tensor]) -> None:
     if len(states) != available:
         logger.warning(
             "the checkpoint holds the random states of %d CUDA devices and this machine has %d: "
-            "draws on the others go on from their present states",
+            "draws on the others continue from their present states",
             len(states),
             available,
         )

@@ -1,16 +1,16 @@
-"""The folder of a run: what it was made from, how far it has come, and who may write it.
+"""The folder of a run: its configuration, its progress, and the lock of its writer.
 
 ::
 
     <run>/
       run.json         seed, configuration and its digest; versions, commit and command of every start
-      config.yaml      the resolved configuration again, for the eye and for --config
+      config.yaml      the resolved configuration in YAML, for people and for --config
       metrics.jsonl    timings.jsonl    tensorboard/
       checkpoints/
       run.log
       run.lock
 
-``run.json`` is the truth and is replaced atomically: a folder is a run as soon as it has one.
+``run.json`` is authoritative and is replaced atomically: a folder is a run as soon as it has one.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class RunDir:
         free: Collection[str] = (),
         resume: bool = True,
     ) -> RunDir:
-        """Create the run, or go on with it if it is there and was made from the same configuration.
+        """Create the run, or resume it if it exists and was made from the same configuration.
 
         Args:
             path: The folder, created if missing.
@@ -136,7 +136,7 @@ class RunDir:
             seed: The one seed that everything random comes from.
             free: Dotted names of fields that may change between starts without changing the results up to
                 there, such as the number of steps to train for or of workers.
-            resume: False refuses to go on with an existing run.
+            resume: False refuses to resume an existing run.
 
         Raises:
             ConfigMismatchError: If the run was started with another configuration or seed.
@@ -160,7 +160,7 @@ class RunDir:
             remove_leftovers(folder / "checkpoints")
             record.write(folder)
             resources.enter_context(log_to_file(folder / "run.log"))
-            logger.info("%s run %s, seed %d", "going on with" if is_resumed else "new", folder, seed)
+            logger.info("%s run %s, seed %d", "resuming" if is_resumed else "new", folder, seed)
             return cls(folder, record, is_resumed, resources.pop_all())
 
     @property
@@ -197,7 +197,7 @@ class RunDir:
         """Open the logger of this run's metrics; it is closed with the run.
 
         Args:
-            after_step: The step of the checkpoint that the run goes on from: what was logged later is dropped.
+            after_step: The step of the checkpoint that the run resumes from: what was logged later is dropped.
                 None if it starts from nothing.
             tensorboard: Whether to write TensorBoard events beside the lines of JSON.
             more: Further sinks, such as a :class:`~apexrl.runs.metrics.console.ConsoleSink`.
@@ -250,7 +250,7 @@ def _continued(folder: Path, config: dict[str, Plain], seed: int, free: Collecti
     if conflicts:
         raise ConfigMismatchError(
             f"run {os.fspath(folder)!r} was started with other settings: {'; '.join(conflicts)}",
-            "a run goes on only with the settings it was started with",
+            "a run resumes only with the settings it was started with",
             "use the old settings, or choose another folder",
         )
     changed = differences(record.config, config)

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a closed terminal (SIGHUP) as a polite request to stop.
+"""Ctrl-C, SIGTERM and a closed terminal (SIGHUP) as a request to stop.
 
 A loop asks ``stop.requested`` between two units of work, saves, and leaves::
 

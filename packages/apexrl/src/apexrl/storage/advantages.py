@@ -10,13 +10,13 @@ from torch import Tensor
 def next_values(
     values: Tensor, last_values: Tensor, terminated: Tensor, time_outs: Tensor, final_values: Tensor
 ) -> Tensor:
-    """V of what came after each step, as the Bellman target needs it.
+    """Arrange V of what came after each step, as the Bellman target needs it.
 
     Args:
         values: V(s_t) [T, ...].
         last_values: V(s_T), the observation after the last step [...].
         terminated: 1 where the episode really ended at step t [T, ...].
-        time_outs: 1 where the episode was cut at step t while it could have gone on [T, ...].
+        time_outs: 1 where the episode was cut at step t while it could have continued [T, ...].
         final_values: V of the true final observation where ``time_outs`` is 1, anything finite elsewhere [T, ...].
 
     Returns:
@@ -28,7 +28,7 @@ def next_values(
 
 
 def gae(rewards: Tensor, values: Tensor, following: Tensor, dones: Tensor, gamma: float, gae_lambda: float) -> Tensor:
-    """Generalised advantage estimation (Schulman et al., 2016).
+    """Compute generalised advantage estimates (Schulman et al., 2016).
 
     Args:
         rewards: r_t [T, ...].
@@ -51,7 +51,7 @@ def gae(rewards: Tensor, values: Tensor, following: Tensor, dones: Tensor, gamma
 
 
 def discounted_returns(rewards: Tensor, following: Tensor, dones: Tensor, gamma: float) -> Tensor:
-    """Returns-to-go that bootstrap where an episode was cut.
+    """Compute returns-to-go that bootstrap where an episode was cut.
 
     Args:
         rewards: r_t [T, ...].

@@ -25,7 +25,7 @@ class EpisodeTable:
 
     @staticmethod
     def concatenate(tables: "list[EpisodeTable]") -> "EpisodeTable":
-        """One table from several; a component that a table does not know counts as missing there."""
+        """Join several tables; a component that a table does not know counts as missing there."""
         names = dict.fromkeys(name for table in tables for name in table.components)
         return EpisodeTable(
             returns=np.concatenate([table.returns for table in tables]),
@@ -43,7 +43,7 @@ class Fragment:
 
     Attributes:
         policy_version: Version of the snapshot that chose every action in it.
-        env_ids: Global numbers of its environments.
+        env_ids: Global indices of its environments.
         steps: Tensors per step, ``[T, n, ...]``; see :class:`apexrl.storage.rollout.RolloutStorage` for the names.
         borders: Tensors per environment or per sequence, e.g. memories at sequence starts ``[T / L, n, ...]``.
         episodes: Episodes that ended in it.

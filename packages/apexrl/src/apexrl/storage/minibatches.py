@@ -52,13 +52,13 @@ class Samples:
         return self.log_probs.shape[1 if self.is_sequences else 0]
 
     def take(self, indices: Tensor) -> "Samples":
-        """Return the samples or sequences with these numbers, by one gather per field."""
+        """Return the samples or sequences at these indices, by one gather per field."""
         along = 1 if self.is_sequences else 0
         taken = self._each(lambda values: values.index_select(along, indices))
         return self._replace_memories(taken, lambda values: values.index_select(0, indices))
 
     def slice(self, start: int, length: int) -> "Samples":
-        """Neighbouring samples or sequences, as views."""
+        """Return neighbouring samples or sequences, as views."""
         along = 1 if self.is_sequences else 0
         taken = self._each(lambda values: values.narrow(along, start, length))
         return self._replace_memories(taken, lambda values: values.narrow(0, start, length))
@@ -90,7 +90,7 @@ def even_sizes(total: int, largest: int) -> list[int]:
 
 
 def minibatches(samples: Samples, minibatch_size: int, generator: torch.Generator) -> Iterator[Samples]:
-    """One pass over all samples in random order.
+    """Yield minibatches of one pass over all samples in random order.
 
     Args:
         samples: What to learn from.
@@ -108,6 +108,6 @@ def minibatches(samples: Samples, minibatch_size: int, generator: torch.Generato
 
 
 def as_sequences(values: Tensor, length: int) -> Tensor:
-    """``[T, N, ...]`` as sequences ``[L, T/L · N, ...]``; sequence k·N + n is the k-th of environment n."""
+    """Cut ``[T, N, ...]`` into sequences ``[L, T/L · N, ...]``; sequence k·N + n is the k-th of environment n."""
     steps, envs = values.shape[:2]
     return values.reshape(steps // length, length, envs, *values.shape[2:]).transpose(0, 1).flatten(1, 2)

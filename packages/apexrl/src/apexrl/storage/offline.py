@@ -1,4 +1,4 @@
-"""Recorded decisions to learn from: what was seen, what was done, and, for AWR, what came of it."""
+"""Recorded decisions to learn from: observations, actions and, for AWR, returns."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ class OfflineDataset:
         actions: ``[M, *action]``.
         returns: Discounted sums of the rewards that followed ``[M]``; needed by AWR.
         action_masks: Which discrete actions were legal, bool ``[M, n]``.
-        weights: How much each decision counts ``[M]``; all alike without.
+        weights: How much each decision counts ``[M]``; if None, all equally.
     """
 
     observations: Tensor
@@ -62,7 +62,7 @@ class OfflineDataset:
         return OfflineDataset(observations=observations, actions=actions, returns=returns, action_masks=action_masks)
 
     def take(self, indices: Tensor) -> "OfflineDataset":
-        """Return the decisions with these numbers."""
+        """Return the decisions at these indices."""
 
         def chosen(values: Tensor | None) -> Tensor | None:
             return None if values is None else values.index_select(0, indices)
@@ -76,7 +76,7 @@ class OfflineDataset:
         )
 
     def split(self, validation_fraction: float, seed: int) -> tuple["OfflineDataset", "OfflineDataset"]:
-        """Training and validation parts, drawn at random. Split by episode or world beforehand if these correlate."""
+        """Split at random into training and validation parts. Split by episode beforehand if its steps correlate."""
         held_out = round(len(self) * validation_fraction)
         if not 0 < held_out < len(self):
             raise ValueError(

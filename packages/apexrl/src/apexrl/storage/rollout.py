@@ -54,7 +54,7 @@ class RolloutStorage:
         self._fragments = {}
 
     def add(self, fragment: Fragment) -> None:
-        """Copy a fragment to its place.
+        """Copy a fragment to its rows.
 
         Raises:
             MixedVersionsError: It was made by another policy version.
@@ -124,11 +124,11 @@ class RolloutStorage:
         return self.steps[name].flatten(0, 1)
 
     def episodes(self) -> EpisodeTable:
-        """Episodes that ended in this rollout, ordered by env group."""
+        """Return episodes that ended in this rollout, ordered by env group."""
         return EpisodeTable.concatenate([self._fragments[start].episodes for start in sorted(self._fragments)])
 
     def log(self) -> dict[str, float]:
-        """Means of ``extras["log"]`` over all groups, weighted by the steps that reported them."""
+        """Compute means of ``extras["log"]`` over all groups, weighted by the steps that reported them."""
         totals: dict[str, float] = {}
         counts: dict[str, int] = {}
         for start in sorted(self._fragments):

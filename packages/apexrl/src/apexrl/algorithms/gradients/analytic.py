@@ -28,7 +28,7 @@ LARGEST_MINIBATCH = 4096
 
 
 def applies_to(policy: ActorCritic, samples: Samples, minibatch_size: int) -> bool:
-    """Whether networks and samples are of the kind that is differentiated here."""
+    """Return whether networks and samples are of the kind that is differentiated here."""
     actor: Any = policy.actor
     critic: Any = policy.critic
     if type(actor) not in (MLPActor, MLPDiscreteActor) or type(critic) is not MLPCritic:
@@ -85,7 +85,7 @@ class AnalyticGradients:
         return MinibatchResult(losses[0], losses[1], losses[2], torch.from_numpy(log_probs))
 
     def _surrogate(self, log_probs: Array, samples: Samples) -> tuple[float, Array]:
-        """−E[min(r·A, clip(r)·A)] and its derivative by log π."""
+        """Compute −E[min(r·A, clip(r)·A)] and its derivative by log π."""
         ratio = np.exp(log_probs - samples.log_probs.numpy())
         advantage = samples.advantages.numpy()
         plain = ratio * advantage
@@ -134,7 +134,7 @@ class AnalyticGradients:
         return log_probs, loss, entropy, gradient
 
     def _value(self, values: Array, samples: Samples) -> tuple[float, Array]:
-        """E[max(·)] of squared (or Huber) errors and its derivative by V, weighted with c_v."""
+        """Compute E[max(·)] of squared (or Huber) errors and its derivative by V, weighted with c_v."""
         cfg, target = self._cfg, samples.returns.numpy()
         loss, slope = _squared_error(values - target, cfg.huber_delta)
         if cfg.clip_range_vf is not None:
@@ -148,7 +148,7 @@ class AnalyticGradients:
 
 
 def _squared_error(error: Array, huber_delta: float | None) -> tuple[Array, Array]:
-    """e² and 2e, or their Huber forms."""
+    """Return e² and 2e, or their Huber forms."""
     if huber_delta is None:
         return error * error, 2.0 * error
     inside = np.clip(error, -huber_delta, huber_delta)
@@ -198,7 +198,7 @@ _ACTIVATIONS: dict[type[nn.Module], tuple[Callable[[Array], None], Callable[[Arr
 
 
 def is_plain_mlp(network: nn.Module) -> bool:
-    """Whether a network is Linear, activation, Linear, …, Linear with activations that are known here."""
+    """Return whether a network is Linear, activation, Linear, …, Linear with activations that are known here."""
     if type(network) is not nn.Sequential or len(network) % 2 == 0:
         return False
     linears, between = list(network)[0::2], list(network)[1::2]
@@ -229,7 +229,7 @@ class AnalyticMLP:
         self._inputs: list[Array] = []
 
     def _buffers_for(self, rows: int) -> list[tuple[Array, Array, Array]]:
-        """Per layer: its output, the gradient of its output, scratch."""
+        """Return per layer: its output, the gradient of its output, scratch."""
         if rows not in self._buffers:
             dtype = self._weights[0].dtype
             self._buffers[rows] = [
@@ -239,7 +239,7 @@ class AnalyticMLP:
         return self._buffers[rows]
 
     def forward(self, x: Array) -> Array:
-        """Output ``[B, out]`` for inputs ``[B, in]``; valid until the next call."""
+        """Map inputs ``[B, in]`` to outputs ``[B, out]``; valid until the next call."""
         buffers = self._buffers_for(len(x))
         self._inputs = []
         last = len(self._weights) - 1
@@ -253,7 +253,7 @@ class AnalyticMLP:
         return x
 
     def backward(self, gradient: Array) -> None:
-        """From ∂L/∂outputs ``[B, out]`` to ∂L/∂parameters."""
+        """Compute ∂L/∂parameters from ∂L/∂outputs ``[B, out]``."""
         buffers = self._buffers_for(len(gradient))
         for layer in range(len(self._weights) - 1, -1, -1):
             np.matmul(gradient.T, self._inputs[layer], out=self._weight_gradients[layer])  # ∂L/∂W = δᵀ·x

@@ -12,7 +12,7 @@ class FlatParameters:
     """Makes a module's trainable parameters views of one tensor.
 
     The module keeps working as before, ``state_dict`` and ``load_state_dict`` included. Whoever replaces the
-    parameters' memory (``module.to``, ``module.double``) need not care: :meth:`attach` gathers them again.
+    parameters' memory (``module.to``, ``module.double``) need not do anything: :meth:`attach` gathers them again.
 
     Args:
         module: On its final device.

@@ -2,7 +2,7 @@
 
 Run it once on a new environment::
 
-    from apexrl.envs.checker.check import check_env
+    from apexrl import check_env
     check_env(MyVecEnv(num_envs=4))  # raises EnvCheckError with the list of problems
 """
 
@@ -36,7 +36,7 @@ class Problem:
     Attributes:
         check: Name of the check, such as ``"aliasing"``.
         severity: An error breaks learning; a warning may be meant.
-        message: What was seen and how to mend it.
+        message: What was seen and how to fix it.
     """
 
     check: str
@@ -119,7 +119,7 @@ def _warning(check: str, message: str) -> Problem:
 
 
 def _declared(env: AnyEnv) -> Iterator[Problem]:
-    """Attributes that everything else relies on."""
+    """Check the attributes that everything else relies on."""
     names = ["num_envs", "device", "observation_space", "action_space"]
     if isinstance(env, MultiAgentVecEnv):
         names += ["num_agents", "agent_names", "state_space"]
@@ -151,7 +151,7 @@ def _obs_dtype(space: spaces.Space[Any]) -> torch.dtype:
 
 
 def _forms(env: AnyEnv, trace: Trace) -> Iterator[Problem]:
-    """Shapes, dtypes and devices of everything that was returned; reports each kind of mistake once."""
+    """Check shapes, dtypes and devices of everything that was returned; report each kind of mistake once."""
     seen: set[str] = set()
     for step, (obs, extras) in enumerate(zip(trace.obs, trace.extras, strict=True)):
         for problem in (*_forms_current(env, obs, extras), *(_forms_step(env, trace, step) if step else ())):
@@ -198,7 +198,7 @@ def _forms_step(env: AnyEnv, trace: Trace, step: int) -> Iterator[Problem]:
 
 
 def _aliasing(env: AnyEnv, trace: Trace, seed: int) -> Iterator[Problem]:
-    """Return what was returned must never change, and changing it must not reach the environment."""
+    """Check that what was returned never changes, and that changing it does not reach the environment."""
     for named, copies in zip(trace.live, trace.copies, strict=True):
         for (name, tensor), copy in zip(named, copies, strict=True):
             if not torch.equal(tensor, copy):
@@ -233,7 +233,7 @@ def _bounds(env: AnyEnv, trace: Trace, seed: int) -> Iterator[Problem]:
 
 
 def _endings(env: AnyEnv, trace: Trace, seed: int) -> Iterator[Problem]:
-    """Flag that agree, and true last observations."""
+    """Check that flags agree and that final observations are the true last ones."""
     if not any(bool(done.any()) for done in trace.dones):
         yield _warning("endings", f"no episode ended in {len(trace.dones)} steps; raise num_steps to check endings.")
         return
@@ -317,7 +317,7 @@ def _actions_matter(env: AnyEnv, trace: Trace, seed: int) -> Iterator[Problem]:
 
 
 def _state(env: AnyEnv, trace: Trace, seed: int) -> Iterator[Problem]:
-    """Return a declared state must bring the future back, through a file without code."""
+    """Check that a saved state brings the same future back, through a file without code."""
     if not env.supports_state:
         return
     steps = len(trace.dones)

@@ -15,12 +15,12 @@ AnyEnv = VecEnv | MultiAgentVecEnv
 
 
 def lead_shape(env: AnyEnv) -> tuple[int, ...]:
-    """``(num_envs,)``, or ``(num_envs, num_agents)`` with agents."""
+    """Return ``(num_envs,)``, or ``(num_envs, num_agents)`` with agents."""
     return (env.num_envs, env.num_agents) if isinstance(env, MultiAgentVecEnv) else (env.num_envs,)
 
 
 def tensors_of(value: object, name: str) -> list[tuple[str, Tensor]]:
-    """All tensors in nested dicts, with their names."""
+    """Return all tensors in nested dicts, with their names."""
     if isinstance(value, Tensor):
         return [(name, value)]
     if isinstance(value, dict):
@@ -46,7 +46,7 @@ class ActionSource:
             self._other = torch.Generator().manual_seed(other_seed_for_row[1])
 
     def __call__(self, mask: Tensor | None) -> Tensor:
-        """Actions ``[num_envs, *action]`` on the environment's device."""
+        """Return actions ``[num_envs, *action]`` on the environment's device."""
         space = self._env.action_space
         width = int(np.prod(space.shape or ()))
         uniform = torch.rand(*self._lead, width, generator=self._main)
@@ -107,7 +107,7 @@ class Trace:
         self.extras.append(_copy_nested(extras))
 
     def first_done(self) -> int:
-        """Number of steps before the first done anywhere."""
+        """Return the number of steps before the first done anywhere."""
         return next((t for t, done in enumerate(self.dones) if bool(done.any())), len(self.dones))
 
 
@@ -118,7 +118,7 @@ def _copy_nested(value: Any) -> Any:  # noqa: ANN401 - extras nest dicts and ten
 
 
 def run(env: AnyEnv, source: ActionSource, steps: int, seed: int | None, *, scribble: bool = False) -> Trace:
-    """Reset with a seed (None: go on as it is after an own reset), then step.
+    """Reset with a seed (None: continue the random streams), then step.
 
     Args:
         env: The environment.
@@ -136,7 +136,7 @@ def run(env: AnyEnv, source: ActionSource, steps: int, seed: int | None, *, scri
 
 
 def continue_run(env: AnyEnv, source: ActionSource, steps: int, trace: Trace, *, scribble: bool = False) -> None:
-    """Step on from the trace's last record."""
+    """Continue from the trace's last record."""
     for step in range(1, steps + 1):
         mask = trace.extras[-1].get("action_mask")
         if scribble:
@@ -150,7 +150,7 @@ def continue_run(env: AnyEnv, source: ActionSource, steps: int, trace: Trace, *,
 
 
 def first_difference(a: Trace, b: Trace, steps: int | None = None, rows: slice = slice(None)) -> str | None:
-    """Where two traces differ: observations, rewards or dones of the first `steps` steps; None if nowhere."""
+    """Return where two traces differ in observations, rewards or dones of the first `steps` steps; None if nowhere."""
     limit = len(a.dones) if steps is None else steps
     for t in range(limit + 1):
         if not torch.equal(a.obs[t][rows], b.obs[t][rows]):

@@ -15,7 +15,7 @@ Rows = NDArray[np.bool_]
 
 
 def _rows_with(infos: Infos, key: str, num_envs: int) -> Rows:
-    """Which rows have a key; natively batched envs may leave the mask out when all have it."""
+    """Return which rows have a key; natively batched envs may leave the mask out when all have it."""
     mask: Rows | None = infos.get(f"_{key}")
     return np.ones(num_envs, np.bool_) if mask is None else np.asarray(mask, np.bool_)
 
@@ -48,7 +48,7 @@ class InfoReader:
         """Add what belongs to the step: reward components, log, and the final privileged observation.
 
         Args:
-            infos: Infos of the rows that go on.
+            infos: Infos of the rows whose episode continues.
             final_infos: Infos of the last step of the rows that are done.
             dones: bool ``[num_envs]``.
             extras: Is extended.
@@ -66,7 +66,7 @@ class InfoReader:
             extras["final_privileged_observation"] = self._privileged_rows(final_infos, dones)
 
     def _merge(self, going: Infos, final: Infos, dones: Rows) -> dict[str, tuple[NDArray[np.float64], Rows]]:
-        """Values and the rows that have them: running rows from `going`, finished ones from `final`."""
+        """Return values and the rows that have them: running rows from `going`, finished ones from `final`."""
         merged: dict[str, tuple[NDArray[np.float64], Rows]] = {}
         for source, wanted in ((going, ~dones), (final, dones)):
             for name in source:
@@ -91,7 +91,7 @@ class InfoReader:
 
 
 def overlay(infos: Infos, newer: Infos, rows: Rows) -> Infos:
-    """Infos in which some rows were replaced by newer ones (after a partial reset)."""
+    """Replace some rows of infos by newer ones (after a partial reset)."""
     result = dict(infos)
     for key, value in newer.items():
         old = infos.get(key)

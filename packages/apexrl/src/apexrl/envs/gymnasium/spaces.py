@@ -49,14 +49,14 @@ class ObservationConverter:
             self.space = spaces.Box(low, high, flat.shape, np.float32)
 
     def batch(self, observations: Opaque, *, copy: bool) -> NDArray[Any]:
-        """``[num_envs, *obs]``; `copy` forces memory of its own."""
+        """Convert a batch to ``[num_envs, *obs]``; `copy` forces memory of its own."""
         if self.is_box:
             return np.array(observations, dtype=self.dtype, copy=True if copy else None)
         rows = [spaces.flatten(self._single, row) for row in iterate(self._batch, observations)]
         return np.asarray(rows, dtype=self.dtype)
 
     def single(self, observation: Opaque) -> NDArray[Any]:
-        """``[*obs]`` of one environment."""
+        """Convert one environment's observation to ``[*obs]``."""
         return np.asarray(observation if self.is_box else spaces.flatten(self._single, observation), self.dtype)
 
 
@@ -88,7 +88,7 @@ class DiscreteActions:
         self._row: tuple[int, ...] = self.space.shape or ()
 
     def __call__(self, actions: Tensor) -> NDArray[Any]:
-        """Actions ``[num_envs]`` or ``[num_envs, n]`` as the vector env wants them."""
+        """Convert actions ``[num_envs]`` or ``[num_envs, n]`` to those of the vector env."""
         array: NDArray[Any] = actions.numpy(force=True)
         if array.dtype.kind not in "iub" or array.shape[1:] != self._row:
             raise ValueError(
@@ -136,7 +136,7 @@ class ContinuousActions:
         self.space: spaces.Space[Any] = spaces.Box(low, high, dtype=np.float32)
 
     def __call__(self, actions: Tensor) -> NDArray[Any]:
-        """Actions ``[num_envs, n]`` as the vector env wants them."""
+        """Convert actions ``[num_envs, n]`` to those of the vector env."""
         array: NDArray[Any] = actions.numpy(force=True)
         if array.ndim != 2 or array.shape[1] != self._low.size or array.dtype.kind != "f":
             raise ValueError(

@@ -63,7 +63,7 @@ class LeanSyncVectorEnv(SyncVectorEnv):
 
 
 def autoreset_mode_of(env: gym.vector.VectorEnv[Any, Any, Any]) -> AutoresetMode:
-    """How a vector env resets finished rows.
+    """Return how a vector env resets finished rows.
 
     Raises:
         ValueError: If its metadata does not say so.

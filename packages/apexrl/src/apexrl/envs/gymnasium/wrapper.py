@@ -135,7 +135,7 @@ class _GymVectorAdapter(VecEnv):
         if self._mode is AutoresetMode.NEXT_STEP:
             extras["ignore"] = to_tensor(self._was_done, self._target)
             self._was_done = dones.copy()
-        # With same-step resets a done always comes with infos, so nobody needs to look for dones.
+        # With same-step resets a done always comes with infos, so dones need no search.
         if infos or self._reads_every_step:
             observations = self._finish(observations, infos, dones, extras)
         return (
@@ -179,7 +179,7 @@ class _GymVectorAdapter(VecEnv):
         return True
 
     def state_dict(self) -> StateDict:
-        """Snapshots of all environments; see `apexrl.envs.snapshot`."""
+        """Return snapshots of all environments; see `apexrl.envs.snapshot`."""
         env = self.vector_env
         if isinstance(env, SyncVectorEnv):
             snapshots = [capture(single) for single in env.envs]

@@ -28,25 +28,25 @@ class ParallelEnv(Protocol):
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Observations and infos by agent."""
+        """Return observations and infos by agent."""
         ...
 
     def step(
         self, actions: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Observations, rewards, terminations, truncations and infos by agent."""
+        """Return observations, rewards, terminations, truncations and infos by agent."""
         ...
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Space of an agent's observation."""
+        """Return the space of an agent's observation."""
         ...
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Space of an agent's action."""
+        """Return the space of an agent's action."""
         ...
 
     def state(self) -> NDArray[Any]:
-        """Global state; used only if the environment has a ``state_space``."""
+        """Return the global state; used only if the environment has a ``state_space``."""
         ...
 
     def close(self) -> None:
@@ -60,7 +60,7 @@ def _inner(space: spaces.Space[Any]) -> spaces.Space[Any]:
 
 
 def _misfit(space: spaces.Space[Any], observation: Opaque) -> str:
-    """Why an observation cannot be of a space; empty if it can. Bounds of numbers are not looked at."""
+    """Return why an observation is not of a space; empty if it is. Bounds of numbers are not checked."""
     if isinstance(space, spaces.Dict):
         if not isinstance(observation, dict) or not set(space.spaces) <= set(observation):
             return f"not a dict with the keys {sorted(space.spaces)}"
@@ -113,7 +113,7 @@ class AgentObservations:
         self.space = spaces.Box(-np.inf, np.inf, self._shape, np.float32)
 
     def single(self, name: str, observation: Opaque) -> NDArray[np.float32]:
-        """One agent's observation in the common shape.
+        """Convert one agent's observation to the common shape.
 
         Raises:
             ObservationMismatchError: It is not of the space that the environment declares.
@@ -125,7 +125,7 @@ class AgentObservations:
             raise ObservationMismatchError(
                 f"agent {name!r} is given an observation {misfit}, but observation_space({name!r}) declares {space}",
                 "an environment must give what it declares",
-                "mend the environment's observation_space or its observations",
+                "correct the environment's observation_space or its observations",
             )
         if self._keeps_shape:
             return np.asarray(observation, np.float32).reshape(self._shape)
@@ -184,7 +184,7 @@ class AgentActions:
         return np.repeat(self._by_agent[None], num_envs, axis=0)
 
     def check(self, actions: Tensor, num_envs: int) -> NDArray[Any]:
-        """Actions as an array, if their shape and type fit.
+        """Convert actions to an array if their shape and type fit.
 
         Raises:
             ValueError: If they do not.
@@ -202,7 +202,7 @@ class AgentActions:
         return array
 
     def single(self, name: str, row: Opaque) -> Opaque:
-        """One agent's action as its own space wants it; Box actions are clipped to their bounds."""
+        """Convert one agent's action to its own space; Box actions are clipped to their bounds."""
         space = self._spaces[name]
         if isinstance(space, spaces.Discrete):
             return space.start + row

@@ -199,7 +199,7 @@ class PettingZooVecEnv(MultiAgentVecEnv):
         return True
 
     def state_dict(self) -> StateDict:
-        """Snapshots of all environments (see `apexrl.envs.snapshot`) and the steps of the episodes under way."""
+        """Return snapshots of all environments (see `apexrl.envs.snapshot`) and the steps of the episodes under way."""
         return {"snapshots": [capture(env) for env in self.envs], "steps": torch.from_numpy(self._steps.copy())}
 
     def load_state_dict(self, state: StateDict) -> None:
@@ -216,8 +216,8 @@ class PettingZooVecEnv(MultiAgentVecEnv):
         elif self._max_steps is not None:
             raise SchemaMismatchError(
                 "the captured environments do not say how many steps their episodes have made",
-                f"the time limit of {self._max_steps} steps needs them to go on exactly",
-                "train from the start, or go on with the version that wrote the checkpoint",
+                f"the time limit of {self._max_steps} steps needs them to resume exactly",
+                "train from the start, or resume with the version that wrote the checkpoint",
             )
         for env, snapshot in zip(self.envs, snapshots, strict=True):
             env.reset()

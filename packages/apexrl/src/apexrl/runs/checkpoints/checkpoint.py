@@ -48,7 +48,7 @@ class Schema:
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """Everything that a run needs to go on as if it had not stopped."""
+    """Everything that a run needs to resume exactly."""
 
     schema: Schema
     """What kind of state this is."""
@@ -122,15 +122,15 @@ def load_checkpoint(path: StrPath, schema: Schema | None = None) -> Checkpoint:
         ) from error
     verify(data, name)
     content = _unpack(data, name)
-    found = Schema(**content["schema"])
-    if schema is not None and found != schema:
+    written = Schema(**content["schema"])
+    if schema is not None and written != schema:
         raise SchemaMismatchError(
-            f"checkpoint {name!r} holds {found}",
+            f"checkpoint {name!r} holds {written}",
             f"this program reads {schema}",
             "load it with the program and release that wrote it, or train again",
         )
     return Checkpoint(
-        schema=found,
+        schema=written,
         step=content["step"],
         state=content["state"],
         config=content["config"],
@@ -243,7 +243,7 @@ class CheckpointStore:
             names = os.listdir(self.folder)
         except FileNotFoundError:
             return []
-        return sorted(int(found[1]) for name in names if (found := self._name.fullmatch(name)))
+        return sorted(int(match[1]) for name in names if (match := self._name.fullmatch(name)))
 
     def save(
         self,
@@ -295,23 +295,23 @@ class CheckpointStore:
         return next((checkpoint for _, checkpoint in self._sound()), None)
 
     def resume(self) -> Checkpoint | None:
-        """Load the newest sound checkpoint to go on from it, and set aside damaged ones that are newer."""
+        """Load the newest undamaged checkpoint to resume from it, and set aside damaged ones that are newer."""
         checkpoint = self.latest()
         self.rewind(None if checkpoint is None else checkpoint.step)
         return checkpoint
 
     def best(self) -> Checkpoint | None:
         """Load the checkpoint with the best metric, or None if no sound one has the metric."""
-        ranked = self.retention.best({step: found.metrics for step, found in self._sound()})
+        ranked = self.retention.best({step: checkpoint.metrics for step, checkpoint in self._sound()})
         return load_checkpoint(self.path(ranked[0]), self.schema) if ranked else None
 
     def rewind(self, step: int | None) -> list[Path]:
-        """Set aside what lies after ``step``, so that a run that goes on from there is the newest.
+        """Set aside what lies after ``step``, so that a run that resumes from there is the newest.
 
         The files keep their content and get the suffix ``.set-aside``, with a number where that name is taken.
 
         Args:
-            step: The step to go on from; None sets all aside.
+            step: The step to resume from; None sets all aside.
 
         Returns:
             The new paths.
@@ -319,7 +319,7 @@ class CheckpointStore:
         moved = [_set_aside(self.path(later)) for later in self.steps() if step is None or later > step]
         if moved:
             sync_folder(self.folder)
-            logger.warning("set aside, because the run goes on from step %s: %s", step, _names(moved))
+            logger.warning("set aside, because the run resumes from step %s: %s", step, _names(moved))
         self._metrics = None
         return moved
 
@@ -336,13 +336,13 @@ class CheckpointStore:
     def _known_metrics(self) -> dict[int, dict[str, float]]:
         if self._metrics is None:
             remove_leftovers(self.folder)
-            self._metrics = {step: found.metrics for step, found in self._sound()}
+            self._metrics = {step: checkpoint.metrics for step, checkpoint in self._sound()}
         return self._metrics
 
 
 def _set_aside(path: Path) -> Path:
     names = itertools.chain([f"{path.name}.set-aside"], (f"{path.name}.set-aside-{n}" for n in itertools.count(2)))
-    aside = next(place for name in names if not (place := path.with_name(name)).exists())
+    aside = next(free for name in names if not (free := path.with_name(name)).exists())
     return path.rename(aside)
 
 

@@ -6,7 +6,7 @@
 
 The digest covers every byte before it, the words ``apexrl-seal sha256=`` included. So the file stays one
 that ``torch.load`` opens directly, one rename makes content and checksum visible together, and a change of
-any bit anywhere is found.
+any bit anywhere is detected.
 """
 
 from __future__ import annotations

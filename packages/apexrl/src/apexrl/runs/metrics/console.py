@@ -1,4 +1,4 @@
-"""Metrics for the eye: a progress bar on a terminal, plain lines elsewhere."""
+"""Metrics on the console: a progress bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class ConsoleSink:
     Args:
         total: The step at which the run ends; None if unknown.
         shown: The metrics to show, in this order; None shows all.
-        title: What stands before the bar or the line.
+        title: Text before the bar or the line.
         seconds: The least time between two plain lines. The first one and the last one always appear.
-        console: Where to write; standard error by default.
+        console: Where to write; if None, standard error.
         clock: Seconds that only grow, for tests.
     """
 
@@ -62,7 +62,7 @@ class ConsoleSink:
             self._print_pending()
 
     def flush(self) -> None:
-        """Nothing is held back but what the rate limit holds back on purpose."""
+        """Do nothing: only the rate limit holds lines back, on purpose."""
 
     def close(self) -> None:
         """Show the last values and end the bar."""

@@ -57,7 +57,7 @@ class JsonlSink:
 
 
 def is_wall_clock(name: str) -> bool:
-    """Whether a metric depends on the clock, by its name."""
+    """Return whether a metric depends on the clock, by its name."""
     return name.startswith(WALL_CLOCK_PREFIX)
 
 

@@ -1,7 +1,7 @@
 """The one logger of metrics, and the sinks it feeds.
 
 Steps never decrease. A run logs everything that belongs to a step *before* it saves the checkpoint of that
-step: a resumed run keeps the metrics up to the checkpoint's step and logs the later ones anew, so it ends
+step: a resumed run keeps the metrics up to the checkpoint's step and logs the later ones again, so it ends
 with the same file as an uninterrupted one.
 """
 
@@ -19,16 +19,16 @@ _RESERVED = frozenset({"", "step", "time"})
 
 
 class MetricSink(Protocol):
-    """Somewhere for metrics to go."""
+    """A destination of metrics."""
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Take the metrics of a step; there may be several calls per step."""
+        """Write the metrics of a step; there may be several calls per step."""
 
     def flush(self) -> None:
-        """Make what was taken so far survive the end of the process."""
+        """Make what was written so far survive the end of the process."""
 
     def close(self) -> None:
-        """Flush and let go of files. The logger calls it once."""
+        """Flush and close files. The logger calls it once."""
 
 
 class MetricLogger:
@@ -36,7 +36,7 @@ class MetricLogger:
 
     Args:
         sinks: Where metrics go, in this order.
-        after_step: The step a resumed run goes on from; smaller ones are refused.
+        after_step: The step a resumed run continues from; smaller ones are refused.
     """
 
     def __init__(self, sinks: Sequence[MetricSink], after_step: int | None = None) -> None:
@@ -53,7 +53,7 @@ class MetricLogger:
                 and stay out of comparisons.
 
         Raises:
-            MetricError: If the step goes back, or a name or a value is none.
+            MetricError: If the step goes back, or a name or a value is not valid.
             ValueError: If the logger is closed.
         """
         if self._is_closed:

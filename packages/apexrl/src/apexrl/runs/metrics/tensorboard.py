@@ -14,7 +14,7 @@ class TensorBoardSink:
 
     Args:
         folder: Where the event files go; each start of a run adds one.
-        after_step: The step a resumed run goes on from; TensorBoard hides what earlier starts logged after it.
+        after_step: The step a resumed run continues from; TensorBoard hides what earlier starts logged after it.
             None hides all of it.
     """
 

@@ -129,7 +129,7 @@ def test_a_resumed_file_equals_an_uninterrupted_one(tmp_path_factory, checkpoint
 
 def test_a_torn_last_line_is_ignored_when_reading(tmp_path):
     path = tmp_path / "metrics.jsonl"
-    path.write_bytes(b'{"step": 1, "a": 2.0}\n{"step": 2, "a": 3.0}')  # whole by luck, but not finished
+    path.write_bytes(b'{"step": 1, "a": 2.0}\n{"step": 2, "a": 3.0}')  # whole by chance, but not finished
 
     assert read_jsonl(path) == [{"step": 1, "a": 2.0}]
 

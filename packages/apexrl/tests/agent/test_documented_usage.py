@@ -1,4 +1,4 @@
-"""Every code block of document 003, unchanged but for the environment, fewer steps and other folders."""
+"""The runner's documented usage: every code block, with another environment, fewer steps and other folders."""
 
 import inspect
 import logging
@@ -20,7 +20,7 @@ def env():
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path, monkeypatch):
-    """The document writes to ./logs and ./checkpoints."""
+    """Run in a folder of its own: the code writes to ./logs and ./checkpoints."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
