@@ -167,7 +167,7 @@ def _draw_marks(axes: Axes, series: Series, chart: Chart, index: int) -> None:
         if low is not None and high is not None:
             ends, positions = [low, high], [position] * 2
             pair = (ends, positions) if chart.horizontal else (positions, ends)
-            axes.plot(*pair, color=series.color, linewidth=1.5)  # type: ignore[arg-type]  # the same
+            axes.plot(*pair, color=series.color, linewidth=1.5)
 
 
 def _draw_bars(axes: Axes, series: Series, chart: Chart, stacks: dict[object, float]) -> None:
