@@ -252,6 +252,12 @@ def _register(name):
 
 
 @pytest.fixture(scope="session")
+def driven_agents():
+    """The module of a simple strategy, as functions and as an agent."""
+    return _register("driven_agents")
+
+
+@pytest.fixture(scope="session")
 def hostile_agents():
     """The module of hostile agents."""
     return _register("hostile_agents")

@@ -10,7 +10,7 @@ def first_offers(partners, awi):
     return {partner: (3, awi.current_step, _price(partner, awi, 1.0)) for partner in partners}
 
 
-def answers(offers, states, awi):
+def responses(offers, states, awi):
     replies = {}
     for partner, offer in offers.items():
         time = states[partner].relative_time
@@ -36,7 +36,7 @@ class ExampleAgent(StdSyncAgent):
         return first_offers(tuple(self.negotiators), self.awi)
 
     def counter_all(self, offers, states):
-        return answers(offers, states, self.awi)
+        return responses(offers, states, self.awi)
 
 
 class ExposingAgent(ExampleAgent):

@@ -1,9 +1,8 @@
-"""What happens in a world, told to observers.
+"""The events of a world, and the observers that receive them.
 
-Both engines tell the same story in the same order, so a recorder, an environment or a test needs no
-knowledge of the engine and no wrapper around an agent. An observer is any object with some of the methods of
-`WorldObserver`; a method that is not overridden costs nothing, because the engine collects the overridden
-ones once, before the first day (`EventHub`).
+Both engines emit the same events in the same order, so a recorder, an environment or a test depends on no engine and
+wraps no agent. An observer is any object with some of the methods of `WorldObserver`. A method that is not overridden
+costs nothing, because the engine collects the overridden ones once, before the first day (`EventHub`).
 
 Order of the events:
 
@@ -12,12 +11,11 @@ Order of the events:
                error)*, settlement*, bankruptcy*, day_end
     world_end
 
-Within a negotiation: one turn is an optional `on_response` (only when an offer was on the table) followed by
-an optional `on_offer` (only when a legal counter-offer was made). `on_turn` follows and is the same as one row of
-numbers; who keeps everything hears that alone. A turn in which a synchronous agent waits for its other partners is
-no event; `on_decision` comes before the turn at which such an agent decides about all partners. `on_negotiation_end`
-follows the turn that ended the negotiation; when it ended in agreement, `on_contract` follows directly. Exogenous
-contracts are part of `DayStart`.
+Within a negotiation, one turn is an optional `on_response` (only if there is a current offer) followed by an optional
+`on_offer` (only if a legal counter-offer was made). `on_turn` follows and holds both as one row of integers; a recorder
+needs no more than that. A turn in which a synchronous agent waits for its other partners is no event; `on_decision`
+precedes the turn at which such an agent decides for all partners. `on_negotiation_end` follows the turn that ended the
+negotiation; if it ended in agreement, `on_contract` follows directly. Exogenous contracts are part of `DayStart`.
 
 Contracts between factories are executed in the order of their conclusion, then the day's exogenous ones in the
 configuration's order. scml keeps the latter in a set of objects with random ids, so that its own order, and the
@@ -36,7 +34,7 @@ Outcome = tuple[int, int, int]
 TurnRow = tuple[int, int, int, int, int, int, int]
 """A turn: number of the negotiation, round, seat, response, then quantity, delivery day and unit price of the offer.
 
-`NOTHING` stands where there was no offer on the table to respond to, or where no offer was made.
+`NOTHING` stands for the response if there was no offer to respond to, and for the offer if none was made.
 """
 
 NOTHING = -1
@@ -47,7 +45,7 @@ ACCEPT, REJECT, END, NO_RESPONSE, WAIT, LEAVE = range(6)
 
 @dataclass(frozen=True, slots=True)
 class WorldStart:
-    """The public and private facts that do not change during a world.
+    """The constants of a world, public and private.
 
     Attributes:
         agents: Ids of the factories in seat order, without the two system agents.
@@ -76,7 +74,7 @@ class WorldStart:
 
 @dataclass(frozen=True, slots=True)
 class Exogenous:
-    """One exogenous contract revealed today; the partner is the system seller or buyer."""
+    """An exogenous contract revealed today; the partner is the system seller or buyer."""
 
     buyer: str
     seller: str
@@ -95,8 +93,8 @@ class DayStart:
         exogenous: The exogenous contracts revealed today, in the configuration's order.
         balances: Balance of each agent, in seat order.
         inventories: Input inventory of each agent, in seat order.
-        issues: Per product, the ranges ((q_min, q_max), (t_min, t_max), (p_min, p_max)); products that
-            nobody negotiates keep their latest ranges.
+        issues: Per product, the ranges ((q_min, q_max), (t_min, t_max), (p_min, p_max)); products without
+            negotiations keep their latest ranges.
     """
 
     day: int
@@ -116,8 +114,8 @@ class NegotiationRef:
         index: Position in the day's order of registration, from 0.
         caller: The agent that proposes first.
         partner: The agent that responds first.
-        buyer: Whoever of the two buys.
-        seller: Whoever of the two sells.
+        buyer: The one of the two that buys.
+        seller: The one of the two that sells.
         product: The product.
     """
 
@@ -159,7 +157,7 @@ class ContractSigned:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """One factory's day, settled.
+    """The settlement of one factory's day.
 
     Attributes:
         day: The day.
@@ -190,7 +188,7 @@ class Settlement:
 
 @dataclass(frozen=True, slots=True)
 class AgentError:
-    """An exception or a breach of a limit that came out of an agent's code.
+    """An exception of an agent's code.
 
     Attributes:
         day: The day.
@@ -213,7 +211,7 @@ class DayEnd:
 
     Attributes:
         day: The day.
-        trading_prices: Trading price of each product as it will hold tomorrow.
+        trading_prices: Trading price of each product, valid from tomorrow.
         sold_quantities: Units of each product delivered today.
         balances: Balance of each agent, in seat order.
         bankrupt: Whether each agent is bankrupt.
@@ -234,7 +232,7 @@ class WorldEnd:
         scores: Score of each agent by id.
         days: Days that were run.
         n_errors: Number of errors per agent id (agents without errors are absent).
-        limit_fired: Whether a wall-clock limit fired, which excludes the world from comparisons.
+        limit_fired: Whether a wall-clock limit fired; such a world is left out of comparisons.
     """
 
     scores: dict[str, float]
@@ -244,62 +242,62 @@ class WorldEnd:
 
 
 class WorldObserver:
-    """Base class of observers: override what you want to hear; the rest costs nothing."""
+    """Base class of observers: override the methods of the events that you need; the others cost nothing."""
 
     def on_world_start(self, event: WorldStart) -> None:
-        """Hear the facts of the world, once, before the first day."""
+        """Receive the constants of the world, once, before the first day."""
 
     def on_day_start(self, event: DayStart) -> None:
-        """Hear the state of the day, after exogenous contracts are revealed, before any agent is called."""
+        """Receive the state of the day, after exogenous contracts are revealed, before any agent is called."""
 
     def on_negotiation_start(self, negotiation: NegotiationRef) -> None:
-        """Hear of each negotiation in order of registration."""
+        """Receive each negotiation, in order of registration."""
 
     def on_response(self, negotiation: NegotiationRef, round_: int, agent: str, response: int) -> None:
-        """Hear `agent`'s response to the offer on the table (codes as in ``negmas.ResponseType``)."""
+        """Receive `agent`'s response to the current offer (codes as in ``negmas.ResponseType``)."""
 
     def on_offer(self, negotiation: NegotiationRef, round_: int, agent: str, offer: Outcome) -> None:
-        """Hear a legal offer that `agent` put on the table."""
+        """Receive a legal offer of `agent`."""
 
     def on_turn(self, turn: TurnRow) -> None:
-        """Hear a turn, response and offer together, as one row of numbers."""
+        """Receive a turn, response and offer together, as one row of integers."""
 
     def on_decision(self, seat: int) -> None:
-        """Hear that a synchronous agent has just decided its turns with all its partners."""
+        """Receive the seat of a synchronous agent that has just decided for all its partners."""
 
     def on_negotiation_end(self, event: NegotiationEnd) -> None:
-        """Hear how a negotiation ended, before its agents are told."""
+        """Receive the end of a negotiation, before its agents are notified."""
 
     def on_contract(self, event: ContractSigned) -> None:
-        """Hear of a contract, right after the end of its negotiation."""
+        """Receive a contract, right after the end of its negotiation."""
 
     def on_settlement(self, event: Settlement) -> None:
-        """Hear each factory's settled day, in seat order."""
+        """Receive the settlement of each factory's day, in seat order."""
 
     def on_bankruptcy(self, day: int, agent: str, balance: float) -> None:
-        """Hear of a factory that has just gone bankrupt, right after its settlement."""
+        """Receive a factory that has just gone bankrupt, right after its settlement."""
 
     def on_error(self, event: AgentError) -> None:
-        """Hear of an exception in an agent's code."""
+        """Receive an exception of an agent's code."""
 
     def on_day_end(self, event: DayEnd) -> None:
-        """Hear the state of the world after the day."""
+        """Receive the state of the world after the day."""
 
     def on_world_end(self, event: WorldEnd) -> None:
-        """Hear the final scores, once."""
+        """Receive the final scores, once."""
 
 
 _METHODS = tuple(name for name in vars(WorldObserver) if name.startswith("on_"))
 
 
 class EventHub:
-    """The overridden methods of all observers, collected once so that silence is free.
+    """The overridden methods of all observers, collected once so that unobserved events cost nothing.
 
-    Each attribute (``day_start``, ``offer`` …) is None when nobody listens, else a callable that passes the
-    event to every listener in order.
+    Each attribute (``day_start``, ``offer`` …) is None if no observer overrides the method, else a callable that
+    passes the event to every observer in order.
 
     Args:
-        observers: The observers, in the order in which they are told.
+        observers: The observers, in the order in which they are notified.
     """
 
     __slots__ = tuple(name.removeprefix("on_") for name in _METHODS)
@@ -323,23 +321,23 @@ class EventHub:
         observers = tuple(observers)
         for name in _METHODS:
             base = getattr(WorldObserver, name)
-            heard = [
+            callbacks = [
                 getattr(observer, name)
                 for observer in observers
                 if getattr(type(observer), name, None) not in (None, base)
             ]
-            setattr(self, name.removeprefix("on_"), _fan_out(heard))
+            setattr(self, name.removeprefix("on_"), _fan_out(callbacks))
 
 
-def _fan_out(listeners: list[Callable[..., Any]]) -> Callable[..., Any] | None:
-    if not listeners:
+def _fan_out(callbacks: list[Callable[..., Any]]) -> Callable[..., Any] | None:
+    if not callbacks:
         return None
-    if len(listeners) == 1:
-        return listeners[0]
-    ordered = tuple(listeners)
+    if len(callbacks) == 1:
+        return callbacks[0]
+    ordered = tuple(callbacks)
 
-    def tell(*args: Any) -> None:  # noqa: ANN401 - passes any event on unchanged
-        for listener in ordered:
-            listener(*args)
+    def notify(*args: Any) -> None:  # noqa: ANN401 - passes any event on unchanged
+        for callback in ordered:
+            callback(*args)
 
-    return tell
+    return notify

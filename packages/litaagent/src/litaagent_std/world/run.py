@@ -1,4 +1,4 @@
-"""One way to run a world, whatever the engine."""
+"""Run a world on either engine."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def run_world(
     Args:
         setup: The world.
         engine: ``fast``, or ``scml`` for scml's own world.
-        observers: Who hears the events; see `events.WorldObserver`.
+        observers: Receive the events; see `events.WorldObserver`.
         inventory: Whether production consumes input stock (``depleting``) or not (``as_shipped``).
-        call_limit: Seconds after which a turn of an agent is given up; a world in which it fired is marked.
-        defaults: Who plays the league's default agents: ``hosted`` agent objects, or ``native`` minds, which play the
+        call_limit: Seconds after which a turn of an agent is given up; the outcome says whether that happened.
+        defaults: Who plays the league's default agents: ``hosted`` agent objects, or ``native`` agents, which play the
             same in a fraction of the time (fast engine only).
 
     Returns:

@@ -1,7 +1,7 @@
 """Everything that determines a world: an official configuration, the agents in its seats, and a seed.
 
-A :class:`WorldSetup` is plain, frozen data. Both engines build their worlds from it, it travels between
-processes as JSON, and its digest names it. :func:`official_setup` draws one from scml's own generators.
+A :class:`WorldSetup` is plain, frozen data. Both engines build their worlds from it. It can be sent to another
+process as JSON, and its digest names it. :func:`official_setup` draws one with scml's own generator.
 """
 
 from __future__ import annotations
@@ -18,14 +18,25 @@ import numpy as np
 
 from litaagent_std.world.reproducible.clock import MAX_ROUNDS
 from litaagent_std.world.reproducible.streams import Stream, install, numpy_stream, switch
+from litaagent_std.world.rules.exogenous import ExogenousContract
 
 install()  # scml is imported below, and it must bind the dispatching functions
 
 from negmas.serialization import deserialize  # noqa: E402
 from scml.oneshot.agent import OneShotAgent  # noqa: E402
+from scml.oneshot.common import OneShotProfile  # noqa: E402
 from scml.utils import anac2024_config_generator_std  # noqa: E402
 
-__all__ = ["AgentSpec", "DailyCosts", "ExogenousContract", "Factory", "WorldSetup", "class_path", "official_setup"]
+__all__ = [
+    "AgentSpec",
+    "DailyCosts",
+    "ExogenousContract",
+    "Factory",
+    "WorldSetup",
+    "class_path",
+    "full_name",
+    "official_setup",
+]
 
 Fill = Literal["defaults", "competitors"]
 
@@ -56,16 +67,16 @@ class AgentSpec:
         """Import the class.
 
         Raises:
-            TypeError: If the path does not lead to an agent of the league.
+            TypeError: If the path does not name an agent of the league.
         """
         module, _, name = self.path.rpartition(".")
-        found = getattr(import_module(module), name)
-        if not (isinstance(found, type) and issubclass(found, OneShotAgent)):
+        agent_type = getattr(import_module(module), name)
+        if not (isinstance(agent_type, type) and issubclass(agent_type, OneShotAgent)):
             raise TypeError(
-                f"{self.path} is {found!r}, but a seat needs a subclass of scml's OneShotAgent "
+                f"{self.path} is {agent_type!r}, but a seat needs a subclass of scml's OneShotAgent "
                 "(StdAgent and StdSyncAgent are such); give the path of the agent's class"
             )
-        return found
+        return agent_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +101,32 @@ class Factory:
     storage_cost: tuple[float, float]
     disposal_cost: tuple[float, float] = (0.0, 0.0)
 
+    @classmethod
+    def from_profile(cls, profile: OneShotProfile, balance: int) -> Factory:
+        """Make a factory from scml's profile."""
+        return cls(
+            level=int(profile.input_product),
+            cost=int(profile.cost),
+            n_lines=int(profile.n_lines),
+            balance=int(balance),
+            shortfall_penalty=(float(profile.shortfall_penalty_mean), float(profile.shortfall_penalty_dev)),
+            storage_cost=(float(profile.storage_cost_mean), float(profile.storage_cost_dev)),
+            disposal_cost=(float(profile.disposal_cost_mean), float(profile.disposal_cost_dev)),
+        )
 
-@dataclass(frozen=True, slots=True)
-class ExogenousContract:
-    """A contract that the market forces on a factory at the edge of the chain; the system's side is seat −1."""
-
-    day: int
-    product: int
-    quantity: int
-    unit_price: int
-    seller: int
-    buyer: int
+    def profile(self) -> OneShotProfile:
+        """Make scml's profile of the factory."""
+        return OneShotProfile(
+            cost=self.cost,
+            input_product=self.level,
+            n_lines=self.n_lines,
+            shortfall_penalty_mean=self.shortfall_penalty[0],
+            shortfall_penalty_dev=self.shortfall_penalty[1],
+            storage_cost_mean=self.storage_cost[0],
+            storage_cost_dev=self.storage_cost[1],
+            disposal_cost_mean=self.disposal_cost[0],
+            disposal_cost_dev=self.disposal_cost[1],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,22 +140,21 @@ class DailyCosts:
 
 @dataclass(frozen=True, slots=True)
 class WorldSetup:
-    """A world before it starts; engine, observers and limits come beside it.
+    """A world before it starts; engine, observers and limits are chosen when it is run.
 
     Attributes:
         seed: Seeds the world's stream and every seat's stream.
         n_days: Days to run.
         catalog_prices: Initial trading price of every product.
         factories: In seat order, level by level.
-        exogenous: In the generator's order, which is the order of signing within a day.
+        exogenous: In the generator's order, which is the order of execution within a day.
         agents: One per seat.
         n_rounds: Rounds of every negotiation.
         horizon: Days ahead that deliveries can be agreed for.
         price_range: Half width of the price issue around the trading price.
         quantity_multiplier: Largest quantity of an offer, in multiples of the lines.
         neutral_names: Whether ids leave out the initials of the agent's class (scml's ``agent_name_reveals_type`` off).
-            Agents iterate over sets of ids, so where agents are exchanged seat by seat, only neutral names leave the
-            others undisturbed.
+            Agents iterate over sets of ids: if the agent of a seat is exchanged, only neutral names keep that order.
     """
 
     seed: int
@@ -171,17 +196,17 @@ class WorldSetup:
         return len(self.factories)
 
     def daily_costs(self) -> DailyCosts:
-        """Draws the relative costs of every seat and day, |N(mean, deviation)|, as the rules say.
+        """Draw the relative costs of every seat and day, |N(mean, deviation)|.
 
         The draws depend on the seed and the seat alone.
         """
         shape = (self.n_seats, self.n_days)
         costs = DailyCosts(np.empty(shape), np.empty(shape), np.empty(shape))
         for seat, factory in enumerate(self.factories):
-            draw = numpy_stream(self.seed, f"costs/{seat}")
+            rng = numpy_stream(self.seed, f"costs/{seat}")
             for name in ("disposal_cost", "storage_cost", "shortfall_penalty"):
                 mean, deviation = getattr(factory, name)
-                getattr(costs, name)[seat] = np.abs(draw.randn(self.n_days) * deviation + mean)
+                getattr(costs, name)[seat] = np.abs(rng.randn(self.n_days) * deviation + mean)
         return costs
 
     def with_agents(self, agents: Mapping[int, AgentSpec]) -> WorldSetup:
@@ -189,14 +214,14 @@ class WorldSetup:
         return replace(self, agents=tuple(agents.get(seat, old) for seat, old in enumerate(self.agents)))
 
     def with_seed(self, seed: int) -> WorldSetup:
-        """Return the same configuration with other luck."""
+        """Return the same configuration with another seed."""
         return replace(self, seed=seed)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data that JSON can hold; official names go without saying, so digests stay what they were."""
+        """Return plain data that JSON can hold; ``neutral_names`` is left out when False."""
         data = _fields(self)
         for name in ("factories", "exogenous", "agents"):
-            data[name] = tuple(_fields(one) for one in data[name])
+            data[name] = tuple(_fields(item) for item in data[name])
         for agent in data["agents"]:
             agent["params"] = dict(agent["params"])
         if not self.neutral_names:
@@ -208,21 +233,21 @@ class WorldSetup:
         """Read what :meth:`to_dict` wrote, directly or through JSON."""
         values = dict(data)
         values["catalog_prices"] = tuple(values["catalog_prices"])
-        values["factories"] = tuple(_read_factory(one) for one in values["factories"])
-        values["exogenous"] = tuple(ExogenousContract(**one) for one in values["exogenous"])
-        values["agents"] = tuple(AgentSpec(**one) for one in values["agents"])
+        values["factories"] = tuple(_read_factory(factory) for factory in values["factories"])
+        values["exogenous"] = tuple(ExogenousContract(**contract) for contract in values["exogenous"])
+        values["agents"] = tuple(AgentSpec(**agent) for agent in values["agents"])
         return cls(**values)
 
     @property
     def digest(self) -> str:
-        """Names the setup: SHA-256 of its canonical JSON."""
+        """Name of the setup: SHA-256 of its canonical JSON."""
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _fields(one: object) -> dict[str, Any]:
+def _fields(item: object) -> dict[str, Any]:
     """Return the fields of a dataclass with slots; much faster than ``asdict`` for thousands of contracts."""
-    return {name: getattr(one, name) for name in type(one).__slots__}  # type: ignore[attr-defined]
+    return {name: getattr(item, name) for name in type(item).__slots__}  # type: ignore[attr-defined]
 
 
 def _read_factory(data: Mapping[str, Any]) -> Factory:
@@ -240,7 +265,12 @@ def class_path(agent: type | str) -> str:
         return agent
     if "<locals>" in agent.__qualname__ or "." in agent.__qualname__:
         raise ValueError(f"{agent.__qualname__} is not at the top level of a module; move it there")
-    return f"{agent.__module__}.{agent.__qualname__}"
+    return full_name(agent)
+
+
+def full_name(agent_type: type) -> str:
+    """Return ``module.Class`` of any class."""
+    return f"{agent_type.__module__}.{agent_type.__qualname__}"
 
 
 def official_setup(
@@ -252,19 +282,18 @@ def official_setup(
     n_levels: int | tuple[int, int] = OFFICIAL_LEVELS,
     n_competitors: int | None = None,
 ) -> WorldSetup:
-    """Draws a world of the official tournament from scml's generator.
+    """Draw a world of the official tournament from scml's generator.
 
-    The draw depends on the arguments alone. Competitors take the competitors' seats in a random order;
-    more competitors than seats are sampled, fewer are repeated.
+    The draw depends on the arguments alone. The competitors are assigned to their seats in a random order. If there
+    are more competitors than seats, they are sampled; if there are fewer, they are repeated.
 
     Args:
         seed: Seed of the draw, and of the world.
-        competitors: Agents to seat; without any, the league's default agents play alone.
-        fill: Who sits in the remaining seats: the league's ``defaults`` as in the official mix, or further
-            ``competitors``.
+        competitors: Agents to seat; if empty, all seats go to the league's default agents.
+        fill: Who gets the other seats: the league's ``defaults`` as in the official mix, or ``competitors`` again.
         n_days: Days, or a range to draw from.
         n_levels: Production levels, or a range to draw from.
-        n_competitors: Competitors' seats; 2 to 4 are drawn when None, as in the tournament.
+        n_competitors: Number of competitors' seats; if None, 2 to 4 are drawn, as in the tournament.
 
     Raises:
         ValueError: If there are too few days for a product to pass all levels, or no competitors for their seats.
@@ -306,7 +335,7 @@ def _as_competitor(agent: AgentSpec | type | str) -> AgentSpec:
 
 def _seat_agents(types: list[str | None], competitors: list[AgentSpec], fill: Fill) -> tuple[AgentSpec, ...]:
     if not competitors and (None in types or fill == "competitors"):
-        raise ValueError("competitors' seats were asked for, but no competitors given; pass competitors=[...]")
+        raise ValueError("there are seats for competitors, but competitors is empty; pass competitors=[...]")
     seats: list[AgentSpec | None] = [None if path is None else AgentSpec(path) for path in types]
     if fill == "competitors":
         seats = [None] * len(types)
@@ -322,15 +351,7 @@ def _seat_agents(types: list[str | None], competitors: list[AgentSpec], fill: Fi
 
 def _from_scml(seed: int, config: Mapping[str, Any], agents: tuple[AgentSpec, ...]) -> WorldSetup:
     factories = tuple(
-        Factory(
-            level=int(profile.input_product),
-            cost=int(profile.cost),
-            n_lines=int(profile.n_lines),
-            balance=int(balance),
-            shortfall_penalty=(float(profile.shortfall_penalty_mean), float(profile.shortfall_penalty_dev)),
-            storage_cost=(float(profile.storage_cost_mean), float(profile.storage_cost_dev)),
-            disposal_cost=(float(profile.disposal_cost_mean), float(profile.disposal_cost_dev)),
-        )
+        Factory.from_profile(profile, balance)
         for profile, balance in zip(config["profiles"], config["initial_balance"], strict=True)
     )
     exogenous = tuple(

@@ -1,7 +1,7 @@
 """``engine="fast"``: the Standard league's world, many times faster than scml's own and equal to it.
 
 `FastWorld` hosts unmodified agents. A day follows scml's order: exogenous contracts are revealed, agents start
-their day, negotiations run, contracts are executed, agents end their day, and only then is the day settled.
+their day, negotiations run, contracts are executed, agents end their day, and after that the day is settled.
 """
 
 from __future__ import annotations
@@ -14,23 +14,25 @@ from scml.oneshot.agent import OneShotAgent
 from scml.oneshot.common import SYSTEM_BUYER_ID, SYSTEM_SELLER_ID
 
 from litaagent_std.world.events import AgentError, EventHub, WorldEnd
-from litaagent_std.world.fast.bargaining import Bargaining
-from litaagent_std.world.fast.emission import emit_day_end, emit_day_start, emit_world_start
 from litaagent_std.world.fast.external import Decision, Reply
+from litaagent_std.world.fast.interface.agenda import Agenda, relative_times
 from litaagent_std.world.fast.interface.awi import LeanAWI
 from litaagent_std.world.fast.interface.facade import WorldFacade
 from litaagent_std.world.fast.interface.ufun import LeanUFun
 from litaagent_std.world.fast.ledger import Ledger
-from litaagent_std.world.fast.reports import make_board
+from litaagent_std.world.fast.reports import make_bulletin_board, make_day_end, make_day_start, make_world_start
 from litaagent_std.world.fast.roster import make_agents, make_seats, make_ufun_factory, trade_partners
+from litaagent_std.world.fast.scheduling import NegotiationScheduler
 from litaagent_std.world.fast.seats import Seat
-from litaagent_std.world.fast.topics import Topic, relative_times
 from litaagent_std.world.fast.turns import limited
-from litaagent_std.world.native.registry import Defaults, assign_native_agents
+from litaagent_std.world.native.registry import Defaults, make_native_agent
 from litaagent_std.world.reproducible.streams import WorldStreams, switch
+from litaagent_std.world.rules.bankruptcy import score
+from litaagent_std.world.rules.contracts import delivery_days, quantities
+from litaagent_std.world.rules.exogenous import ExogenousTotals, group_by_day, summarize, total_of_seat
 from litaagent_std.world.rules.prices import price_band
 from litaagent_std.world.rules.settlement import Inventory, Terms
-from litaagent_std.world.setup import DailyCosts, ExogenousContract, WorldSetup
+from litaagent_std.world.setup import DailyCosts, WorldSetup
 
 
 class FastWorld(WorldFacade):
@@ -38,15 +40,14 @@ class FastWorld(WorldFacade):
 
     Args:
         setup: The world.
-        observers: Who hears its events.
+        observers: Receive its events; see `events.WorldObserver`.
         inventory: Whether production consumes input stock; scml as shipped does not.
         call_limit: Seconds after which a turn of an agent is given up and its negotiation ends, as in the league
-            (20 there). Without a limit the outcome never depends on the machine's speed; with one, every turn
-            passes through a thread.
-        defaults: Who plays the league's default agents: ``hosted`` agent objects, or ``native`` minds, which do the
+            (20 there). If None, the outcome never depends on the machine's speed; else every turn runs in a thread.
+        defaults: Who plays the league's default agents: ``hosted`` agent objects, or ``native`` agents, which do the
             same in a fraction of the time.
-        agents: Agents to seat, already constructed; the setup's are constructed when None.
-        costs: The daily costs; drawn by the setup when None.
+        agents: Agents to seat, already constructed; if None, the setup's are constructed.
+        costs: The daily costs; if None, the setup draws them.
 
     Attributes:
         seats: All factories with their agents.
@@ -81,8 +82,8 @@ class FastWorld(WorldFacade):
             self._costs = costs or setup.daily_costs()
             self._relative_times = relative_times(setup.n_rounds)
             if defaults == "native":
-                assign_native_agents(self.seats, setup.n_days, setup.n_levels, self._relative_times, self.hub.decision)
-            self._hosted = [seat for seat in self.seats if seat.mind is None]
+                self._make_native_agents()
+            self._hosted = [seat for seat in self.seats if seat.native is None]
             self._make_factories(inventory)
         finally:
             switch(previous)
@@ -92,6 +93,12 @@ class FastWorld(WorldFacade):
 
     def _limit_has_fired(self) -> None:
         self.limit_fired = True
+
+    def _make_native_agents(self) -> None:
+        for seat in self.seats:
+            native = make_native_agent(seat, self.setup.n_days, self.setup.n_levels, self._relative_times)
+            if native is not None:
+                seat.play_natively(native, self.hub.decision)
 
     def _make_factories(self, inventory: Inventory) -> None:
         setup = self.setup
@@ -103,13 +110,13 @@ class FastWorld(WorldFacade):
         self.is_bankrupt = dict.fromkeys([*ids, SYSTEM_SELLER_ID, SYSTEM_BUYER_ID], False)
         self.agents: dict[str, Any] = {seat.id: seat.adapter for seat in self.seats}
         self.agents |= {SYSTEM_SELLER_ID: None, SYSTEM_BUYER_ID: None}
-        self.bulletin_board = make_board(setup)
+        self.bulletin_board = make_bulletin_board(setup)
         self._ledger = Ledger(self.seats, setup.catalog_prices, inventory, self.bulletin_board, self.hub)
-        self._bargaining = Bargaining(self.seats, self.n_products - 1, self.hub, self._ledger.book, self.report_error)
-        self._exogenous: dict[int, list[ExogenousContract]] = {}
-        for contract in setup.exogenous:
-            self._exogenous.setdefault(contract.day, []).append(contract)
-        self._topics = [self._make_topic(product) for product in range(self.n_products)]
+        self._scheduler = NegotiationScheduler(
+            self.seats, self.n_products - 1, self.hub, self._ledger.book, self.report_error
+        )
+        self._exogenous = group_by_day(setup.exogenous)
+        self._agendas = [self._make_agenda(product) for product in range(self.n_products)]
         catalog = self.catalog_prices.reshape(-1, 1).astype(float)
         self._price_tables = {seat.index: np.tile(catalog, (1, self.n_steps + 1)) for seat in self._hosted}
         for seat in self._hosted:
@@ -117,9 +124,9 @@ class FastWorld(WorldFacade):
             seat.ufun_factory = make_ufun_factory(seat, self.suppliers, self.consumers)
             seat.adapter._awi = seat.awi
             seat.adapter.make_lean_ufun = self._ufun_maker(seat)
-            seat.awi.current_input_issues = self._topics[seat.level].issues
-            seat.awi.current_output_issues = self._topics[seat.level + 1].issues
-            self._tell_day(seat)
+            seat.awi.current_input_issues = self._agendas[seat.level].issues
+            seat.awi.current_output_issues = self._agendas[seat.level + 1].issues
+            self._start_factory_day(seat)
 
     # -- running
 
@@ -130,33 +137,33 @@ class FastWorld(WorldFacade):
         return self.outcome()
 
     def step_day(self) -> bool:
-        """Run one day and tells whether there are days left.
+        """Run one day and return whether there are days left.
 
         Raises:
-            RuntimeError: If a seat is driven from outside.
+            RuntimeError: If a seat is external.
         """
         for decision in self.play_day():
             raise RuntimeError(
-                f"{decision.agent} is driven from outside and has to decide {decision.kind}; "
+                f"{decision.agent} is an external seat and has to decide {decision.kind}; "
                 "run the world with play() and send the reply"
             )
         return self.current_step < self.n_steps
 
     def play(self) -> Generator[Decision, Reply, None]:
-        """Run all remaining days; yield the decisions of seats driven from outside, expects the replies."""
+        """Run all remaining days; yield the decisions of external seats and receive the replies."""
         while self.current_step < self.n_steps:
             yield from self.play_day()
 
     def play_day(self) -> Generator[Decision, Reply, None]:
-        """Run one day; yield the decisions of seats driven from outside, expects the replies."""
+        """Run one day; yield the decisions of external seats and receive the replies."""
         if self.current_step >= self.n_steps:
             return
         outside = switch(self._streams.world)
         try:
             if self.current_step == 0:
                 self._start_world()
-            if self._open_day():
-                negotiating = self._bargaining.play(self._negotiations)
+            if self._start_day():
+                negotiating = self._scheduler.run(self._negotiations)
                 decision = next(negotiating, None)
                 while decision is not None:
                     inside = switch(outside)
@@ -166,43 +173,44 @@ class FastWorld(WorldFacade):
                         decision = negotiating.send(reply)
                     except StopIteration:
                         decision = None
-            self._close_day()
+            self._end_day()
         finally:
             switch(outside)
 
     def _start_world(self) -> None:
         if self.hub.world_start is not None:
-            self.hub.world_start(emit_world_start(self.setup, self.seats))
+            types = [type(seat.agent) for seat in self.seats]
+            self.hub.world_start(make_world_start(self.setup, [seat.id for seat in self.seats], types))
         for seat in self._hosted:
-            self._give_ufun(seat)
+            self._update_ufun(seat)
             seat.agent.connect_to_oneshot_adapter(seat.adapter)
             self._call(seat, "init")
 
-    def _open_day(self) -> bool:
-        """Start the day; tells whether negotiations were opened."""
+    def _start_day(self) -> bool:
+        """Start the day and return whether negotiations were opened."""
         day = self.current_step
         self._negotiations: list[Any] = []
-        topics = [self._topics[0]] + [self._make_topic(product) for product in range(1, self.n_products)]
+        agendas = [self._agendas[0]] + [self._make_agenda(product) for product in range(1, self.n_products)]
         if self.hub.day_start is not None:
             self.hub.day_start(
-                emit_day_start(day, self.seats, self._ledger.markets, self._exogenous.get(day, ()), topics)
+                make_day_start(day, self.seats, self._ledger.markets, self._exogenous.get(day, ()), agendas)
             )
         summary = self._publish(day)
         for seat in self.seats:
-            self._tell_day(seat)
+            self._start_factory_day(seat)
         for seat in self._hosted:
             seat.awi.exogenous_contract_summary = list(summary)
-            self._give_ufun(seat)  # before the issues are renewed: its ranges are yesterday's, as in scml
+            self._update_ufun(seat)  # before the issues are renewed: its ranges are yesterday's, as in scml
         for seat in self.seats:
             if not self._reset(seat):
                 return False
-        self._topics = topics
+        self._agendas = agendas
         for seat in self.seats:
-            self._tell_topics(seat)
-        self._negotiations = self._bargaining.open(day, topics)
+            self._update_agendas(seat)
+        self._negotiations = self._scheduler.open(day, agendas)
         for seat in self.seats:
-            if seat.mind is not None:
-                seat.mind.before_step()
+            if seat.native is not None:
+                seat.native.before_step()
                 continue
             seat.awi.forget_past()
             if not self._call(seat, "before_step"):
@@ -211,12 +219,12 @@ class FastWorld(WorldFacade):
 
     def _reset(self, seat: Seat) -> bool:
         seat.n_active = 0
-        if seat.mind is not None:
-            seat.mind.reset()
+        if seat.native is not None:
+            seat.native.reset()
             return True
         return self._call(seat, "reset")
 
-    def _close_day(self) -> None:
+    def _end_day(self) -> None:
         day = self.current_step
         self._negotiations = []
         self._ledger.execute(day, self._exogenous.get(day, ()))
@@ -229,44 +237,40 @@ class FastWorld(WorldFacade):
             for product, market in enumerate(self._ledger.markets):
                 table[product, day + 1 :] = market.price
         if self.hub.day_end is not None:
-            self.hub.day_end(emit_day_end(day, self.seats, self._ledger.markets, self._ledger.sold))
+            self.hub.day_end(make_day_end(day, self.seats, self._ledger.markets, self._ledger.sold))
         self.current_step = day + 1
         for seat in self._hosted:
             seat.awi.current_step = day + 1
         if self.current_step == self.n_steps and self.hub.world_end is not None:
             self.hub.world_end(self.outcome())
 
-    # -- what agents are told
+    # -- the state of the day
 
-    def _make_topic(self, product: int) -> Topic:
-        setup, day = self.setup, self.current_step
-        last = self.n_steps - 1
-        quantities = (1, max(1, int(self.max_n_lines * setup.quantity_multiplier + 0.5)))
-        days = (min(day, last), min(day + setup.horizon, last))
-        band = price_band(self._ledger.markets[product].price, setup.price_range)
-        prices = (min(band), max(band))
-        return Topic(quantities, days, prices, setup.n_rounds, self._relative_times, for_agents=bool(self._hosted))
+    def _make_agenda(self, product: int) -> Agenda:
+        setup = self.setup
+        return Agenda(
+            quantities(self.max_n_lines, setup.quantity_multiplier),
+            delivery_days(self.current_step, setup.horizon, self.n_steps),
+            price_band(self._ledger.markets[product].price, setup.price_range),
+            setup.n_rounds,
+            self._relative_times,
+            for_agents=bool(self._hosted),
+        )
 
-    def _tell_day(self, seat: Seat) -> None:
+    def _start_factory_day(self, seat: Seat) -> None:
+        """Set the terms of the seat's day and give them to its agent."""
         index, day = seat.index, self.current_step
-        qin = pin = qout = pout = 0
-        for contract in self._exogenous.get(day, ()):
-            if contract.buyer == index:
-                qin += contract.quantity
-                pin += contract.quantity * contract.unit_price
-            if contract.seller == index:
-                qout += contract.quantity
-                pout += contract.quantity * contract.unit_price
+        exogenous = total_of_seat(self._exogenous.get(day, ()), index)
         markets, costs = self._ledger.markets, self._costs
         in_price, out_price = markets[seat.level].price, markets[seat.level + 1].price
         seat.terms = Terms(
             balance=float(seat.balance),
             n_lines=self.setup.factories[index].n_lines,
             cost=self.setup.factories[index].cost,
-            stock_in=qin + seat.inventory,
-            stock_in_bill=pin,
-            stock_out=qout,
-            stock_out_bill=pout,
+            stock_in=exogenous.input_quantity + seat.inventory,
+            stock_in_bill=exogenous.input_bill,
+            stock_out=exogenous.output_quantity,
+            stock_out_bill=exogenous.output_bill,
             shortfall_price=out_price,
             shortfall_penalty=float(costs.shortfall_penalty[index, day]),
             storage_price=in_price,
@@ -274,17 +278,18 @@ class FastWorld(WorldFacade):
             disposal_price=in_price,
             disposal_cost=float(costs.disposal_cost[index, day]),
         )
-        if seat.mind is not None:
-            seat.mind.start_day(day, seat.terms, seat.inventory)
+        if seat.native is not None:
+            seat.native.start_day(day, seat.terms, seat.inventory)
         else:
-            self._tell_agent(seat, qin, qout)
+            self._update_awi(seat, exogenous)
 
-    def _tell_agent(self, seat: Seat, qin: int, qout: int) -> None:
-        awi, terms, index, day = seat.awi, seat.terms, seat.index, self.current_step
+    def _update_awi(self, seat: Seat, exogenous: ExogenousTotals) -> None:
+        awi, index, day = seat.awi, seat.index, self.current_step
+        qin, pin, qout, pout = exogenous
         awi.current_step = day
         awi.relative_time = day / self.n_steps
-        awi.current_exogenous_input_quantity, awi.current_exogenous_input_price = qin, terms.stock_in_bill
-        awi.current_exogenous_output_quantity, awi.current_exogenous_output_price = qout, terms.stock_out_bill
+        awi.current_exogenous_input_quantity, awi.current_exogenous_input_price = qin, pin
+        awi.current_exogenous_output_quantity, awi.current_exogenous_output_price = qout, pout
         awi.current_balance = seat.balance
         awi.current_inventory_input = seat.inventory
         awi._stock = qin + seat.inventory - qout
@@ -293,30 +298,26 @@ class FastWorld(WorldFacade):
         awi.current_shortfall_penalty = self._costs.shortfall_penalty[index, day]
         awi.trading_prices = self._price_tables[index][:, day + 1]
 
-    def _tell_topics(self, seat: Seat) -> None:
-        bought, sold = self._topics[seat.level], self._topics[seat.level + 1]
-        if seat.mind is not None:
-            seat.mind.set_topics(bought, sold)
+    def _update_agendas(self, seat: Seat) -> None:
+        bought, sold = self._agendas[seat.level], self._agendas[seat.level + 1]
+        if seat.native is not None:
+            seat.native.set_bounds(bought.bounds, sold.bounds)
             return
         seat.awi.current_input_issues, seat.awi.current_output_issues = bought.issues, sold.issues
         seat.buying, seat.selling = {}, {}
         seat.awi.open_negotiations(seat.buying, seat.selling)
 
     def _publish(self, day: int) -> list[tuple[float, float]]:
-        quantities, bills = np.zeros(self.n_products), np.zeros(self.n_products)
-        for contract in self._exogenous.get(day, ()):
-            quantities[contract.product] += contract.quantity
-            bills[contract.product] += contract.quantity * contract.unit_price
-        summary: list[tuple[float, float]] = list(zip(quantities, bills, strict=True))
+        summary = summarize(self._exogenous.get(day, ()), self.n_products)
         data = self.bulletin_board.data
         data["trading_prices"][str(day)] = np.array([market.price for market in self._ledger.markets])
         data["exogenous_contracts_summary"][str(day)] = summary
         return summary
 
     def _ufun_maker(self, seat: Seat) -> Callable[[], LeanUFun]:
-        return lambda: self._give_ufun(seat)
+        return lambda: self._update_ufun(seat)
 
-    def _give_ufun(self, seat: Seat) -> LeanUFun:
+    def _update_ufun(self, seat: Seat) -> LeanUFun:
         awi, terms = seat.awi, seat.terms
         inputs, outputs = awi.current_input_issues, awi.current_output_issues
         seat.ufun = seat.ufun_factory.make(
@@ -340,7 +341,7 @@ class FastWorld(WorldFacade):
             inventory_in=seat.inventory,
         )
         seat.adapter._preferences = seat.ufun
-        if seat.hears_preferences:
+        if seat.has_preference_callbacks:
             seat.agent.ufun = seat.ufun
         else:
             seat.agent._preferences = seat.ufun
@@ -349,7 +350,7 @@ class FastWorld(WorldFacade):
     # -- calling agents
 
     def _call(self, seat: Seat, method: str) -> bool:
-        """Call a method of an agent; an exception is counted and told, and make the answer False."""
+        """Call a method of an agent and return whether it succeeded; an exception is counted and reported."""
         try:
             seat.agent_call(method)
         except Exception as error:  # agents raise anything
@@ -358,7 +359,7 @@ class FastWorld(WorldFacade):
         return True
 
     def report_error(self, seat: Seat, where: str, error: Exception) -> None:
-        """Count an exception of an agent and tells the observers."""
+        """Count an exception of an agent and notify the observers."""
         seat.n_errors += 1
         if self.hub.error is not None:
             event = AgentError(self.current_step, seat.id, where, type(error).__name__, str(error))
@@ -368,13 +369,10 @@ class FastWorld(WorldFacade):
 
     def scores(self) -> dict[str, float]:
         """Return every factory's balance relative to its initial balance."""
-        return {
-            seat.id: seat.balance / seat.initial_balance if seat.initial_balance else seat.balance
-            for seat in self.seats
-        }
+        return {seat.id: score(seat.balance, seat.initial_balance) for seat in self.seats}
 
     def outcome(self) -> WorldEnd:
         """Return the outcome so far."""
         errors = {seat.id: seat.n_errors for seat in self.seats if seat.n_errors}
-        scores = {agent: float(score) for agent, score in self.scores().items()}
+        scores = {agent: float(value) for agent, value in self.scores().items()}
         return WorldEnd(scores, self.current_step, errors, self.limit_fired)

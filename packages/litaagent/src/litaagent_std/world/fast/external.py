@@ -1,4 +1,4 @@
-"""Seats driven from outside: the world stops where such a seat has to decide, and goes on with the reply.
+"""External seats: the world stops where such a seat has to decide, and continues with the reply.
 
     setup = official_setup(7, n_days=50).with_agents({0: external_seat(0)})
     play = FastWorld(setup).play()
@@ -9,7 +9,7 @@
         except StopIteration:
             break
 
-No threads are involved: an unanswered decision leaves the negotiation where it stands.
+No threads are involved: the negotiation is suspended until the reply is sent.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import Any, Literal
 from negmas.sao import SAOResponse, SAOState
 from scml.std.agent import StdSyncAgent
 
+from litaagent_std.world.events import Outcome
 from litaagent_std.world.fast.interface.awi import LeanAWI
 from litaagent_std.world.setup import AgentSpec
 
-Outcome = tuple[int, int, int]
 Reply = Mapping[str, Outcome | None] | Mapping[str, SAOResponse]
 """Proposals by partner for ``first_proposals``, responses by partner for ``counter_all``."""
 
@@ -37,10 +37,10 @@ class Decision:
         seat: Number of the seat.
         agent: Id of the factory.
         kind: ``first_proposals``: an offer for every partner that may be proposed to; the reply maps partners to
-            outcomes. ``counter_all``: an answer to every offer; the reply maps partners to `SAOResponse`, and a
-            partner that is missing from it gets the end of the negotiation.
+            outcomes. ``counter_all``: a response to every offer; the reply maps partners to `SAOResponse`, and the
+            negotiation ends with a partner that is missing from it.
         partners: Partners with whom a negotiation was opened today.
-        offers: Offers on the table, by partner (empty for ``first_proposals``).
+        offers: Current offers, by partner (empty for ``first_proposals``).
         states: The states of these negotiations, by partner.
         awi: The seat's interface to the world.
     """
@@ -66,7 +66,7 @@ class DecisionNeeded(BaseException):
 
     def __init__(self, agent: ExternalAgent, decision: Decision) -> None:
         super().__init__(
-            f"{decision.agent} is driven from outside and has to decide {decision.kind}; "
+            f"{decision.agent} is an external seat and has to decide {decision.kind}; "
             "run its world with FastWorld.play() and send the reply"
         )
         self.agent = agent
@@ -74,7 +74,7 @@ class DecisionNeeded(BaseException):
 
 
 class ExternalAgent(StdSyncAgent):  # type: ignore[misc]
-    """Sits in a seat whose decisions come from outside.
+    """The agent of an external seat; its decisions come from outside the world.
 
     Args:
         seat: Number of the seat, for `Decision.seat`.
@@ -86,7 +86,7 @@ class ExternalAgent(StdSyncAgent):  # type: ignore[misc]
         self._reply: Reply | None = None
 
     def give(self, reply: Reply) -> None:
-        """Take the reply to the decision that was asked for.
+        """Set the reply to the decision that was requested.
 
         Raises:
             TypeError: If the reply is not a mapping from partners.
@@ -99,11 +99,11 @@ class ExternalAgent(StdSyncAgent):  # type: ignore[misc]
         self._reply = reply
 
     def first_proposals(self) -> dict[str, Outcome | None]:
-        """Return the reply, or stops the world until there is one."""
+        """Return the reply, or stop the world until there is one."""
         return dict(self._ask("first_proposals", {}, {}))
 
     def counter_all(self, offers: dict[str, Outcome], states: dict[str, SAOState]) -> dict[str, SAOResponse]:
-        """Return the reply, or stops the world until there is one."""
+        """Return the reply, or stop the world until there is one."""
         return dict(self._ask("counter_all", offers, states))
 
     def _ask(
@@ -111,7 +111,7 @@ class ExternalAgent(StdSyncAgent):  # type: ignore[misc]
         kind: Literal["first_proposals", "counter_all"],
         offers: Mapping[str, Outcome],
         states: Mapping[str, SAOState],
-    ) -> Any:  # noqa: ANN401 - the reply to the decision that was asked for
+    ) -> Any:  # noqa: ANN401 - the reply to the decision that was requested
         if self._reply is None:
             partners = tuple(self.negotiators)
             decision = Decision(self._seat, self.id, kind, partners, dict(offers), dict(states), self.awi)
@@ -121,5 +121,5 @@ class ExternalAgent(StdSyncAgent):  # type: ignore[misc]
 
 
 def external_seat(seat: int) -> AgentSpec:
-    """Return the agent of a seat that is driven from outside."""
+    """Return the agent of an external seat."""
     return AgentSpec(f"{__name__}.ExternalAgent", {"seat": seat})

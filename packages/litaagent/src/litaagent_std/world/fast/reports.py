@@ -1,21 +1,27 @@
-"""What the world publishes: settings, trading prices, exogenous contracts, financial reports, breaches."""
+"""What the world makes known: events of days and worlds to observers, and the bulletin board to agents."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from negmas.situated import BulletinBoard
-from scml.oneshot.common import FinancialReport
+from scml.oneshot.common import SYSTEM_BUYER_ID, SYSTEM_SELLER_ID, FinancialReport
+
+from litaagent_std.world.events import DayEnd, DayStart, Exogenous, WorldStart
+from litaagent_std.world.rules.bankruptcy import BANKRUPTCY_LIMIT
+from litaagent_std.world.setup import WorldSetup, full_name
 
 if TYPE_CHECKING:
+    from litaagent_std.world.fast.interface.agenda import Agenda
     from litaagent_std.world.fast.seats import Seat
-    from litaagent_std.world.setup import WorldSetup
+    from litaagent_std.world.rules.exogenous import ExogenousContract
+    from litaagent_std.world.rules.prices import Market
 
 REPORT_PERIOD = 5
 """Days between financial reports."""
 
-SECTIONS = (
+_SECTIONS = (
     "reports_agent",
     "reports_time",
     "exogenous_contracts_summary",
@@ -26,10 +32,10 @@ SECTIONS = (
 )
 
 
-def make_board(setup: WorldSetup) -> BulletinBoard:
+def make_bulletin_board(setup: WorldSetup) -> BulletinBoard:
     """Make the bulletin board with the settings that scml publishes."""
     board = BulletinBoard()
-    for section in SECTIONS:
+    for section in _SECTIONS:
         board.add_section(section)
     settings: dict[str, Any] = {
         "n_steps": setup.n_days,
@@ -60,7 +66,7 @@ def make_board(setup: WorldSetup) -> BulletinBoard:
         "inventory_valuation_trading": 0,
         "inventory_valuation_catalog": 0,
         "has_exogenous_contracts": True,
-        "bankruptcy_limit": 0.0,
+        "bankruptcy_limit": BANKRUPTCY_LIMIT,
     }
     board.data["settings"].update(settings)
     return board
@@ -76,7 +82,7 @@ def publish_reports(board: BulletinBoard, seats: Iterable[Seat], day: int) -> No
             step=day,
             cash=seat.balance,
             assets=0,
-            breach_prob=len([one for one in seat.breaches if one]) / len(seat.breaches),
+            breach_prob=sum(seat.breaches) / len(seat.breaches),
             breach_level=sum(seat.breach_levels) / len(seat.breach_levels),
             is_bankrupt=seat.bankrupt,
             agent_name=seat.id,
@@ -94,3 +100,63 @@ def publish_breach(board: BulletinBoard, seat: Seat, day: int) -> None:
         "type": "product",
         "time": day,
     }
+
+
+def make_world_start(setup: WorldSetup, ids: Sequence[str], agent_types: Sequence[type]) -> WorldStart:
+    """Make the event that states the constants of a world.
+
+    Args:
+        setup: The world.
+        ids: Ids of the factories.
+        agent_types: Classes of their agents.
+    """
+    return WorldStart(
+        agents=tuple(ids),
+        levels=tuple(factory.level for factory in setup.factories),
+        agent_types=tuple(full_name(agent_type) for agent_type in agent_types),
+        n_lines=tuple(factory.n_lines for factory in setup.factories),
+        costs=tuple(float(factory.cost) for factory in setup.factories),
+        initial_balances=tuple(float(factory.balance) for factory in setup.factories),
+        catalog_prices=tuple(float(price) for price in setup.catalog_prices),
+        n_days=setup.n_days,
+        n_rounds=setup.n_rounds,
+        horizon=setup.horizon,
+    )
+
+
+def make_day_start(
+    day: int,
+    seats: Sequence[Seat],
+    markets: Sequence[Market],
+    exogenous: Sequence[ExogenousContract],
+    agendas: Sequence[Agenda],
+) -> DayStart:
+    """Make the event that states the world before the day's negotiations."""
+    return DayStart(
+        day=day,
+        trading_prices=tuple(market.price for market in markets),
+        exogenous=tuple(
+            Exogenous(
+                seats[contract.buyer].id if contract.buyer >= 0 else SYSTEM_BUYER_ID,
+                seats[contract.seller].id if contract.seller >= 0 else SYSTEM_SELLER_ID,
+                contract.product,
+                contract.quantity,
+                contract.unit_price,
+            )
+            for contract in exogenous
+        ),
+        balances=tuple(float(seat.balance) for seat in seats),
+        inventories=tuple(seat.inventory for seat in seats),
+        issues=tuple(agenda.ranges for agenda in agendas),
+    )
+
+
+def make_day_end(day: int, seats: Sequence[Seat], markets: Sequence[Market], sold: Sequence[int]) -> DayEnd:
+    """Make the event that states the world after the day."""
+    return DayEnd(
+        day=day,
+        trading_prices=tuple(market.price for market in markets),
+        sold_quantities=tuple(sold),
+        balances=tuple(float(seat.balance) for seat in seats),
+        bankrupt=tuple(seat.bankrupt for seat in seats),
+    )

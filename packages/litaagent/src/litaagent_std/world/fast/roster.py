@@ -1,18 +1,17 @@
-"""Who sits where: seats with their agents, made from a setup as scml would make them."""
+"""Seats with their agents and ids, made from a setup as scml would make them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from scml.oneshot.agent import OneShotAgent
-from scml.oneshot.common import SYSTEM_BUYER_ID, SYSTEM_SELLER_ID, OneShotProfile
+from scml.oneshot.common import SYSTEM_BUYER_ID, SYSTEM_SELLER_ID
 
 from litaagent_std.world.fast.interface.ufun import UFunFactory
-from litaagent_std.world.fast.naming import agent_name
 from litaagent_std.world.fast.seats import Seat
 from litaagent_std.world.reproducible.isolation import load_fresh
 from litaagent_std.world.reproducible.streams import WorldStreams, switch
-from litaagent_std.world.setup import Factory, WorldSetup
+from litaagent_std.world.setup import WorldSetup
 
 
 def make_agents(setup: WorldSetup, streams: WorldStreams) -> list[OneShotAgent]:
@@ -28,18 +27,43 @@ def make_agents(setup: WorldSetup, streams: WorldStreams) -> list[OneShotAgent]:
 
 
 def make_seats(setup: WorldSetup, streams: WorldStreams, agents: Sequence[OneShotAgent]) -> tuple[Seat, ...]:
-    """Seats the agents."""
+    """Assign the agents to their seats."""
     return tuple(
         Seat(
             index,
             agent,
             agent_name(index, None if setup.neutral_names else type(agent).__name__, factory.level),
             streams[index],
-            _profile(factory),
+            factory.profile(),
             factory.balance,
         )
         for index, (agent, factory) in enumerate(zip(agents, setup.factories, strict=True))
     )
+
+
+def agent_name(seat: int, class_name: str | None, level: int) -> str:
+    """Return the id of the factory in a seat, as scml makes it.
+
+    It holds seat, initials of the agent's class and level (``03Gr@0``); a neutral id has no initials (``03@0``).
+
+    Args:
+        seat: Number of the seat.
+        class_name: Name of the agent's class; None for a neutral id.
+        level: The factory's level.
+    """
+    return f"{seat:02}{'' if class_name is None else _initials(class_name)}@{level:01}"
+
+
+def _initials(class_name: str) -> str:
+    shortened = class_name.replace("Agent", "").replace("OneShot", "")
+    capitals = "".join(letter for letter in shortened if letter.isupper())[:3]
+    if len(capitals) == 3:  # scml uses three capitals where there are three
+        return capitals
+    if len(class_name) > 3:  # and else the first two letters
+        return class_name[:2]
+    if len(class_name) > 1:
+        return class_name[0] + class_name[1 : 1 + (3 - len(capitals))] + class_name[1:]
+    return class_name * 3
 
 
 def trade_partners(seats: tuple[Seat, ...], n_products: int) -> tuple[list[list[str]], list[list[str]]]:
@@ -55,7 +79,7 @@ def trade_partners(seats: tuple[Seat, ...], n_products: int) -> tuple[list[list[
 
 
 def make_ufun_factory(seat: Seat, suppliers: list[list[str]], consumers: list[list[str]]) -> UFunFactory:
-    """Return what makes the seat's utility functions."""
+    """Make the factory of the seat's utility functions."""
     return UFunFactory(
         agent_id=seat.id,
         level=seat.level,
@@ -64,18 +88,4 @@ def make_ufun_factory(seat: Seat, suppliers: list[list[str]], consumers: list[li
         cost=seat.profile.cost,
         suppliers=suppliers[seat.level],
         consumers=consumers[seat.level + 1],
-    )
-
-
-def _profile(factory: Factory) -> OneShotProfile:
-    return OneShotProfile(
-        cost=factory.cost,
-        input_product=factory.level,
-        n_lines=factory.n_lines,
-        shortfall_penalty_mean=factory.shortfall_penalty[0],
-        shortfall_penalty_dev=factory.shortfall_penalty[1],
-        storage_cost_mean=factory.storage_cost[0],
-        storage_cost_dev=factory.storage_cost[1],
-        disposal_cost_mean=factory.disposal_cost[0],
-        disposal_cost_dev=factory.disposal_cost[1],
     )

@@ -1,7 +1,7 @@
 """A seat: one factory with the agent that runs it.
 
-The seat knows how its agent wants to be asked for turns, which optional callbacks the agent has, and counts what
-goes wrong in the agent's code.
+The seat knows how its agent is asked for turns and which optional callbacks the agent overrides. It counts the
+exceptions of the agent's code.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from scml.oneshot.common import NegotiationDetails, OneShotProfile
 from scml.oneshot.sysagents import DefaultOneShotAdapter
 
 from apexrl.runs.errors import UserFacingError
-from litaagent_std.world.fast.turns import Turn, answers_together, chained_turn, plain_turn, sync_turn
+from litaagent_std.world.fast.turns import Turn, chained_turn, is_synchronous, native_turn, plain_turn, sync_turn
 from litaagent_std.world.reproducible.streams import Stream, switch
 from litaagent_std.world.rules.settlement import Terms
 
 if TYPE_CHECKING:
     from litaagent_std.world.fast.interface.awi import LeanAWI
-    from litaagent_std.world.fast.interface.standins import LeanState
+    from litaagent_std.world.fast.interface.proxies import LeanState
     from litaagent_std.world.fast.interface.ufun import LeanUFun, UFunFactory
     from litaagent_std.world.fast.negotiation import Side
     from litaagent_std.world.native.agent import NativeAgent
@@ -37,7 +37,6 @@ _OPTIONAL_CALLBACKS: Final = (
     "on_partner_response",
 )
 
-
 _UNCALLED: Final = (
     "create_negotiator",
     "make_negotiator",
@@ -49,20 +48,20 @@ _UNCALLED: Final = (
     "call",
     "on_mechanism_error",
 )
-"""Methods of negmas' controllers that the fast engine does not call, because it makes no negotiators of their own."""
+"""Methods of negmas' controllers that the fast engine never calls, because it makes all negotiators itself."""
 
 
 class UnsupportedAgentError(UserFacingError):
-    """An agent does something that only scml's own engine can host."""
+    """An agent overrides a method that only scml's own engine calls."""
 
 
 class SeatAdapter(DefaultOneShotAdapter):  # type: ignore[misc]
-    """scml's adapter as agents know it (``awi.agent``); the engine fills it and calls the agent itself."""
+    """scml's adapter, which agents know as ``awi.agent``; the engine fills it and calls the agent directly."""
 
     make_lean_ufun: Callable[[], LeanUFun]
 
     def make_ufun(self, add_exogenous: bool, in_adapter: bool = False) -> LeanUFun:
-        """Make the day's utility function again, when an agent asks for it."""
+        """Make the day's utility function again; agents may call it."""
         return self.make_lean_ufun()
 
 
@@ -77,9 +76,17 @@ class Seat:
         profile: The factory's private facts, in the agent's own copy.
 
     Attributes:
-        mind: What decides in the place of the agent, if anything does; the agent is then never called.
-        is_sync: Whether the agent is asked for all its partners together.
-        tell_decision: Who hears when a mind decides for all its partners, if anybody does.
+        native: The native agent, if the seat has one; the agent object is then never called.
+        is_sync: Whether the agent object decides for all its partners together.
+        notify_decision: Called when a native agent has decided for all its partners, if an observer wants to know.
+        callbacks: The optional callbacks that the agent overrides.
+        end_callback: How the agent handles ends of negotiations: ``sync``, ``none`` or ``custom``.
+        has_preference_callbacks: Whether the agent overrides a callback for new preferences.
+        responded: What the agent responded in this turn before it proposes.
+        n_active: Negotiations that are running.
+        buying: Today's running negotiations with suppliers.
+        selling: Today's running negotiations with consumers.
+        terms: What today's settlement depends on beside contracts with other factories.
         total: Sum of all profits.
     """
 
@@ -94,23 +101,23 @@ class Seat:
         "buying",
         "callbacks",
         "end_callback",
-        "hears_preferences",
+        "has_preference_callbacks",
         "id",
         "index",
         "initial_balance",
         "inventory",
         "is_sync",
         "level",
-        "mind",
         "n_active",
         "n_errors",
+        "native",
+        "notify_decision",
         "profile",
         "propose",
         "respond",
         "responded",
         "selling",
         "stream",
-        "tell_decision",
         "terms",
         "total",
         "turn",
@@ -142,19 +149,19 @@ class Seat:
         self.breach_levels: list[float] = []
         self.n_active = 0
         self.n_errors = 0
-        self.mind: NativeAgent | None = None
-        self.tell_decision: Callable[[int], None] | None = None
+        self.native: NativeAgent | None = None
+        self.notify_decision: Callable[[int], None] | None = None
         self.responded: Any = None
         self.buying: dict[str, NegotiationDetails] = {}
         self.selling: dict[str, NegotiationDetails] = {}
         self.adapter = _make_adapter(agent, name)
-        self._study_agent()
+        self._inspect_agent()
 
-    def _study_agent(self) -> None:
-        """Find out how the agent wants to be asked."""
+    def _inspect_agent(self) -> None:
+        """Find out how the agent is asked for turns and which callbacks it overrides."""
         agent, kind = self.agent, type(self.agent)
         self._refuse_own_negotiators()
-        self.is_sync = answers_together(agent)
+        self.is_sync = is_synchronous(agent)
         self.propose, self.respond = agent.propose, agent.respond
         if self.is_sync:
             self.turn = sync_turn
@@ -163,7 +170,9 @@ class Seat:
         else:
             self.turn = chained_turn
         self.callbacks = frozenset(name for name in _OPTIONAL_CALLBACKS if _overridden(agent, name))
-        self.hears_preferences = _overridden(agent, "on_preferences_changed") or _overridden(agent, "set_preferences")
+        self.has_preference_callbacks = _overridden(agent, "on_preferences_changed") or _overridden(
+            agent, "set_preferences"
+        )
         self.end_callback = "custom"
         ending = getattr(kind, "on_negotiation_end", None)
         if "on_negotiation_end" not in agent.__dict__:
@@ -173,7 +182,7 @@ class Seat:
                 self.end_callback = "none"
 
     def _refuse_own_negotiators(self) -> None:
-        """Refuses agents that would not be called the way negmas calls them."""
+        """Raise an error for agents that would not be called the way negmas calls them."""
         agent, kind = self.agent, type(self.agent)
         own = [
             name
@@ -184,15 +193,22 @@ class Seat:
         if own:
             raise UnsupportedAgentError(
                 f"{kind.__module__}.{kind.__qualname__} in seat {self.index} overrides {', '.join(own)}",
-                "the fast engine answers for an agent's negotiators itself and would never call them",
+                "the fast engine makes an agent's negotiators itself and would never call these methods",
                 'run the world with engine="scml" (lita: --engine scml)',
             )
 
+    def play_natively(self, native: NativeAgent, notify_decision: Callable[[int], None] | None) -> None:
+        """Let a native agent take all turns of the seat."""
+        self.native = native
+        self.turn = native_turn
+        self.is_sync = False
+        self.notify_decision = notify_decision
+
     def end_negotiation(self, side: Side, state: LeanState) -> None:
-        """Tells the agent's controller that a negotiation is over, before the agent hears of the outcome."""
+        """Notify the agent's controller that a negotiation is over, before the agent is notified of the outcome."""
         agent, pid = self.agent, side.pid
-        if self.mind is not None:
-            self.mind.leave(pid)
+        if self.native is not None:
+            self.native.leave(pid)
             return
         if self.end_callback == "sync":
             agent._SAOSyncController__offers.pop(pid, None)
@@ -201,20 +217,20 @@ class Seat:
             agent._SAOSyncController__proposals.pop(pid, None)
             agent._SAOSyncController__n_waits.pop(pid, None)
         elif self.end_callback == "custom":
-            self.tell("on_negotiation_end", state, negotiator_id=pid, state=state.__copy__())
+            self.notify("on_negotiation_end", state, negotiator_id=pid, state=state.__copy__())
         values = side.negotiator.__dict__
         values["nmi"] = values["_nmi"] = None
         self.n_active -= 1
 
-    def tell(self, callback: str, live: LeanState, **told: Any) -> None:  # noqa: ANN401 - negmas' callbacks
+    def notify(self, callback: str, live_state: LeanState, **arguments: Any) -> None:  # noqa: ANN401 - negmas'
         """Call an optional callback of negotiations; as in negmas, an exception only marks the state."""
         try:
-            self.agent_call(callback, **told)
+            self.agent_call(callback, **arguments)
         except Exception as error:  # an agent may raise anything
-            live.has_error = True
-            live.error_details = str(error)
-            live.erred_negotiator = told.get("negotiator_id", "")
-            live.erred_agent = self.id
+            live_state.has_error = True
+            live_state.error_details = str(error)
+            live_state.erred_negotiator = arguments.get("negotiator_id", "")
+            live_state.erred_agent = self.id
 
     def agent_call(self, method: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any method
         """Call a method of the agent under its stream."""
@@ -235,12 +251,12 @@ def _make_adapter(agent: OneShotAgent, name: str) -> SeatAdapter:
 
 
 def _takes(method: Callable[..., Any], source: bool) -> bool:
-    """Tells whether the first call that negmas would make fits the method's parameters.
+    """Return whether the first call that negmas would make fits the method's parameters.
 
     For `propose` that is the call without ``dest``: agents that take it are asked by `chained_turn`.
     """
     function = getattr(method, "__func__", None)
-    if function is None:  # the agent's own, set on the instance: not worth keeping
+    if function is None:  # set on the instance: not worth caching
         return _fits.__wrapped__(method, False, source)
     return _fits(function, True, source)
 
@@ -265,8 +281,8 @@ def _fits(function: Callable[..., Any], bound: bool, source: bool) -> bool:
 def _overridden(agent: OneShotAgent, name: str) -> bool:
     if name in agent.__dict__:
         return True
-    found = getattr(type(agent), name, None)
-    return found is not None and not found.__module__.startswith("negmas.")
+    method = getattr(type(agent), name, None)
+    return method is not None and not method.__module__.startswith("negmas.")
 
 
 def _plain_reset(kind: type) -> bool:

@@ -1,9 +1,14 @@
 """How an agent is asked for its turn in a negotiation.
 
-negmas asks through a chain of objects: mechanism, negotiator, controller. The functions here ask the controller
-(the agent) directly and do what the chain would have done: `sync_turn` for agents that answer all partners
-together, `plain_turn` for agents with their own `propose` and `respond`. When an agent raises, negmas asks again
-in a certain pattern before it gives up; `repeat_turn` follows that pattern.
+negmas asks through a chain of objects: mechanism, negotiator, controller. The functions here call the controller
+(the agent) directly and do what the chain would have done:
+
+- `sync_turn`: agents that decide for all partners together (negmas' ``SAOSyncController``).
+- `plain_turn`: agents with their own `propose` and `respond`.
+- `chained_turn`: agents whose `propose` or `respond` have unusual parameters.
+- `native_turn`: native agents in a negotiation with a hosted one.
+
+If an agent raises, negmas asks again in a certain pattern before it gives up; `repeat_turn` follows that pattern.
 """
 
 from __future__ import annotations
@@ -17,7 +22,8 @@ from negmas.helpers import TimeoutCaller, TimeoutError
 from negmas.outcomes.common import ExtendedOutcome
 from negmas.sao import ResponseType, SAOResponse, SAOSyncController
 
-from litaagent_std.world.fast.interface.standins import LeanState, snapshot
+from litaagent_std.world.events import REJECT
+from litaagent_std.world.fast.interface.proxies import LeanState, snapshot
 from litaagent_std.world.reproducible.streams import switch
 
 if TYPE_CHECKING:
@@ -35,37 +41,42 @@ _SYNC_PARTS: Final = (
     "first_offer",
 )
 
-Books = tuple[dict[str, Any], dict[str, Any]]
+SyncBuffers = tuple[dict[str, Any], dict[str, Any]]
 """The offers that a synchronous agent has collected, and its proposals."""
+
+_RESPONSES: Final = tuple(ResponseType)
 
 _WAIT = ResponseType.WAIT
 _REJECT = ResponseType.REJECT_OFFER
 _END = ResponseType.END_NEGOTIATION
 
 
-def answers_together(agent: Any) -> bool:  # noqa: ANN401 - an agent of any class
-    """Tells whether an agent is asked for all its partners together, by negmas' own ``SAOSyncController``."""
+def is_synchronous(agent: Any) -> bool:  # noqa: ANN401 - an agent of any class
+    """Return whether an agent decides for all its partners together, by negmas' own ``SAOSyncController``."""
     kind = type(agent)
     return isinstance(agent, SAOSyncController) and all(
         getattr(kind, part) is getattr(SAOSyncController, part) and part not in agent.__dict__ for part in _SYNC_PARTS
     )
 
 
-def books(agent: Any) -> Books:  # noqa: ANN401 - an agent that answers together
-    """Return the books that an agent keeps now."""
+def sync_buffers(agent: Any) -> SyncBuffers:  # noqa: ANN401 - a synchronous agent
+    """Return the present buffers of a synchronous agent."""
     return agent._SAOSyncController__offers, agent._SAOSyncController__proposals
 
 
-def has_decided(agent: Any, known: Books) -> bool:  # noqa: ANN401 - an agent that answers together
-    """Tells whether an agent has decided for all its partners since it kept the `known` books: then it has new ones."""
-    offers, proposals = known
+def has_decided(agent: Any, before: SyncBuffers) -> bool:  # noqa: ANN401 - a synchronous agent
+    """Return whether an agent has decided for all its partners since it had the buffers `before`.
+
+    Every decision replaces at least one of the two dictionaries.
+    """
+    offers, proposals = before
     return agent._SAOSyncController__offers is not offers or agent._SAOSyncController__proposals is not proposals
 
 
 def sync_turn(side: Side, state: LeanState) -> Turn:
-    """Take the turn of an agent that collects the offers of all its partners before it answers.
+    """Take the turn of an agent that collects the offers of all its partners before it responds.
 
-    The agent's books are those of negmas' ``SAOSyncController``, under the same names.
+    The agent's buffers are those of negmas' ``SAOSyncController``, under the same names.
     """
     seat, pid = side.seat, side.pid
     seat.responded = None
@@ -80,7 +91,7 @@ def sync_turn(side: Side, state: LeanState) -> Turn:
         offers = agent._SAOSyncController__offers
         offers[pid] = offer
         states = agent._SAOSyncController__offer_states
-        if pid not in states:  # while the agent waits, the negotiation stands still
+        if pid not in states:  # while the agent waits, the negotiation does not change
             states[pid] = snapshot(state)
         n_active = seat.n_active
         if len(offers) < n_active:
@@ -88,41 +99,41 @@ def sync_turn(side: Side, state: LeanState) -> Turn:
             if waits[pid] < n_active:
                 waits[pid] += 1
                 return _WAIT, offer
-        response = _answer_all(side)
+        response = _counter_all(side)
     if response != _REJECT:
         return response, offer
     seat.responded = response
     return response, _sync_proposal(side, state.step)
 
 
-def _answer_all(side: Side) -> Any:  # noqa: ANN401 - whatever the agent answers
+def _counter_all(side: Side) -> Any:  # noqa: ANN401 - any response of the agent
     seat, pid = side.seat, side.pid
     agent = seat.agent
     switch(seat.stream)
     if not agent._SAOSyncController__first_proposals_collected:
         agent._set_first_proposals()
     offers = agent._SAOSyncController__offers = dict(agent._SAOSyncController__offers)
-    answers = agent.counter_all(offers=offers, states=agent._SAOSyncController__offer_states)
+    replies = agent.counter_all(offers=offers, states=agent._SAOSyncController__offer_states)
     responses = agent._SAOSyncController__responses
     proposals = agent._SAOSyncController__proposals
     waits = agent._SAOSyncController__n_waits
     for partner in agent._negotiators:
-        if partner not in answers:
-            answers[partner] = SAOResponse(_END, None)
-        answer = answers.get(partner, None)
-        if answer is None:
+        if partner not in replies:
+            replies[partner] = SAOResponse(_END, None)
+        reply = replies.get(partner, None)
+        if reply is None:
             responses[partner] = _REJECT
             proposals[partner] = None
             continue
-        responses[partner] = answer.response
-        proposals[partner] = answer.outcome
+        responses[partner] = reply.response
+        proposals[partner] = reply.outcome
         waits[partner] = 0
     agent._SAOSyncController__offers = {}
     agent._SAOSyncController__offer_states = {}
     return responses.pop(pid, _REJECT)
 
 
-def _sync_proposal(side: Side, step: int) -> Any:  # noqa: ANN401 - whatever the agent proposes
+def _sync_proposal(side: Side, step: int) -> Any:  # noqa: ANN401 - any proposal of the agent
     if side.proposed_at == step and side.proposal is not None:
         return side.proposal  # one proposal per round, however often negmas asks
     seat, pid = side.seat, side.pid
@@ -168,13 +179,30 @@ def plain_turn(side: Side, state: LeanState) -> Turn:
     return response, _plain_proposal(side, view)
 
 
-def _plain_proposal(side: Side, view: LeanState) -> Any:  # noqa: ANN401 - whatever the agent proposes
+def _plain_proposal(side: Side, view: LeanState) -> Any:  # noqa: ANN401 - any proposal of the agent
     step = view.step
     if side.proposed_at == step and side.proposal is not None:
         return side.proposal  # one proposal per round, however often negmas asks
     side.proposal = side.seat.propose(negotiator_id=side.pid, state=view)
     side.proposed_at = step
     return side.proposal
+
+
+def native_turn(side: Side, state: LeanState) -> Turn:
+    """Take the turn of a native agent in a negotiation with a hosted one."""
+    native = side.seat.native
+    if native is None:
+        raise RuntimeError(f"{side.seat.id} has no native agent; its turns are the hosted agent's")
+    link = native.links[side.pid]
+    offer = state.current_offer
+    if offer is not None:
+        response = native.respond(link, state.step, offer)
+        if response != REJECT:
+            return _RESPONSES[response], offer
+    if side.proposed_at != state.step or side.proposal is None:
+        side.proposal = native.propose(link, state.step)
+        side.proposed_at = state.step
+    return _REJECT, side.proposal
 
 
 def chained_turn(side: Side, state: LeanState) -> Turn:
@@ -186,18 +214,18 @@ def chained_turn(side: Side, state: LeanState) -> Turn:
 
 
 class LimitExceededError(BaseException):
-    """A call of an agent took longer than it may; not an `Exception`, because no agent raised it."""
+    """A call of an agent exceeded its time limit; not an `Exception`, because no agent raised it."""
 
 
 def limited(
     turn: Callable[[Side, LeanState], Turn], seconds: float, fired: Callable[[], None]
 ) -> Callable[[Side, LeanState], Turn]:
-    """Give every turn a limit of wall-clock time, by way of a thread.
+    """Limit the wall-clock time of every turn, with a thread.
 
     Args:
         turn: How turns are taken.
         seconds: The limit.
-        fired: Is told when the limit is exceeded.
+        fired: Called when the limit is exceeded.
     """
 
     def take(side: Side, state: LeanState) -> Turn:
@@ -216,13 +244,13 @@ def limited(
 
 
 def repeat_turn(side: Side, state: LeanState, error: Exception) -> Turn:
-    """Goes on as negmas does after an agent's first call of a turn has raised `error`.
+    """Continue as negmas does after the first call of a turn has raised `error`.
 
     A ``TypeError`` may come from an agent that lacks an optional parameter, so negmas calls again without it;
     any exception makes it ask for the whole turn once more.
 
     Raises:
-        Exception: Whatever the last call raised.
+        Exception: If the last call raised, too.
     """
     seat = side.seat
     response, seat.responded = seat.responded, None
@@ -239,8 +267,8 @@ class _Calls:
 
     Args:
         side: Whose turn it is.
-        error: What the failed call raised, if one failed.
-        response: What the agent had responded before its `propose` failed, if it had.
+        error: The exception of the failed call; None if no call has failed.
+        response: The agent's response before its `propose` failed; None if there was none.
     """
 
     def __init__(self, side: Side, error: Exception | None, response: Any) -> None:  # noqa: ANN401
@@ -249,7 +277,7 @@ class _Calls:
         self._response = response
 
     def counter(self, state: LeanState, dest: str | None) -> Turn:
-        """Responds and, if that is a rejection, proposes."""
+        """Respond to the current offer and, if that is a rejection, propose."""
         offer = state.current_offer
         if offer is None:
             return _REJECT, self._propose(state, dest)

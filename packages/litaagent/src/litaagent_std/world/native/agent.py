@@ -1,54 +1,76 @@
-"""What all native minds share: the facts of the day, the calendar of contracts and the protocol of a turn."""
+"""What all native agents share: the facts of the day, the calendar of contracts and the protocol of a turn."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from litaagent_std.world.events import ACCEPT, END, REJECT, WAIT
+from litaagent_std.world.events import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from litaagent_std.world.fast.seats import Seat
-    from litaagent_std.world.fast.topics import Topic
+    from litaagent_std.world.reproducible.streams import Stream
     from litaagent_std.world.rules.settlement import Terms
 
-__all__ = ["ACCEPT", "END", "REJECT", "WAIT", "Link", "NativeAgent", "Outcome"]
+__all__ = ["Bounds", "Link", "NativeAgent", "NativeSeat"]
 
-Outcome = tuple[int, int, int]
-"""Quantity, delivery day and unit price."""
+Bounds = tuple[int, int, int, int, int, int]
+"""Lowest and highest quantity, delivery day and unit price."""
 
 _INFINITY: Final = float("inf")
 
 
+class NativeSeat(Protocol):
+    """What a native agent needs of its seat.
+
+    Attributes:
+        index: Number of the seat.
+        id: Id of the factory.
+        level: Level of the factory.
+        agent: The agent object; it has been constructed, so that its parameters and its draws are known.
+        profile: The factory's private facts.
+        stream: The seat's random stream.
+        n_active: Negotiations that are running.
+        notify_decision: Called when the agent has decided for all its partners, if an observer wants to know.
+    """
+
+    index: int
+    id: str
+    level: int
+    agent: Any
+    profile: Any
+    stream: Stream
+    n_active: int
+    notify_decision: Callable[[int], None] | None
+
+
 class Link:
-    """What a mind keeps about one partner.
+    """What a native agent keeps about one partner.
 
     Attributes:
         pid: The partner's id.
-        selling: Whether the mind sells to the partner.
-        best_today: The best price that the partner offered for today since the morning.
+        selling: Whether the agent sells to the partner.
+        best_today: The best price that the partner has offered today for delivery today.
         best_ever: The best price of any contract with the partner.
-        ranges: Prices to concede between, for future days and for today, as long as `known` is the mind's own.
-        known: Which of the mind's memories of prices the ranges were made of.
+        ranges: Cached price ranges of concession for later days and for today; valid while `version` is the agent's.
+        version: The version of the agent's price memory that `ranges` was computed from.
     """
 
-    __slots__ = ("best_ever", "best_today", "known", "pid", "ranges", "selling")
+    __slots__ = ("best_ever", "best_today", "pid", "ranges", "selling", "version")
 
     def __init__(self, pid: str, selling: bool) -> None:
         self.pid = pid
         self.selling = selling
         self.best_today = self.best_ever = 0.0 if selling else _INFINITY
         self.ranges: list[tuple[int, int] | None] = [None, None]
-        self.known = -1
+        self.version = -1
 
 
 class NativeAgent(ABC):
-    """Decides for one seat in the place of its agent.
+    """Decides for one seat instead of its agent object.
 
     Args:
-        seat: The seat; its agent has been constructed, so that its parameters and its draws are known.
+        seat: The seat.
         n_days: Days of the world.
         n_levels: Levels of the world.
         relative_times: Relative time of a negotiation by completed rounds.
@@ -59,10 +81,15 @@ class NativeAgent(ABC):
         partners: Partners of today's negotiations in order of registration.
         supplies: Contracted input by day of delivery.
         sales: Contracted output by day of delivery.
-        stock: Input that is there without negotiation today, minus output that is sold without.
+        stock: Input available without negotiation today, minus output sold without negotiation.
+        bought: Bounds of today's negotiations about the input.
+        sold: Bounds of today's negotiations about the output.
     """
 
-    def __init__(self, seat: Seat, n_days: int, n_levels: int, relative_times: Sequence[float]) -> None:
+    bought: Bounds
+    sold: Bounds
+
+    def __init__(self, seat: NativeSeat, n_days: int, n_levels: int, relative_times: Sequence[float]) -> None:
         self.seat = seat
         self.id = seat.id
         self.n_days = n_days
@@ -83,12 +110,12 @@ class NativeAgent(ABC):
     # -- the day
 
     def start_day(self, day: int, terms: Terms, inventory: int) -> None:
-        """Take in the facts of the day.
+        """Set the facts of the day.
 
         Args:
             day: The day.
             terms: What the day's settlement depends on.
-            inventory: Input inventory in the morning.
+            inventory: Input inventory at the start of the day.
         """
         self.today = day
         self.inventory = inventory
@@ -96,27 +123,27 @@ class NativeAgent(ABC):
         self.forced_out = terms.stock_out
         self.stock = terms.stock_in - terms.stock_out
 
-    def set_topics(self, bought: Topic, sold: Topic) -> None:
-        """Take in what can be negotiated today, about the input and about the output."""
-        self.bought = bought.bounds
-        self.sold = sold.bounds
+    def set_bounds(self, bought: Bounds, sold: Bounds) -> None:
+        """Set the bounds of today's negotiations about the input and about the output."""
+        self.bought = bought
+        self.sold = sold
 
     def reset(self) -> None:
-        """Forgets yesterday's negotiations."""
+        """Forget yesterday's negotiations."""
         self.partners = []
 
-    def before_step(self) -> None:  # noqa: B027 - minds that keep nothing for a day have nothing to do
+    def before_step(self) -> None:  # noqa: B027 - agents without a memory of the day have nothing to do
         """Start the day, once negotiations are open."""
 
     @property
     def surplus(self) -> int:
-        """Input at hand today that nobody has bought as output; what is missing when negative."""
+        """Input available today that is not sold as output; negative if input is missing."""
         return self.stock + self.supplies[self.today] - self.sales[self.today]
 
     # -- negotiations
 
-    def meet(self, pid: str, selling: bool) -> Link:
-        """Hears of a negotiation that was opened today."""
+    def register(self, pid: str, selling: bool) -> Link:
+        """Register a negotiation that was opened today, and return the link to the partner."""
         self.partners.append(pid)
         link = self.links.get(pid)
         if link is None:
@@ -132,11 +159,11 @@ class NativeAgent(ABC):
         """Return an offer, or None to end the negotiation."""
 
     def leave(self, pid: str) -> None:
-        """Hears that a negotiation is over, before it hears of the contract."""
+        """Register the end of a negotiation; `conclude` follows if it ended in agreement."""
         self.seat.n_active -= 1
 
     def conclude(self, link: Link, quantity: int, day: int, unit_price: int) -> None:
-        """Hears of a contract that it has just concluded."""
+        """Register a contract that was just concluded."""
         if link.selling:
             self.sales[day] += quantity
         else:

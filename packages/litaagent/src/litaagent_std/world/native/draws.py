@@ -1,8 +1,8 @@
 """Draws that consume a generator exactly as Python's and numpy's own functions do, without their overhead.
 
-Minds replace agents that call `random.randint`, `random.shuffle` and `numpy.random.choice`. To leave the seat's streams
-in the same state, these functions follow the same algorithms: a number below n is the first of n.bit_length() random
-bits (Python) or of the lowest bits of a 32-bit word (numpy) that is small enough.
+Native agents replace agents that call `random.randint`, `random.shuffle` and `numpy.random.choice`. To leave the seat's
+streams in the same state, these functions use the same algorithm, rejection sampling: draw n.bit_length() random bits
+(Python) or the lowest bits of a 32-bit word (numpy) until the number is below n.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SIZES = tuple((last + 1).bit_length() for last in range(64))
 
 
 def between(low: int, high: int, bits: Bits) -> int:
-    """Draws an integer from `low` to `high`, both included, as `random.randint`."""
+    """Draw an integer from `low` to `high`, both included, as `random.randint`."""
     width = high - low + 1
     size = width.bit_length()
     drawn = bits(size)
@@ -32,7 +32,7 @@ def between(low: int, high: int, bits: Bits) -> int:
 
 
 def shuffle(items: list[Any], bits: Bits) -> None:
-    """Shuffles in place, as `random.shuffle`."""
+    """Shuffle in place, as `random.shuffle`."""
     sizes = _SIZES if len(items) <= len(_SIZES) else [(last + 1).bit_length() for last in range(len(items))]
     for last in range(len(items) - 1, 0, -1):
         size = sizes[last]
@@ -43,9 +43,9 @@ def shuffle(items: list[Any], bits: Bits) -> None:
 
 
 def words_of(state: RandomState) -> Bits:
-    """Return ``getrandbits`` of a Python generator that goes on where a legacy numpy generator stands.
+    """Return ``getrandbits`` of a Python generator with the state of a legacy numpy generator.
 
-    Both are Mersenne twisters, and Python's hands out single words many times faster.
+    Both are Mersenne twisters, and Python's returns single words many times faster.
     """
     values: Any = state.get_state(legacy=True)
     twin = random.Random()
@@ -54,31 +54,31 @@ def words_of(state: RandomState) -> Bits:
 
 
 def counts(n: int, draws: int, words: Bits) -> list[int]:
-    """Draws `draws` times one of n bins and returns how often each came, as ``numpy.random.choice(n, draws)``."""
+    """Draw one of n bins `draws` times and return the count of each, as ``numpy.random.choice(n, draws)``."""
     if n == 1:  # numpy draws nothing when there is no choice
         return [draws]
-    found = [0] * n
+    count = [0] * n
     mask = (1 << (n - 1).bit_length()) - 1
     for _ in range(draws):
         drawn = words(_WORD) & mask
         while drawn >= n:
             drawn = words(_WORD) & mask
-        found[drawn] += 1
-    return found
+        count[drawn] += 1
+    return count
 
 
 def distribute(
     quantity: int, n: int, most: int, concentrated: bool, equal: bool, allow_zero: bool, bits: Bits, words: Bits
 ) -> list[int]:
-    """Distributes a quantity over n bins by the rule of scml's function of the same name.
+    """Distribute a quantity over n bins, as scml's function of the same name.
 
     Args:
-        quantity: What to distribute; what the bins cannot hold is dropped.
+        quantity: The quantity; what exceeds the capacity of all bins is dropped.
         n: Number of bins.
-        most: What a bin can hold.
-        concentrated: Whether few bins get as much as they can hold.
-        equal: Whether the bins get the same where the quantity suffices, before the rest is drawn.
-        allow_zero: Whether bins may stay empty although the quantity would suffice for all.
+        most: Capacity of a bin.
+        concentrated: Whether as few bins as possible are filled to capacity.
+        equal: Whether all bins get the same quantity before the rest is drawn (if `allow_zero` is False).
+        allow_zero: Whether bins may stay empty although the quantity suffices for all.
         bits: The seat's Python generator.
         words: The seat's numpy generator.
     """
@@ -101,4 +101,4 @@ def distribute(
         return [1] * n
     per = 0 if allow_zero else quantity // n if equal else 1
     drawn = counts(n, quantity - per * n, words)
-    return [one + per for one in drawn] if per else drawn
+    return [units + per for units in drawn] if per else drawn

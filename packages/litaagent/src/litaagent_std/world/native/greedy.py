@@ -1,27 +1,23 @@
-"""The native `GreedyStdAgent`: offers what it needs, conceding from the best price towards the best price seen."""
+"""The native `GreedyStdAgent`: it offers what it needs and concedes from the best price to the best price seen."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from litaagent_std.world.native.agent import ACCEPT, REJECT, Link, NativeAgent, Outcome
+from litaagent_std.world.events import ACCEPT, REJECT, Outcome
+from litaagent_std.world.native.agent import Bounds, Link, NativeAgent, NativeSeat
 from litaagent_std.world.native.draws import between, shuffle
-
-if TYPE_CHECKING:
-    from litaagent_std.world.fast.seats import Seat
-    from litaagent_std.world.fast.topics import Topic
 
 _INFINITY = float("inf")
 
 
 class NativeGreedy(NativeAgent):
-    """Negotiates for today's need, and when there is none, for a share of the capacity of a random future day.
+    """Negotiates for today's need or, if there is none, for a share of the capacity of a random future day.
 
-    A factory in the middle of the chain always needs the same share of its lines.
+    The need of a factory in the middle of the chain is always the same share of its lines.
     """
 
-    def __init__(self, seat: Seat, n_days: int, n_levels: int, relative_times: Sequence[float]) -> None:
+    def __init__(self, seat: NativeSeat, n_days: int, n_levels: int, relative_times: Sequence[float]) -> None:
         super().__init__(seat, n_days, n_levels, relative_times)
         agent = seat.agent
         n_rounds = len(relative_times) - 2
@@ -39,33 +35,33 @@ class NativeGreedy(NativeAgent):
         self._purchase_factors = tuple(1 + slack for slack in slacks)
         self._best_sale_ever, self._best_purchase_ever = 0.0, _INFINITY
         self._best_sale, self._best_purchase = 0.0, _INFINITY
-        self._memory = 0
+        self._memory_version = 0  # changes whenever a cached price range may have become invalid
 
     @staticmethod
-    def can_play(seat: Seat, n_days: int, n_rounds: int) -> bool:
-        """Tells whether the agent cannot raise in this world; one that can is hosted, exceptions and all.
+    def can_play(seat: NativeSeat, n_days: int, n_rounds: int) -> bool:
+        """Return whether the agent cannot raise in this world; an agent that can is hosted.
 
-        Its concession needs two rounds, and with some numbers of lines it draws from an empty range at the end.
+        Its concession needs two rounds, and with some numbers of lines it draws from an empty range on the last days.
         """
         share = seat.agent._production_target * seat.profile.n_lines
         return n_rounds > 1 and int(0.5 + share * (n_days - 1) / n_days) <= int(share) and share >= 1
 
-    def set_topics(self, bought: Topic, sold: Topic) -> None:
-        """Take in what can be negotiated today."""
-        super().set_topics(bought, sold)
-        self._memory += 1
+    def set_bounds(self, bought: Bounds, sold: Bounds) -> None:
+        """Set the bounds of today's negotiations."""
+        super().set_bounds(bought, sold)
+        self._memory_version += 1
 
     def before_step(self) -> None:
-        """Forgets the prices of yesterday."""
-        self._memory += 1
+        """Forget yesterday's prices."""
+        self._memory_version += 1
         self._best_sale, self._best_purchase = 0.0, _INFINITY
         for link in self.links.values():
             link.best_today = 0.0 if link.selling else _INFINITY
 
     def conclude(self, link: Link, quantity: int, day: int, unit_price: int) -> None:
-        """Remembers the best price."""
+        """Update the best prices of contracts."""
         super().conclude(link, quantity, day, unit_price)
-        self._memory += 1
+        self._memory_version += 1
         if link.selling:
             self._best_sale_ever = max(unit_price, self._best_sale_ever)
             link.best_ever = max(unit_price, link.best_ever)
@@ -78,8 +74,8 @@ class NativeGreedy(NativeAgent):
         quantity, day, price = offer
         today = self.today
         if day != today:
-            book = self.sales if link.selling else self.supplies
-            if not (quantity < self._target * (self.n_lines - book[day]) and day > today):
+            contracted = self.sales if link.selling else self.supplies
+            if not (quantity < self._target * (self.n_lines - contracted[day]) and day > today):
                 return REJECT
             threshold = self._future_threshold
         elif quantity <= self._need(link):
@@ -89,15 +85,15 @@ class NativeGreedy(NativeAgent):
         low, high = self._range(link, day == today)
         gain = price - low if link.selling else high - price
         if day == today:
-            self._remember(link, price)
+            self._update_best_today(link, price)
         return ACCEPT if gain >= threshold * (high - low) else REJECT
 
-    def _remember(self, link: Link, price: int) -> None:
-        """Remembers the best price that was offered for today."""
+    def _update_best_today(self, link: Link, price: int) -> None:
+        """Update the best price that was offered for today."""
         best = max(price, self._best_sale) if link.selling else min(price, self._best_purchase)
         if best == link.best_today:
             return
-        self._memory += 1
+        self._memory_version += 1
         link.best_today = best
         if link.selling:
             self._best_sale = best
@@ -118,20 +114,20 @@ class NativeGreedy(NativeAgent):
         return surplus if link.selling else -surplus
 
     def _delivery(self, link: Link) -> tuple[int, int]:
-        """Return how much to ask or to offer, and for which day."""
+        """Return the quantity of an offer and its delivery day."""
         today, n_lines, n_days, bits = self.today, self.n_lines, self.n_days, self.bits
         q_low, q_high, first, last, _, _ = self.sold if link.selling else self.bought
         need: float = int(self._need(link))
         if need <= 0:
             target = self._target
-            book = self.sales if link.selling else self.supplies
+            contracted = self.sales if link.selling else self.supplies
             days = list(range(first, last + 1))
             shuffle(days, bits)
             for day in days:
                 if day <= today:
-                    need = target * n_lines  # nothing can be made for today beyond the need, yet it counts below
+                    need = target * n_lines  # used below if no later day has a need
                     continue
-                need = target * (n_lines - book[day])
+                need = target * (n_lines - contracted[day])
                 if need > 0:
                     most = min(_clipped(need, q_low, q_high), n_lines * (day - today))
                     low, high = int(0.5 + most * today / n_days) or 1, int(most)
@@ -140,24 +136,24 @@ class NativeGreedy(NativeAgent):
         return between(int(0.5 + most * today / n_days) or 1, int(most), bits), today
 
     def _range(self, link: Link, for_today: bool) -> tuple[int, int]:
-        """Return the prices between which it concedes; they stay the same while no better price turns up."""
-        if link.known != self._memory:
-            link.known = self._memory
+        """Return the price range of concession, cached until the price memory changes."""
+        if link.version != self._memory_version:
+            link.version = self._memory_version
             link.ranges = [None, None]
-        found = link.ranges[for_today]
-        if found is None:
-            found = link.ranges[for_today] = self._price_range(link, for_today)
-        return found
+        price_range = link.ranges[for_today]
+        if price_range is None:
+            price_range = link.ranges[for_today] = self._price_range(link, for_today)
+        return price_range
 
     def _price_range(self, link: Link, for_today: bool) -> tuple[int, int]:
-        """Works out the prices between which it concedes, narrowed by the best prices it has seen."""
+        """Compute the price range of concession, narrowed by the best prices seen."""
         by_day, by_all, by_partner_day, by_partner, by_range = self._sale_factors
         if link.selling:
             _, _, _, _, low, high = self.sold
             bound: float = low if for_today else int(high * self._future_threshold)
             if (price := self._best_sale * by_day) > bound:
                 bound = price
-            if (price := self._best_sale_ever * by_all) > bound:  # no price and infinite slack: not a number, no bound
+            if (price := self._best_sale_ever * by_all) > bound:  # 0 · −∞ is NaN: no bound
                 bound = price
             if (price := link.best_today * by_partner_day) > bound:
                 bound = price

@@ -1,21 +1,18 @@
-"""The native `RandomStdAgent`: any offer, now and then an acceptance or an end."""
+"""The native `RandomStdAgent`: it proposes random outcomes, and accepts or ends at random."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from litaagent_std.world.native.agent import ACCEPT, END, REJECT, Link, NativeAgent, Outcome
+from litaagent_std.world.events import ACCEPT, END, REJECT, Outcome
+from litaagent_std.world.native.agent import Link, NativeAgent, NativeSeat
 from litaagent_std.world.native.draws import between
-
-if TYPE_CHECKING:
-    from litaagent_std.world.fast.seats import Seat
 
 
 class NativeRandom(NativeAgent):
-    """Ends with a small probability, accepts with another, and offers anything at all."""
+    """Ends with one probability, accepts with another, and else proposes a random outcome."""
 
-    def __init__(self, seat: Seat, n_days: int, n_levels: int, relative_times: Sequence[float]) -> None:
+    def __init__(self, seat: NativeSeat, n_days: int, n_levels: int, relative_times: Sequence[float]) -> None:
         super().__init__(seat, n_days, n_levels, relative_times)
         self._p_end: float = seat.agent.p_end
         self._p_accept: float = seat.agent.p_accept
@@ -27,7 +24,7 @@ class NativeRandom(NativeAgent):
         return ACCEPT if self.uniform() < self._p_accept else REJECT
 
     def propose(self, link: Link, step: int) -> Outcome:
-        """Return any outcome."""
+        """Return a random outcome."""
         bits = self.bits
         q_low, q_high, d_low, d_high, p_low, p_high = self.sold if link.selling else self.bought
         return between(q_low, q_high, bits), between(d_low, d_high, bits), between(p_low, p_high, bits)

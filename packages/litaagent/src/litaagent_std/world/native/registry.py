@@ -1,53 +1,44 @@
-"""Which seats get a native mind."""
+"""Which agents have a native version."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Sequence
+from typing import Final, Literal
 
 from scml.std.agents import GreedyStdAgent, RandomStdAgent, SyncRandomStdAgent
 
-from litaagent_std.world.native.agent import NativeAgent
+from litaagent_std.world.native.agent import NativeAgent, NativeSeat
 from litaagent_std.world.native.greedy import NativeGreedy
-from litaagent_std.world.native.negotiation import native_turn
 from litaagent_std.world.native.random import NativeRandom
 from litaagent_std.world.native.sync_random import NativeSyncRandom
 
-if TYPE_CHECKING:
-    from litaagent_std.world.fast.seats import Seat
-
 Defaults = Literal["hosted", "native"]
-"""Who plays the league's default agents: agent objects, or the engine itself."""
+"""Who plays the league's default agents: agent objects, or native agents."""
 
-_MINDS: Final[dict[type, type[NativeAgent]]] = {
+_NATIVE_TYPES: Final[dict[type, type[NativeAgent]]] = {
     GreedyStdAgent: NativeGreedy,
     RandomStdAgent: NativeRandom,
     SyncRandomStdAgent: NativeSyncRandom,
 }
 
 
-def assign_native_agents(
-    seats: Iterable[Seat],
-    n_days: int,
-    n_levels: int,
-    relative_times: Sequence[float],
-    tell_decision: Callable[[int], None] | None,
-) -> None:
-    """Give native minds to the seats of default agents; classes derived from them stay hosted.
+def make_native_agent(
+    seat: NativeSeat, n_days: int, n_levels: int, relative_times: Sequence[float]
+) -> NativeAgent | None:
+    """Make the native version of a seat's agent, or return None if it has to be hosted.
+
+    Only the default agents themselves have one; classes derived from them are hosted.
 
     Args:
-        seats: All seats, with their agents.
+        seat: The seat, with its agent.
         n_days: Days of the world.
         n_levels: Levels of the world.
         relative_times: Relative time of a negotiation by completed rounds.
-        tell_decision: Who hears when a mind decides for all its partners, if anybody does.
     """
+    native_type = _NATIVE_TYPES.get(type(seat.agent))
+    if native_type is None:
+        return None
     n_rounds = len(relative_times) - 2
-    for seat in seats:
-        kind = _MINDS.get(type(seat.agent))
-        if kind is None or (kind is NativeGreedy and not NativeGreedy.can_play(seat, n_days, n_rounds)):
-            continue
-        seat.mind = kind(seat, n_days, n_levels, relative_times)
-        seat.turn = native_turn
-        seat.is_sync = False
-        seat.tell_decision = tell_decision
+    if native_type is NativeGreedy and not NativeGreedy.can_play(seat, n_days, n_rounds):
+        return None
+    return native_type(seat, n_days, n_levels, relative_times)

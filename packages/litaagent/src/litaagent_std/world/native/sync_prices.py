@@ -1,12 +1,11 @@
-"""The prices of the native `SyncRandomStdAgent` on one day: each is worked out once, however often it is asked for."""
+"""The prices of the native `SyncRandomStdAgent` on one day; each is computed once and cached."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-Bounds = tuple[int, int, int, int, int, int]
-"""Lowest and highest quantity, delivery day and unit price."""
+from litaagent_std.world.native.agent import Bounds
 
 
 class Concession(NamedTuple):
@@ -15,7 +14,7 @@ class Concession(NamedTuple):
     Attributes:
         today: Exponent of concession for deliveries today.
         future: Exponent of concession for later deliveries.
-        margin: Share of the price range that is not given up for later deliveries.
+        margin: Share of the price range that is never conceded for later deliveries.
         by_round: Relative time raised to the exponent of today's deliveries, by completed rounds.
         by_round_future: Relative time raised to the exponent of later deliveries, by completed rounds.
     """
@@ -34,12 +33,12 @@ class SyncPrices:
         today: The day.
         n_days: Days of the world.
         concession: How the agent concedes.
-        bought: What can be negotiated about the input.
-        sold: What can be negotiated about the output.
+        bought: Bounds of today's negotiations about the input.
+        sold: Bounds of today's negotiations about the output.
 
     Attributes:
-        sells: Whether there is a price at which selling cannot lose money.
-        buys: Whether there is a price at which buying cannot lose money.
+        sells: Whether any sale price is at least the highest purchase price.
+        buys: Whether any purchase price is at most the lowest sale price.
     """
 
     def __init__(self, today: int, n_days: int, concession: Concession, bought: Bounds, sold: Bounds) -> None:
@@ -56,7 +55,7 @@ class SyncPrices:
         self._limits: dict[tuple[bool, int], float] = {}
 
     def counter(self, selling: bool, step: int) -> int | None:
-        """Return the price of a counter-offer for today in a round; None if it is not an integer, thus no offer."""
+        """Return the price of a counter-offer for today in a round; None if it is no integer and thus not legal."""
         key = selling, step
         if key not in self._counters:
             power = self._concession.by_round_future[step]
@@ -65,7 +64,7 @@ class SyncPrices:
         return self._counters[key]
 
     def offer(self, selling: bool, day: int) -> int | None:
-        """Return the price of an offer for a later day; None if it is not an integer, thus no offer."""
+        """Return the price of an offer for a later day; None if it is no integer and thus not legal."""
         key = selling, day
         if key not in self._offers:
             power = (1 - max(0, min(1, (day - self._today) / self._left))) ** self._concession.future
@@ -73,8 +72,8 @@ class SyncPrices:
             self._offers[key] = _legal(self._sale(power, low, high) if selling else _purchase(power, low, high))
         return self._offers[key]
 
-    def is_good(self, selling: bool, price: int, day: int, step: int) -> bool:
-        """Tells whether the price of a partner's offer is good enough."""
+    def is_acceptable(self, selling: bool, price: int, day: int, step: int) -> bool:
+        """Return whether the price of a partner's offer is acceptable."""
         key = selling, -1 - step if day == self._today else day
         limit = self._limits.get(key)
         if limit is None:

@@ -1,29 +1,25 @@
-"""The native `SyncRandomStdAgent`: spreads its needs at random over its partners, whom it answers all together."""
+"""The native `SyncRandomStdAgent`: it distributes its needs at random over its partners and decides for all at once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from litaagent_std.world.native.agent import ACCEPT, END, REJECT, WAIT, Link, NativeAgent, Outcome
+from litaagent_std.world.events import ACCEPT, END, REJECT, WAIT, Outcome
+from litaagent_std.world.native.agent import Bounds, Link, NativeAgent, NativeSeat
 from litaagent_std.world.native.draws import distribute, shuffle, words_of
 from litaagent_std.world.native.sync_prices import Concession, SyncPrices
-
-if TYPE_CHECKING:
-    from litaagent_std.world.fast.seats import Seat
-    from litaagent_std.world.fast.topics import Topic
 
 Needs = dict[int, int]
 """Units needed by day of delivery."""
 
 
 class NativeSyncRandom(NativeAgent):
-    """Waits for the offers of all partners, accepts what it needs, and spreads the rest over the other partners.
+    """Waits for the offers of all partners, accepts what it needs, and distributes the rest over the other partners.
 
-    Partners are kept in sets of ids where the agent keeps them so: the order of a set decides who gets which draw.
+    Partners are in a set of ids wherever the agent object has one: the order of a set decides who gets which draw.
     """
 
-    def __init__(self, seat: Seat, n_days: int, n_levels: int, relative_times: Sequence[float]) -> None:
+    def __init__(self, seat: NativeSeat, n_days: int, n_levels: int, relative_times: Sequence[float]) -> None:
         super().__init__(seat, n_days, n_levels, relative_times)
         agent = seat.agent
         self._words = words_of(seat.stream.numpy)
@@ -45,16 +41,16 @@ class NativeSyncRandom(NativeAgent):
         self._sides = [selling for selling, there in ((False, not self.is_first), (True, not self.is_last)) if there]
         self.reset()
 
-    def set_topics(self, bought: Topic, sold: Topic) -> None:
-        """Take in what can be negotiated today."""
-        super().set_topics(bought, sold)
+    def set_bounds(self, bought: Bounds, sold: Bounds) -> None:
+        """Set the bounds of today's negotiations, and the prices that follow from them."""
+        super().set_bounds(bought, sold)
         self._prices = SyncPrices(self.today, self.n_days, self._concession, self.bought, self.sold)
         self._most = {False: self.bought[1], True: self.sold[1]}
 
-    # -- the books of a controller that answers all partners together
+    # -- the buffers of a synchronous controller
 
     def reset(self) -> None:
-        """Forgets yesterday's negotiations."""
+        """Forget yesterday's negotiations."""
         super().reset()
         self._offers: dict[str, Outcome] = {}
         self._steps: dict[str, int] = {}
@@ -65,7 +61,7 @@ class NativeSyncRandom(NativeAgent):
         self._needs: tuple[Needs, Needs] | None = None
 
     def leave(self, pid: str) -> None:
-        """Forgets a negotiation that is over."""
+        """Forget a negotiation that is over."""
         self.seat.n_active -= 1
         self._offers.pop(pid, None)
         self._steps.pop(pid, None)
@@ -74,12 +70,12 @@ class NativeSyncRandom(NativeAgent):
         self._waits.pop(pid, None)
 
     def conclude(self, link: Link, quantity: int, day: int, unit_price: int) -> None:
-        """Books a contract, after which the needs are others."""
+        """Register a contract, which changes the needs."""
         super().conclude(link, quantity, day, unit_price)
         self._needs = None
 
     def respond(self, link: Link, step: int, offer: Outcome) -> int:
-        """Wait until all partners have offered, then answers all of them."""
+        """Wait until all partners have made an offer, then decide for all of them."""
         pid = link.pid
         response = self._responses.pop(pid, WAIT)
         if response != WAIT:
@@ -94,18 +90,18 @@ class NativeSyncRandom(NativeAgent):
             if waited < n_active:
                 self._waits[pid] = waited + 1
                 return WAIT
-        self._answer_all()
-        if self.seat.tell_decision is not None:
-            self.seat.tell_decision(self.seat.index)
+        self._counter_all()
+        if self.seat.notify_decision is not None:
+            self.seat.notify_decision(self.seat.index)
         return self._responses.pop(pid, REJECT)
 
     def propose(self, link: Link, step: int) -> Outcome | None:
-        """Return what was decided for the partner."""
+        """Return the proposal that was decided for the partner."""
         pid = link.pid
         if pid not in self._proposals:
             self._propose_first()
-            if self.seat.tell_decision is not None:
-                self.seat.tell_decision(self.seat.index)
+            if self.seat.notify_decision is not None:
+                self.seat.notify_decision(self.seat.index)
         proposal = self._proposals.pop(pid, None)
         self._waits[pid] = 0
         self._responses.pop(pid, None)
@@ -128,7 +124,7 @@ class NativeSyncRandom(NativeAgent):
         self._proposals = proposals
         self._has_proposed = True
 
-    def _answer_all(self) -> None:
+    def _counter_all(self) -> None:
         if not self._has_proposed:
             self._propose_first()
         offers, responses, proposals, waits = self._offers, self._responses, self._proposals, self._waits
@@ -142,7 +138,7 @@ class NativeSyncRandom(NativeAgent):
             elif pid in counters:
                 responses[pid] = REJECT
                 proposals[pid] = counters[pid]
-            else:  # it has not offered: negmas takes silence for the end
+            else:  # no offer: negmas takes a missing response as the end
                 responses[pid] = END
                 proposals[pid] = None
             waits[pid] = 0
@@ -151,7 +147,7 @@ class NativeSyncRandom(NativeAgent):
     # -- what to accept and what to offer
 
     def _choose(self, offers: dict[str, Outcome]) -> set[str]:
-        """Return the partners whose offers are needed and well priced, taken in order of arrival."""
+        """Return the partners whose offers are needed and well priced, in order of arrival."""
         today, prices, links = self.today, self._prices, self.links
         purchases, sales = self._needs or self._future_needs()
         surplus = self.surplus
@@ -168,13 +164,13 @@ class NativeSyncRandom(NativeAgent):
             if not 0 < quantity < need or not (prices.sells if selling else prices.buys):
                 continue
             already = taken.get((selling, day), 0)
-            if quantity < need - already and prices.is_good(selling, price, day, self._steps[pid]):
+            if quantity < need - already and prices.is_acceptable(selling, price, day, self._steps[pid]):
                 accepted.add(pid)
                 taken[selling, day] = already + quantity
         return accepted
 
     def _counter(self, rejected: set[str]) -> dict[str, Outcome | None]:
-        """Return counter-offers: today's needs spread over some partners, a future need over the others."""
+        """Return counter-offers: today's needs distributed over some partners, a future need over the others."""
         distribution = self._spread_today(list(rejected))
         counters: dict[str, Outcome | None] = {}
         unused = set()
@@ -190,7 +186,7 @@ class NativeSyncRandom(NativeAgent):
         return counters
 
     def _spread_today(self, partners: list[str]) -> dict[str, int]:
-        """Distributes today's needs at random over most of the partners."""
+        """Distribute today's needs at random over most of the partners."""
         bits, uniform = self.bits, self.uniform
         shuffle(partners, bits)
         chosen = partners[: min(len(partners), max(1, int(self._p_today * len(partners))))]
@@ -212,7 +208,7 @@ class NativeSyncRandom(NativeAgent):
         return spread
 
     def _offer_future(self, partners: list[str]) -> dict[str, Outcome | None]:
-        """Distributes the need of one future day over partners that are not needed today."""
+        """Distribute the need of one future day over partners that are not needed today."""
         offers: dict[str, Outcome | None] = dict.fromkeys(partners)
         purchases, sales = self._needs or self._future_needs()
         purchase_day = self._first_day(purchases) if purchases else None
@@ -241,7 +237,7 @@ class NativeSyncRandom(NativeAgent):
                 offers[pid] = (quantity, day, price)
 
     def _first_day(self, needs: Needs) -> int:
-        """Return the day that is served first; the agent never comes to a second one."""
+        """Return the day that is served: the first one in the agent's order."""
         days = list(needs)
         if self._sorted:
             return max(days) if self._far else min(days)
@@ -249,7 +245,7 @@ class NativeSyncRandom(NativeAgent):
         return days[0]
 
     def _future_needs(self) -> tuple[Needs, Needs]:
-        """Works out what is still to buy and to sell by day, from tomorrow on."""
+        """Compute the quantities still to buy and to sell by day, from tomorrow on."""
         today, n_days, least = self.today, self.n_days, self._least
         first, last = max(self.bought[2], today + 1), min(self.bought[3], n_days - 1)
         purchases: Needs = {}

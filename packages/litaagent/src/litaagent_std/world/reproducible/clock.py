@@ -1,10 +1,10 @@
-"""Time inside negotiations: a function of the round, never of the machine's speed.
+"""Virtual time inside negotiations: a function of the round, never of the machine's speed.
 
-negmas measures a negotiation's time with the wall clock, and lets it reach play in four ways: ``state.time``
-in seconds, ``state.relative_time`` (through the league's limit of 60 seconds), that limit itself, and a random
-number that every mechanism draws whenever its time crosses a whole second. In both engines of this package a
-round takes a fixed, virtual millisecond instead. A negotiation of the league then lasts 20 ms, as on a very
-fast machine: no limit fires, no second is crossed, and relative time counts rounds.
+negmas measures a negotiation's time with the wall clock, which affects play in four ways: ``state.time`` in seconds,
+``state.relative_time`` (through the league's limit of 60 seconds), that limit itself, and a random number that every
+mechanism draws whenever its time crosses a whole second. In both engines of this package a round takes one virtual
+millisecond instead. A negotiation of the league then lasts 20 ms, as on a very fast machine: no limit fires, no second
+is crossed, and relative time counts rounds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_ROUNDS: Final = 500
 
 
 def elapsed_seconds(round_: int) -> float:
-    """Return the virtual seconds that ``round_`` completed rounds took."""
+    """Return the virtual seconds of ``round_`` completed rounds."""
     return round_ * SECONDS_PER_ROUND
 
 
@@ -44,6 +44,6 @@ class VirtualTimeMechanism(SAOMechanism):  # type: ignore[misc]  # negmas has no
 
     @property
     def remaining_time(self) -> float | None:
-        """Virtual seconds left, or None without a limit."""
+        """Virtual seconds left, or None if there is no limit."""
         limit: float = self._internal_nmi.time_limit
         return None if limit == float("inf") else max(0.0, limit - self.time)

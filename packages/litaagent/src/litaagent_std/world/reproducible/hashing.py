@@ -1,10 +1,9 @@
 """String hashing that does not change from process to process.
 
-Many agents, scml's SyncRandom and Penguin among them, iterate over sets of partners' names. The order of such
-a set follows Python's string hashing, which is salted at random in every process unless ``PYTHONHASHSEED``
-says otherwise, and it cannot be changed once Python runs. So worlds that have to repeat run under
-``PYTHONHASHSEED=0``: programs call :func:`restart_with_fixed_hashing` first, processes started by them inherit
-it, and worlds started without it warn.
+Many agents, scml's SyncRandom and Penguin among them, iterate over sets of partners' names. The order of such a set
+follows Python's string hashing, which is salted at random in every process unless ``PYTHONHASHSEED`` is set before
+Python starts. So reproducible worlds need ``PYTHONHASHSEED=0``: programs call :func:`restart_with_fixed_hashing`
+first, processes that they start inherit it, and a world in a process without it warns.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ class UnstableHashingWarning(UserWarning):
 
 
 def is_fixed() -> bool:
-    """Tells whether strings hash in this process as in any other with ``PYTHONHASHSEED=0``."""
+    """Return whether strings hash in this process as in any other with ``PYTHONHASHSEED=0``."""
     return not sys.flags.hash_randomization
 
 
 def restart_with_fixed_hashing() -> None:
-    """Replace the running program by itself with fixed hashing, unless it has it; call it before any work."""
+    """Restart the running program with fixed hashing, unless it has it; call it before any work."""
     if is_fixed():
         return
     sys.stdout.flush()
@@ -39,7 +38,7 @@ def restart_with_fixed_hashing() -> None:
 
 @contextmanager
 def fixed_for_workers() -> Iterator[None]:
-    """Lets processes that are started inside the block hash strings alike; this one stays as it is."""
+    """Give processes that are started inside the block fixed hashing; this process stays as it is."""
     before = os.environ.get(_VARIABLE)
     os.environ[_VARIABLE] = "0"
     try:
@@ -52,7 +51,7 @@ def fixed_for_workers() -> Iterator[None]:
 
 
 def warn_unless_fixed() -> None:
-    """Warns when this process salts its hashes."""
+    """Warn if this process salts its hashes."""
     if not is_fixed():
         warnings.warn(
             f"Python salts the hashes of strings in this process ({_VARIABLE}={os.environ.get(_VARIABLE)!r}), "

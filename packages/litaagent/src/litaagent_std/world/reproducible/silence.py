@@ -1,4 +1,4 @@
-"""Keeping agents quiet: many print and warn in every call."""
+"""Suppression of agents' output: many print and warn in every call."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["silence"]
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """Swallows what agents print and what they warn of."""
+    """Suppress output and warnings inside the block."""
     with (
-        Path(os.devnull).open("w") as nowhere,
-        redirect_stdout(nowhere),
-        redirect_stderr(nowhere),
+        Path(os.devnull).open("w") as devnull,
+        redirect_stdout(devnull),
+        redirect_stderr(devnull),
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")

@@ -1,9 +1,9 @@
-"""Random streams of their own for the world and for every seat, switched in constant time.
+"""One random stream for the world and one per seat, switched in constant time.
 
-scml and its agents draw from two global generators, :mod:`random` and the legacy :mod:`numpy.random`.
-Shared like that, one agent's draw changes every other agent's luck, and what a framework draws changes
-everybody's. Here the two global generators become dispatchers: they hand every draw to the *active*
-:class:`Stream`. An engine activates the stream of a seat around each call of its agent::
+scml and its agents draw from two global generators, :mod:`random` and the legacy :mod:`numpy.random`. With a shared
+generator, one agent's draw changes the draws of all other agents. Here the two global generators become dispatchers:
+they pass every draw to the *active* :class:`Stream`. An engine activates the stream of a seat around each call of its
+agent::
 
     previous = switch(stream)
     try:
@@ -11,16 +11,15 @@ everybody's. Here the two global generators become dispatchers: they hand every 
     finally:
         switch(previous)
 
-Switching is one assignment, and nested calls restore what was active before. While no world runs, the
-active stream is the pair of generators that Python and numpy started with, so everything outside worlds
-behaves as ever.
+Switching is one assignment, and nested calls restore the previous stream. While no world runs, the active stream is
+the pair of generators that Python and numpy started with, so everything outside worlds behaves as usual.
 
-Three more sources of randomness are tied to the active stream: ``random.Random()`` and
+Three more sources of randomness use the active stream: ``random.Random()`` and
 ``numpy.random.default_rng()`` (and every other numpy generator) created without a seed, and ``uuid.uuid4``.
-What asks for the operating system's entropy by name (``os.urandom``, ``secrets``, ``random.SystemRandom``)
+Code that asks for the operating system's entropy explicitly (``os.urandom``, ``secrets``, ``random.SystemRandom``)
 still gets it.
 
-The dispatchers are process-wide: at any moment one world runs per process. Use processes to run worlds in
+The dispatchers are process-wide: only one world runs per process at any moment. Use processes to run worlds in
 parallel.
 """
 
@@ -46,11 +45,11 @@ class Stream:
     """One independent source of randomness: a ``Random``, a numpy ``RandomState`` and a source of seeds.
 
     Attributes:
-        name: What the stream belongs to; part of its key.
+        name: Name of the stream, such as ``seat/3``; part of its key.
         python: Serves the functions of :mod:`random`.
         numpy: Serves the legacy functions of :mod:`numpy.random`.
-        seeds: Seeds generators that are created without a seed, and makes identifiers. ``None`` asks the
-            operating system.
+        seeds: Seeds generators that are created without a seed, and makes identifiers. If None, the operating
+            system does.
     """
 
     __slots__ = ("name", "numpy", "python", "seeds")
@@ -66,28 +65,28 @@ class Stream:
     @classmethod
     def from_key(cls, seed: int, name: str) -> Stream:
         """Make the stream that ``(seed, name)`` determines, on any machine and in any process."""
-        python, seeds = (random.Random(_number(seed, name, part)) for part in ("python", "seeds"))
+        python, seeds = (random.Random(_stream_seed(seed, name, part)) for part in ("python", "seeds"))
         return cls(name, python, numpy_stream(seed, name), seeds)
 
     def __repr__(self) -> str:
         return f"Stream({self.name!r})"
 
 
-def _number(seed: int, name: str, part: str) -> int:
+def _stream_seed(seed: int, name: str, part: str) -> int:
     key = f"{seed}/{name}/{part}".encode()
     return int.from_bytes(hashlib.blake2b(key, digest_size=_SEED_BITS // 8).digest(), "big")
 
 
 def numpy_stream(seed: int, name: str) -> np.random.RandomState:
     """Make the numpy part of the stream that ``(seed, name)`` determines."""
-    return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(_number(seed, name, "numpy"))))
+    return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(_stream_seed(seed, name, "numpy"))))
 
 
 class WorldStreams:
     """The streams of one world: one for the world itself and one per seat.
 
-    A seat's stream depends on the world's seed and on the number of the seat alone, so replacing the agent
-    of one seat leaves the luck of all others as it was.
+    A seat's stream depends only on the world's seed and the number of the seat, so replacing the agent of one seat
+    does not change the draws of the others.
 
     Args:
         seed: The world's seed.
@@ -103,7 +102,7 @@ class WorldStreams:
 
 
 class _DispatchingRandomState(np.random.RandomState):
-    """Stands in for numpy's global ``RandomState``; its methods are set on the instance."""
+    """Replaces numpy's global ``RandomState``; its methods are set on the instance."""
 
 
 _outside = Stream("outside any world", random._inst, mtrand._rand, None)
@@ -125,7 +124,7 @@ def active() -> Stream:
 
 
 def is_installed() -> bool:
-    """Tells whether the global generators dispatch to the active stream."""
+    """Return whether the global generators dispatch to the active stream."""
     return _installed
 
 
@@ -134,14 +133,14 @@ def install() -> None:
 
     ``from random import choice`` binds a function when a module is imported. Modules imported later bind
     the dispatching functions; in modules imported earlier, globals that hold the original functions are
-    replaced. Out of reach are only objects that took hold of numpy's global ``RandomState`` itself before, such
-    as the distributions of ``scipy.stats``.
+    replaced. Only objects that hold numpy's global ``RandomState`` itself cannot be reached, such as the
+    distributions of ``scipy.stats``.
     """
     global _installed
     if _installed:
         return
     _installed = True
-    replaced: dict[int, tuple[Any, Any]] = {}  # by id of the original, which stays alive in here
+    replaced: dict[int, tuple[Any, Any]] = {}  # by id of the original, kept alive here
 
     def rebind(module: Any, name: str, replacement: Any) -> None:  # noqa: ANN401  # modules, functions
         original = getattr(module, name)
@@ -163,7 +162,7 @@ def _install_python(rebind: Callable[[Any, str, Any], None]) -> None:
         setattr(dispatcher, name, function)
         rebind(random, name, function)
     rebind(random, "_inst", dispatcher)
-    random.Random.seed = _seeded_by_stream(random.Random.seed)  # type: ignore[method-assign]  # this is the point
+    random.Random.seed = _seeded_by_stream(random.Random.seed)  # type: ignore[method-assign]  # replaced on purpose
 
 
 def _install_numpy(rebind: Callable[[Any, str, Any], None]) -> None:
@@ -185,7 +184,7 @@ def _install_numpy(rebind: Callable[[Any, str, Any], None]) -> None:
 
 def _get_bit_generator() -> Any:  # noqa: ANN401  # as numpy's function
     """Return the bit generator of the active stream."""
-    return _active.numpy._bit_generator  # numpy gives no public way
+    return _active.numpy._bit_generator  # numpy has no public access to it
 
 
 def _set_bit_generator(bitgen: Any) -> None:  # noqa: ANN401  # as numpy's function
@@ -194,7 +193,7 @@ def _set_bit_generator(bitgen: Any) -> None:  # noqa: ANN401  # as numpy's funct
 
 
 def _python_dispatch(name: str) -> Callable[..., Any]:
-    def dispatch(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # as the function it stands for
+    def dispatch(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # as the original function
         return getattr(_active.python, name)(*args, **kwargs)
 
     dispatch.__name__ = name
@@ -203,7 +202,7 @@ def _python_dispatch(name: str) -> Callable[..., Any]:
 
 
 def _numpy_dispatch(name: str) -> Callable[..., Any]:
-    def dispatch(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # as the function it stands for
+    def dispatch(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # as the original function
         return getattr(_active.numpy, name)(*args, **kwargs)
 
     dispatch.__name__ = name
@@ -235,7 +234,7 @@ def _rebind_importers(replaced: dict[int, tuple[Any, Any]]) -> None:
         namespace = getattr(module, "__dict__", None)
         if namespace is None or module in (random, mtrand, np.random, uuid):
             continue
-        found = [(name, replaced[id(value)]) for name, value in namespace.items() if id(value) in replaced]
-        for name, (original, replacement) in found:
+        bound = [(name, replaced[id(value)]) for name, value in namespace.items() if id(value) in replaced]
+        for name, (original, replacement) in bound:
             if namespace[name] is original:
                 namespace[name] = replacement

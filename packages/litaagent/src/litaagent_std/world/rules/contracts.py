@@ -1,83 +1,46 @@
-"""The book of contracts: who delivers what to whom on which day."""
+"""Who negotiates with whom, about which issues, and what a contract is annotated with."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
-from negmas.situated import Contract
+__all__ = ["Range", "annotation_of", "delivery_days", "negotiation_pairs", "quantities"]
 
-from litaagent_std.world.fast.negotiation import Negotiation
-from litaagent_std.world.fast.seats import Seat
+Factory = TypeVar("Factory")
+
+Range = tuple[int, int]
+"""The lowest and the highest value of an issue."""
 
 
-class Deal(NamedTuple):
-    """A contract between two factories.
+def negotiation_pairs(levels: Sequence[Sequence[Factory]]) -> list[tuple[Factory, Factory, bool]]:
+    """List who negotiates with whom as (caller, partner, caller buys), in order of registration.
 
-    Attributes:
-        buyer: The buying seat.
-        seller: The selling seat.
-        product: The product.
-        quantity: Units.
-        day: Day of delivery.
-        unit_price: Price per unit.
-        papers: What the agents hold in hand, one each; the engine never reads them back.
+    Every other level, counted from the last, calls: each factory its suppliers, then its consumers.
+
+    Args:
+        levels: The factories of each level, from the first level to the last.
     """
-
-    buyer: Seat
-    seller: Seat
-    product: int
-    quantity: int
-    day: int
-    unit_price: int
-    papers: tuple[Contract, ...]
-
-
-class ContractBook:
-    """Open contracts by day of delivery, in order of conclusion."""
-
-    def __init__(self) -> None:
-        self._open: dict[int, list[Deal]] = defaultdict(list)
-
-    def add(self, deal: Deal) -> None:
-        """Enters a contract."""
-        self._open[deal.day].append(deal)
-
-    def due(self, day: int) -> list[Deal]:
-        """Take out the contracts that are due."""
-        return self._open.pop(day, [])
-
-    def nullify(self, seat: Seat, today: int) -> None:
-        """Strikes out what a bankrupt factory was to deliver or to receive in the future."""
-        for day, deals in self._open.items():
-            kept = []
-            for deal in deals:
-                if deal.buyer is seat or deal.seller is seat:
-                    for paper in deal.papers:
-                        paper.nullified_at = today
-                else:
-                    kept.append(deal)
-            self._open[day] = kept
+    pairs = []
+    last = len(levels) - 1
+    for level in range(last, -1, -2):
+        for caller in levels[level]:
+            if level > 0:
+                pairs += [(caller, partner, True) for partner in levels[level - 1]]
+            if level < last:
+                pairs += [(caller, partner, False) for partner in levels[level + 1]]
+    return pairs
 
 
-def write_contract(negotiation: Negotiation, terms: tuple[int, int, int], today: int) -> Contract:
-    """Write the contract that an agent is handed, as negmas writes it.
+def quantities(max_n_lines: int, multiplier: int) -> Range:
+    """Return the quantities that can be negotiated: from 1 to a multiple of the largest factory's lines."""
+    return 1, max(1, int(max_n_lines * multiplier + 0.5))
 
-    Each side gets a paper of its own, so that nobody can alter the other's.
-    """
-    quantity, day, unit_price = terms
-    ref = negotiation.ref
-    return Contract(
-        agreement={"quantity": quantity, "time": day, "unit_price": unit_price},
-        partners=(ref.caller, ref.partner),
-        annotation=dict(negotiation.annotation),
-        issues=negotiation.topic.issues,
-        concluded_at=today,
-        to_be_signed_at=today,
-        mechanism_state=negotiation.state,
-        mechanism_id=negotiation.id,
-        id=f"{negotiation.id}:contract",
-    )
+
+def delivery_days(today: int, horizon: int, n_days: int) -> Range:
+    """Return the delivery days that can be negotiated: from today to the horizon, within the world's days."""
+    last = n_days - 1
+    return min(today, last), min(today + horizon, last)
 
 
 def annotation_of(buyer: str, seller: str, caller: str, product: int, today: int) -> dict[str, Any]:

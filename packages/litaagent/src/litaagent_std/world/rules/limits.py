@@ -1,4 +1,4 @@
-"""The best and the worst that a factory's day can bring, over a grid of quantities bought and sold."""
+"""The best and the worst utility of a factory's day, over a grid of quantities bought and sold."""
 
 from __future__ import annotations
 
@@ -20,27 +20,30 @@ def find_limit_on_grid(
 ) -> tuple[float, int, int, int]:
     """Find the highest (or lowest) profit over all quantities bought and sold today.
 
-    The same arithmetic as `settlement.settle`, in the same order, on the whole grid at once. Of equal profits
-    the one with the largest purchase, then the largest sale, is returned, as scml's scan does.
+    The arithmetic is that of `settlement.settle`, in the same order, on the whole grid at once. Ties are broken as in
+    scml's scan: the largest purchase, then the largest sale.
 
     Args:
-        best: Whether the highest profit is wanted.
+        best: Whether to find the highest profit (else the lowest).
         most_in: Largest quantity bought.
         most_out: Largest quantity sold.
         in_price: Unit price of what is bought.
         out_price: Unit price of what is sold.
-        secured_in: Purchases that are certain.
-        secured_out: Sales that are certain.
-        terms: Everything else.
+        secured_in: Purchases that are already agreed.
+        secured_out: Sales that are already agreed.
+        terms: Everything else that the day's settlement depends on.
 
     Returns:
         Profit, quantity bought, quantity sold and quantity produced.
     """
-    buying = np.arange(most_in + 1, dtype=np.float64).reshape(-1, 1)  # (purchases, 1)
-    selling = np.arange(most_out + 1, dtype=np.float64).reshape(1, -1)  # (1, sales)
+    buying = np.arange(most_in + 1, dtype=np.float64).reshape(-1, 1)  # [B, 1] quantity bought
+    selling = np.arange(most_out + 1, dtype=np.float64).reshape(1, -1)  # [1, S] quantity sold
+    # [B, 1] bill, units bought, units that the balance allows to process
     bill, bought, affordable = _purchases(buying, in_price, secured_in, terms)
     produced = np.minimum(affordable, terms.n_lines)
+    # [B, S] revenue; [1, S] units sold
     revenue, sold = _sales(selling, out_price, secured_out, terms, produced)
+    # [B, S] units produced, missing and left over, and their costs
     produced = np.minimum(np.minimum(bought, terms.n_lines), np.minimum(produced, sold))
     shortfall = np.maximum(0, sold - produced)
     unused = np.maximum(0, bought - produced)
@@ -48,6 +51,7 @@ def find_limit_on_grid(
     disposal = terms.disposal_price * (terms.disposal_cost * unused)
     storage = terms.storage_price * (terms.storage_cost * unused)
     profit = revenue - bill - terms.cost * produced - disposal - storage - penalty
+    # the last of equal optima in row-major order
     flat = profit.ravel()[::-1]
     index = flat.size - 1 - int(flat.argmax() if best else flat.argmin())
     row, column = divmod(index, most_out + 1)
@@ -61,7 +65,7 @@ def _purchases(buying: Floats, price: float, secured: list[Line], terms: Terms) 
     bought: Floats = np.zeros_like(buying)
     affordable: Floats = np.zeros_like(buying)
     broke = np.full(buying.shape, terms.balance < 0)
-    for unit_price, quantity in sorted(lines, key=lambda line: line[0]):
+    for unit_price, quantity in sorted(lines, key=lambda line: line[0]):  # cheapest first
         due = unit_price * quantity
         fails = ~broke & (bill + due + quantity * terms.cost > terms.balance)
         if fails.any():
@@ -80,7 +84,7 @@ def _sales(selling: Floats, price: float, secured: list[Line], terms: Terms, pro
     revenue: Floats = np.zeros(shape)
     sold: Floats = np.zeros_like(selling)
     delivering = np.ones(shape, dtype=bool)
-    for unit_price, quantity in sorted(lines, key=lambda line: -line[0]):
+    for unit_price, quantity in sorted(lines, key=lambda line: -line[0]):  # most expensive first
         last = delivering & (sold + quantity >= produced)
         delivered = np.where(last, produced - sold, quantity)
         revenue = np.where(delivering, revenue + delivered * unit_price, revenue)

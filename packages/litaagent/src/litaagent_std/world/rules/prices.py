@@ -1,8 +1,14 @@
-"""Trading prices and the price band of negotiations: pure functions of the rules of scml 0.8.4."""
+"""Trading prices and the price range of negotiations."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+PRICE_DISCOUNT: Final = 0.9
+"""Weight of the past in tomorrow's trading price."""
+
+CATALOG_QUANTITY: Final = 50
+"""Units that the catalog price stands for on the first day."""
 
 
 class Market(NamedTuple):
@@ -17,10 +23,15 @@ class Market(NamedTuple):
     weight: float
 
 
+def initial_market(catalog_price: int) -> Market:
+    """Return a product's market on the first day."""
+    return Market(float(catalog_price), float(CATALOG_QUANTITY))
+
+
 def mean_price(mean: float, quantity: int, more: int, unit_price: int) -> float:
     """Return the mean unit price of `quantity` units at `mean` and `more` units at `unit_price`.
 
-    Deliveries are added one by one, in order of execution, because the last bit of the result depends on it.
+    Add deliveries one by one, in order of execution: the last bit of the result depends on it.
     """
     paid = mean * quantity if quantity > 0 else 0.0
     return (paid + more * unit_price) / (quantity + more)
@@ -29,13 +40,13 @@ def mean_price(mean: float, quantity: int, more: int, unit_price: int) -> float:
 def next_market(market: Market, sold: int, mean: float, discount: float) -> Market:
     """Return a product's market after a day.
 
-    price' = (discount · weight · price + sold · mean) / (discount · weight + sold); unchanged without trade.
+    price' = (discount · weight · price + sold · mean) / (discount · weight + sold); unchanged if nothing was sold.
 
     Args:
-        market: The market in the morning.
+        market: The market at the start of the day.
         sold: Units delivered today.
         mean: Their mean unit price.
-        discount: Weight of the past, 0.9 in the league.
+        discount: Weight of the past; `PRICE_DISCOUNT` in the league.
     """
     if sold <= 0:
         return market

@@ -1,7 +1,6 @@
 """How a factory's day is settled: the rules of scml 0.8.4 as one pure function.
 
-The engine settles days with it, and the utility function that agents plan with is the same function: what an
-agent computes is what it will get.
+The engine settles days with it, and the utility function of the agents evaluates it: both give the same numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ Line = tuple[float, int]
 _by_price = itemgetter(0)
 
 
-def _dearest_first(line: Line) -> float:
+def _by_falling_price(line: Line) -> float:
     return -line[0]
 
 
@@ -26,13 +25,13 @@ class Terms(NamedTuple):
     """What a factory's day depends on beside its contracts with other factories.
 
     Attributes:
-        balance: Balance in the morning.
+        balance: Balance at the start of the day.
         n_lines: Units that can be produced.
         cost: Production cost per unit.
-        stock_in: Input that is there without negotiation: exogenous input plus inventory.
-        stock_in_bill: What the exogenous input costs in total.
-        stock_out: Output that is sold without negotiation: exogenous output plus output inventory.
-        stock_out_bill: What the exogenous output brings in total.
+        stock_in: Input available without negotiation: exogenous input plus inventory.
+        stock_in_bill: Total price of the exogenous input.
+        stock_out: Output sold without negotiation: exogenous output plus output inventory.
+        stock_out_bill: Total price of the exogenous output.
         shortfall_price: Output trading price, the scale of the shortfall penalty.
         shortfall_penalty: Penalty per missing unit, relative to `shortfall_price`.
         storage_price: Input trading price, the scale of the storage cost.
@@ -62,8 +61,8 @@ class Settled(NamedTuple):
     Attributes:
         profit: Revenue of delivered sales minus the input bill, production, storage and penalties.
         produced: Units produced and delivered.
-        total_input: Input that was there, stock included.
-        total_output: Output that was sold, delivered or not.
+        total_input: Available input, stock included.
+        total_output: Output sold, delivered or not.
         shortfall: Units sold and not delivered.
         shortfall_penalty: Penalty paid for them.
         storage_cost: Storage paid.
@@ -81,10 +80,10 @@ class Settled(NamedTuple):
 
 
 def settle(inputs: list[Line], outputs: list[Line], terms: Terms) -> Settled:
-    """Settles a day.
+    """Settle a day.
 
-    Input is paid in full, cheapest first; what the balance no longer covers (price and production cost of a
-    delivery together) is paid as well but cannot be produced. Output is delivered dearest first.
+    Input is paid in full, cheapest first. Input whose price and production cost exceed the balance is paid as well
+    but cannot be processed. Output is delivered most expensive first.
 
     Args:
         inputs: Today's purchases from other factories in order of conclusion; sorted in place.
@@ -106,16 +105,19 @@ def settle(inputs: list[Line], outputs: list[Line], terms: Terms) -> Settled:
         disposal_price,
         disposal_cost,
     ) = terms
+    # Exogenous goods and stock are one line, whose price spreads the exogenous bill over both.
     inputs.append((stock_in_bill / stock_in if stock_in else 0, stock_in))
     outputs.append((stock_out_bill / stock_out if stock_out else 0, stock_out))
     inputs.sort(key=_by_price)
-    outputs.sort(key=_dearest_first)
+    outputs.sort(key=_by_falling_price)
 
+    # Units bought, units that the balance allows to process, units that can be delivered.
     bill, bought, affordable = _pay(inputs, balance, cost)
     deliverable = min(affordable, n_lines)
     revenue, sold = _deliver(outputs, deliverable)
     produced = min(bought, n_lines, min(deliverable, sold))
 
+    # Penalties on what is missing and on what is left over, relative to trading prices.
     shortfall = max(0, sold - produced)
     unused = max(0, bought - produced)
     penalty = shortfall_price * (shortfall_penalty * shortfall)
@@ -161,7 +163,7 @@ def next_inventory(rule: Inventory, inventory: int, bought: int, produced: int) 
 
     Args:
         rule: Whether production consumes stock.
-        inventory: Inventory in the morning.
+        inventory: Inventory at the start of the day.
         bought: Input delivered today, exogenous input included.
         produced: Units produced today.
     """

@@ -1,8 +1,8 @@
 """``engine="scml"``: scml's own world, made reproducible and observable.
 
-:class:`ScmlWorld` is scml's ``SCML2024StdWorld`` and leaves its rules alone. It adds what both engines share:
-random streams per seat, virtual time inside negotiations, an order of contracts that does not depend on
-random identifiers, and events. It is the reference that the fast engine is verified against.
+:class:`ScmlWorld` is scml's ``SCML2024StdWorld`` with unchanged rules. It adds what both engines share: random streams
+per seat, virtual time inside negotiations, an order of contracts that does not depend on random identifiers, and
+events. It is the reference that the fast engine is verified against.
 
 Exceptions of agents are ignored, counted and reported, by scml's own switches for that.
 """
@@ -25,15 +25,15 @@ from litaagent_std.world.events import (
     NegotiationRef,
     Settlement,
     WorldEnd,
-    WorldStart,
 )
+from litaagent_std.world.fast.reports import make_world_start
 from litaagent_std.world.reproducible.isolation import load_fresh
 from litaagent_std.world.reproducible.streams import Stream, WorldStreams, switch
 from litaagent_std.world.rules.settlement import Inventory
 from litaagent_std.world.scml.seats import SeatAdapter, SeatMechanism
-from litaagent_std.world.setup import WorldSetup
+from litaagent_std.world.setup import WorldSetup, full_name
 
-from scml.oneshot.common import OneShotExogenousContract, OneShotProfile  # isort: skip
+from scml.oneshot.common import OneShotExogenousContract  # isort: skip
 from scml.oneshot.sysagents import DefaultOneShotAdapter  # isort: skip
 from scml.std.world import SCML2024StdWorld  # isort: skip
 
@@ -49,20 +49,7 @@ _EXCEPTIONS_IGNORED = {
 
 def scml_arguments(setup: WorldSetup) -> dict[str, Any]:
     """Return the keyword arguments from which scml's own class constructs the world of ``setup``."""
-    profiles = [
-        OneShotProfile(
-            cost=factory.cost,
-            input_product=factory.level,
-            n_lines=factory.n_lines,
-            shortfall_penalty_mean=factory.shortfall_penalty[0],
-            shortfall_penalty_dev=factory.shortfall_penalty[1],
-            storage_cost_mean=factory.storage_cost[0],
-            storage_cost_dev=factory.storage_cost[1],
-            disposal_cost_mean=factory.disposal_cost[0],
-            disposal_cost_dev=factory.disposal_cost[1],
-        )
-        for factory in setup.factories
-    ]
+    profiles = [factory.profile() for factory in setup.factories]
     exogenous = [
         OneShotExogenousContract(
             quantity=contract.quantity,
@@ -102,7 +89,7 @@ def scml_arguments(setup: WorldSetup) -> dict[str, Any]:
 
 
 def plain_scml_world(setup: WorldSetup, **options: Any) -> SCML2024StdWorld:  # noqa: ANN401  # scml's
-    """Make scml's unmodified world; for benchmarks, and for proofs about the additions of this module."""
+    """Make scml's unmodified world, for benchmarks and for tests of the additions of this module."""
     return SCML2024StdWorld(**{**scml_arguments(setup), **options})
 
 
@@ -117,11 +104,10 @@ def make_scml_world(
 
     Args:
         setup: The world.
-        observers: Who hears the events; see :class:`~litaagent_std.world.events.WorldObserver`.
+        observers: Receive the events; see :class:`~litaagent_std.world.events.WorldObserver`.
         inventory: Whether production consumes input stock; scml as shipped does not.
-        call_limit: Seconds after which a call into a negotiator is given up, as in the league (20 there).
-            Without a limit the outcome never depends on the machine's speed; with one, every call passes
-            through a thread.
+        call_limit: Seconds after which a call into a negotiator is given up, as in the league (20 there). If
+            None, the outcome never depends on the machine's speed; else every call runs in a thread.
     """
     world = DepletingScmlWorld if inventory == "depleting" else ScmlWorld
     return world(setup, observers, call_limit=call_limit)
@@ -171,7 +157,7 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
             self.agent_storage_cost[seat.id] = costs.storage_cost[index]
             self.agent_disposal_cost[seat.id] = costs.disposal_cost[index]
         [parameters] = self.mechanisms.values()
-        self.mechanisms: dict[str, dict[str, Any]] = {_path(SeatMechanism): parameters}
+        self.mechanisms: dict[str, dict[str, Any]] = {full_name(SeatMechanism): parameters}
         # The first day's exogenous contracts are in scml's unordered set now; its step 0 adds them again.
         self.unsigned_contracts: defaultdict[int, _OrderedSet] = defaultdict(_OrderedSet)
 
@@ -192,23 +178,24 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
 
     @property
     def time(self) -> float:
-        """Virtual seconds since the world's start: none, so that no limit of the world fires."""
+        """Virtual seconds since the world's start: always 0, so that no limit of the world fires."""
         return 0.0
 
     def step(self, *args: Any, **kwargs: Any) -> bool:  # noqa: ANN401  # as in negmas
-        """Run one day (or one round, see negmas) and return whether the world goes on."""
+        """Run one day (or one round, see negmas) and return whether there are days left."""
         previous = switch(self._streams.world)
         try:
             if self.current_step == 0 and self.hub.world_start is not None:
-                self.hub.world_start(self._world_start())
-            goes_on = bool(super().step(*args, **kwargs))
+                types = [type(seat.adapted_object) for seat in self.seats]
+                self.hub.world_start(make_world_start(self.setup, [seat.id for seat in self.seats], types))
+            days_left = bool(super().step(*args, **kwargs))
             if self.current_step >= self.n_steps and not self._ended:
                 self._ended = True
                 if self.hub.world_end is not None:
                     self.hub.world_end(self._world_end())
         finally:
             switch(previous)
-        return goes_on
+        return days_left
 
     def run_to_end(self) -> WorldEnd:
         """Run all days and return the outcome."""
@@ -234,7 +221,7 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
             switch(previous)
 
     def report_error(self, agent: str, where: str, error: Exception) -> None:
-        """Count an exception of an agent and tells the observers."""
+        """Count an exception of an agent and notify the observers."""
         self.n_errors[agent] = self.n_errors.get(agent, 0) + 1
         if self.hub.error is not None:
             where = where.removesuffix("_")
@@ -251,10 +238,10 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
         stock = dict(self._inventory_input)
         super().simulation_step(stage)
         self._adjust_inventory(stock)
-        self._tell_settlements(bankrupt)
+        self._emit_settlements(bankrupt)
 
     def _adjust_inventory(self, stock: Mapping[str, int]) -> None:
-        """Apply another rule of inventory; scml's own stands."""
+        """Apply another rule of inventory; by default scml's own holds."""
 
     def _update_exogenous(self, s: int) -> None:
         super()._update_exogenous(s)
@@ -264,10 +251,10 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
                 self.hub.day_start(self._day_start())
 
     def on_negotiation_start(self, neg: Any) -> None:  # noqa: ANN401  # negmas's type
-        """Give a new negotiation its place in the story."""
+        """Register a new negotiation and emit its start."""
         super().on_negotiation_start(neg)
         notes = neg.annotation
-        partner = next(one.id for one in neg.partners if one.id != neg.caller.id)
+        partner = next(agent.id for agent in neg.partners if agent.id != neg.caller.id)
         ref = NegotiationRef(
             self.current_step,
             self._n_registered,
@@ -283,27 +270,12 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
             self.hub.negotiation_start(ref)
 
     def on_contract_concluded(self, contract: Any, to_be_signed_at: int) -> None:  # noqa: ANN401  # negmas's
-        """Register a contract; exogenous ones were told with the start of the day."""
+        """Register a contract and emit it; exogenous ones are part of the start of the day."""
         super().on_contract_concluded(contract, to_be_signed_at)
         if contract.mechanism_id is not None and self.hub.contract is not None:
             ref = self._negotiations[contract.mechanism_id].mechanism.ref
             terms = contract.agreement
             self.hub.contract(ContractSigned(ref, terms["quantity"], terms["time"], terms["unit_price"]))
-
-    def _world_start(self) -> WorldStart:
-        setup = self.setup
-        return WorldStart(
-            agents=tuple(seat.id for seat in self.seats),
-            levels=tuple(factory.level for factory in setup.factories),
-            agent_types=tuple(_path(type(seat.adapted_object)) for seat in self.seats),
-            n_lines=tuple(factory.n_lines for factory in setup.factories),
-            costs=tuple(float(factory.cost) for factory in setup.factories),
-            initial_balances=tuple(float(factory.balance) for factory in setup.factories),
-            catalog_prices=tuple(float(price) for price in setup.catalog_prices),
-            n_days=setup.n_days,
-            n_rounds=setup.n_rounds,
-            horizon=setup.horizon,
-        )
 
     def _day_start(self) -> DayStart:
         day = self.current_step
@@ -330,7 +302,7 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
             issues=tuple(ranges),  # type: ignore[arg-type]  # three pairs each
         )
 
-    def _tell_settlements(self, bankrupt: Mapping[str, bool]) -> None:
+    def _emit_settlements(self, bankrupt: Mapping[str, bool]) -> None:
         hub, day = self.hub, self.current_step
         for seat, factory in zip(self.seats, self.setup.factories, strict=True):
             agent = seat.id
@@ -384,7 +356,7 @@ class DepletingScmlWorld(ScmlWorld):
 
 
 def _constructor(agent: type, params: Mapping[str, Any], stream: Stream) -> Callable[[], Any]:
-    """Return what scml calls to construct the agent: its class, under its seat's stream."""
+    """Return a function that constructs the agent under its seat's stream, for scml to call."""
 
     def construct() -> Any:  # noqa: ANN401  # an agent of any class
         previous = switch(stream)
@@ -394,7 +366,3 @@ def _constructor(agent: type, params: Mapping[str, Any], stream: Stream) -> Call
             switch(previous)
 
     return construct
-
-
-def _path(one: type) -> str:
-    return f"{one.__module__}.{one.__qualname__}"

@@ -1,4 +1,4 @@
-"""The places where scml's world meets agents: its adapter and its negotiation mechanism, with streams and events."""
+"""scml's adapter and negotiation mechanism, which call the agents, with streams and events."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from litaagent_std.world.events import NOTHING, NegotiationEnd, NegotiationRef
-from litaagent_std.world.fast.turns import answers_together, books, has_decided
+from litaagent_std.world.fast.turns import has_decided, is_synchronous, sync_buffers
 from litaagent_std.world.reproducible.clock import VirtualTimeMechanism
 from litaagent_std.world.reproducible.streams import Stream, switch
 
@@ -21,14 +21,14 @@ __all__ = ["SeatAdapter", "SeatMechanism"]
 
 
 class SeatAdapter(DefaultOneShotAdapter):  # type: ignore[misc]  # scml has no type information
-    """scml's adapter between the world and an agent; calls run under the seat's stream."""
+    """scml's adapter between the world and an agent; its calls use the seat's stream."""
 
     stream: Stream
     world_stream: Stream
     index: int
 
     def make_ufun(self, add_exogenous: bool, in_adapter: bool = False) -> Any:  # noqa: ANN401  # scml's type
-        """Make the day's utility function: the framework's work, so it draws nothing from the seat."""
+        """Make the day's utility function under the world's stream, because the framework draws, not the agent."""
         previous = switch(self.world_stream)
         try:
             return super().make_ufun(add_exogenous, in_adapter)
@@ -36,7 +36,7 @@ class SeatAdapter(DefaultOneShotAdapter):  # type: ignore[misc]  # scml has no t
             switch(previous)
 
     def reset(self) -> None:
-        """Forgets the last day's negotiations."""
+        """Forget the last day's negotiations."""
         self._under_stream(super().reset)
 
     def before_step(self) -> None:
@@ -55,15 +55,15 @@ class SeatAdapter(DefaultOneShotAdapter):  # type: ignore[misc]  # scml has no t
 
 
 class SeatMechanism(VirtualTimeMechanism):
-    """A negotiation whose calls run under the seats' streams and whose turns are told to observers."""
+    """A negotiation whose calls use the seats' streams and whose turns are emitted to observers."""
 
     world: ScmlWorld
     ref: NegotiationRef
 
     def _safe_counter(self, negotiator: Any, state: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # negmas's types
-        table, seat = state.current_offer, negotiator.owner
+        current_offer, seat = state.current_offer, negotiator.owner
         agent, hub = seat.adapted_object, self.world.hub
-        known = books(agent) if hub.decision is not None and answers_together(agent) else None
+        before = sync_buffers(agent) if hub.decision is not None and is_synchronous(agent) else None
         started = time.perf_counter()
         previous = switch(seat.stream)
         try:
@@ -75,26 +75,26 @@ class SeatMechanism(VirtualTimeMechanism):
             switch(previous)
         if time.perf_counter() - started >= self._internal_nmi.step_time_limit:
             self.world.limit_fired = True
-        if known is not None and hub.decision is not None and has_decided(agent, known):
+        if before is not None and hub.decision is not None and has_decided(agent, before):
             hub.decision(seat.index)
         if response is not None and response.response != ResponseType.WAIT:
-            self._tell_turn(seat, table, response, state.step)
+            self._emit_turn(seat, current_offer, response, state.step)
         return response, failed
 
-    def _tell_turn(self, seat: SeatAdapter, table: Any, response: Any, round_: int) -> None:  # noqa: ANN401  # negmas's types
+    def _emit_turn(self, seat: SeatAdapter, current_offer: Any, response: Any, round_: int) -> None:  # noqa: ANN401
         hub = self.world.hub
-        # Agents may answer anything; negmas compares the answer with each response, and 1 or True equal one.
+        # Agents may return anything; negmas compares it with each response type, and 1 or True equal one of them.
         code = next((known.value for known in ResponseType if known == response.response), None)
-        answers = table is not None and code is not None
+        responds = current_offer is not None and code is not None
         offers = code == ResponseType.REJECT_OFFER and response.outcome is not None
-        if answers and code is not None and hub.response is not None:
+        if responds and code is not None and hub.response is not None:
             hub.response(self.ref, round_, seat.id, code)
         if offers and hub.offer is not None:
             hub.offer(self.ref, round_, seat.id, tuple(response.outcome))
-        if (answers or offers) and hub.turn is not None:
-            answer = code if answers and code is not None else NOTHING
+        if (responds or offers) and hub.turn is not None:
+            response_code = code if responds and code is not None else NOTHING
             quantity, day, price = response.outcome if offers else (NOTHING, NOTHING, NOTHING)
-            hub.turn((self.ref.index, round_, seat.index, answer, quantity, day, price))
+            hub.turn((self.ref.index, round_, seat.index, response_code, quantity, day, price))
 
     def _call(self, negotiator: Any, callback: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # negmas's types
         previous = switch(negotiator.owner.stream)
@@ -104,7 +104,7 @@ class SeatMechanism(VirtualTimeMechanism):
             switch(previous)
 
     def on_negotiation_end(self) -> None:
-        """Tells how the negotiation ended, then lets negmas tell the negotiators."""
+        """Emit the end of the negotiation, then let negmas notify the negotiators."""
         state = self._current_state
         if self.world.hub.negotiation_end is not None:
             status = "broken" if state.broken else "timedout"

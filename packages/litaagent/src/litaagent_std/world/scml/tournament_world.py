@@ -1,12 +1,12 @@
-"""The fast world in negmas' tournaments: a ``world_generator`` in the place of scml's.
+"""The fast engine in negmas' tournaments: a ``world_generator`` that replaces scml's.
 
     from scml.utils import anac2024_config_generator_std, anac_assigner_std, balance_calculator_std
     tournament(..., world_generator=fast_world_generator, config_generator=anac2024_config_generator_std,
                config_assigner=anac_assigner_std, score_calculator=balance_calculator_std)
 
-scml's own generator makes the world, so that names, types, folders and whatever else a tournament asks for are
-scml's; then the world's days are run by the fast engine, with the same agents, and its books are kept as scml keeps
-them. Exceptions of agents are counted and never stop a world.
+scml's own generator makes the world, so that names, types, folders and everything else that a tournament reads are
+scml's. Then the fast engine runs its days with the same agents and writes the statistics that scml would write.
+Exceptions of agents are counted and never stop a world.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from litaagent_std.world.events import (
     WorldObserver,
 )
 from litaagent_std.world.fast.engine import FastWorld
-from litaagent_std.world.setup import AgentSpec, DailyCosts, ExogenousContract, Factory, WorldSetup
+from litaagent_std.world.setup import AgentSpec, DailyCosts, ExogenousContract, Factory, WorldSetup, full_name
 
 
 def fast_world_generator(**kwargs: Any) -> TournamentWorld:  # noqa: ANN401 - scml's parameters
-    """Generate the world that scml's generator would, to be run by the fast engine."""
+    """Generate a world with scml's generator, to be run by the fast engine."""
     return TournamentWorld.adopt(anac2024_std_world_generator(**kwargs))
 
 
@@ -58,11 +58,11 @@ class TournamentWorld(SCML2024StdWorld):  # type: ignore[misc]
                 )
         setup = _setup_of(world, agents)
         world.__class__ = cls
-        world.fast = FastWorld(setup, [_Books(world)], agents=agents, costs=_costs_of(world))
+        world.fast = FastWorld(setup, [_Statistics(world)], agents=agents, costs=_costs_of(world))
         return world  # type: ignore[no-any-return]  # an SCML2024StdWorld until its class was changed
 
     def step(self, *args: Any, **kwargs: Any) -> bool:  # noqa: ANN401 - negmas' parameters
-        """Run one day and tells whether there was one to run.
+        """Run one day and return whether there was one to run.
 
         Raises:
             ValueError: If single negotiation rounds are asked for.
@@ -84,8 +84,8 @@ class TournamentWorld(SCML2024StdWorld):  # type: ignore[misc]
         return True
 
 
-class _Books(WorldObserver):
-    """Keeps the books of scml's world from what happens in the fast one.
+class _Statistics(WorldObserver):
+    """Writes the statistics of scml's world from the events of the fast one.
 
     Args:
         world: scml's world.
@@ -106,7 +106,7 @@ class _Books(WorldObserver):
             world.neg_requests_received[agent] += 1
 
     def on_negotiation_end(self, event: NegotiationEnd) -> None:
-        """Count how it ended."""
+        """Count how a negotiation ended."""
         world, ref = self._world, event.negotiation
         succeeded = event.agreement is not None
         self._count("n_negotiation_successful" if succeeded else "n_negotiation_failed")
@@ -125,11 +125,11 @@ class _Books(WorldObserver):
 
     def on_error(self, event: AgentError) -> None:
         """Record an exception."""
-        told = (event.day, f"{event.kind} in {event.where}: {event.message}")
-        self._world.agent_exceptions[event.agent].append(told)
+        entry = (event.day, f"{event.kind} in {event.where}: {event.message}")
+        self._world.agent_exceptions[event.agent].append(entry)
 
     def on_settlement(self, event: Settlement) -> None:
-        """Books a factory's day."""
+        """Record a factory's day."""
         world, agent = self._world, event.agent
         world._profits[agent].append(np.float64(event.profit))
         world._inventory_input[agent] = event.inventory_input
@@ -141,7 +141,7 @@ class _Books(WorldObserver):
         world._storage_cost[agent] = event.storage_cost
 
     def on_day_end(self, event: DayEnd) -> None:
-        """Books prices and bankruptcies, and closes the day's statistics."""
+        """Record prices and bankruptcies, and close the day's statistics."""
         world, day = self._world, event.day
         for product, price in enumerate(event.trading_prices):
             world._trading_price[product, day + 1 :] = price
@@ -185,25 +185,15 @@ def _setup_of(world: Any, agents: list[OneShotAgent]) -> WorldSetup:  # noqa: AN
         seed=random.getrandbits(63),
         n_days=int(world.n_steps),
         catalog_prices=tuple(int(price) for price in world.catalog_prices),
-        factories=tuple(_factory_of(world.agent_profiles[agent], world.initial_balances[agent]) for agent in ids),
+        factories=tuple(
+            Factory.from_profile(world.agent_profiles[agent], world.initial_balances[agent]) for agent in ids
+        ),
         exogenous=exogenous,
-        agents=tuple(AgentSpec(f"{type(agent).__module__}.{type(agent).__qualname__}") for agent in agents),
+        agents=tuple(AgentSpec(full_name(type(agent))) for agent in agents),
         n_rounds=int(world.neg_n_steps),
         horizon=int(world.horizon),
         price_range=float(world.price_range_fraction),
         quantity_multiplier=int(world.quantity_multiplier),
-    )
-
-
-def _factory_of(profile: Any, balance: int) -> Factory:  # noqa: ANN401 - scml has no types
-    return Factory(
-        level=int(profile.input_product),
-        cost=int(profile.cost),
-        n_lines=int(profile.n_lines),
-        balance=int(balance),
-        shortfall_penalty=(float(profile.shortfall_penalty_mean), float(profile.shortfall_penalty_dev)),
-        storage_cost=(float(profile.storage_cost_mean), float(profile.storage_cost_dev)),
-        disposal_cost=(float(profile.disposal_cost_mean), float(profile.disposal_cost_dev)),
     )
 
 

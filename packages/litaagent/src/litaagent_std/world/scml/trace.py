@@ -1,4 +1,4 @@
-"""A world's story as one fingerprint per event, to compare two runs in little memory."""
+"""The trace of a world: one fingerprint per event, to compare two runs in little memory."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ __all__ = ["Trace", "Window", "first_difference"]
 
 
 class Trace(WorldObserver):
-    """Fingerprints every event.
+    """An observer that fingerprints every event.
 
     Attributes:
-        prints: A 64-bit fingerprint per event, in order.
-        counts: Events by kind.
+        fingerprints: One 64-bit fingerprint per event, in order.
+        counts: Number of events by kind.
     """
 
     def __init__(self) -> None:
-        self.prints = array("Q")
+        self.fingerprints = array("Q")
         self.counts: dict[str, int] = {}
 
     def record(self, kind: str, event: tuple[Any, ...]) -> None:
-        """Take one event in."""
+        """Record an event."""
         text = f"{kind}{event!r}".encode()
-        self.prints.append(int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little"))
+        self.fingerprints.append(int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little"))
         self.counts[kind] = self.counts.get(kind, 0) + 1
 
     @property
     def digest(self) -> str:
-        """One fingerprint of the whole story."""
-        return hashlib.sha256(self.prints.tobytes()).hexdigest()
+        """Fingerprint of the whole trace."""
+        return hashlib.sha256(self.fingerprints.tobytes()).hexdigest()
 
 
 class Window(Trace):
-    """Also keeps the texts of the events around one position.
+    """A trace that also keeps the texts of the events around one position.
 
     Args:
-        centre: The position of interest.
+        centre: The position.
         before: How many events before it to keep.
     """
 
@@ -50,30 +50,30 @@ class Window(Trace):
         self.texts: list[str] = []
 
     def record(self, kind: str, event: tuple[Any, ...]) -> None:
-        """Take one event in, and keep its text if it is near the centre."""
-        if self._first <= len(self.prints) <= self._last:
+        """Record an event, and keep its text if it is near the centre."""
+        if self._first <= len(self.fingerprints) <= self._last:
             shown = ", ".join(str(part) for part in event)
             self.texts.append(f"{kind.removeprefix('on_')}: {shown}")
         super().record(kind, event)
 
 
 def _recorder(kind: str) -> Callable[..., None]:
-    def hear(self: Trace, *event: Any) -> None:  # noqa: ANN401  # events of every kind
+    def record(self: Trace, *event: Any) -> None:  # noqa: ANN401  # events of every kind
         self.record(kind, event)
 
-    hear.__name__ = kind
-    hear.__doc__ = f"Records ``{kind}``."
-    return hear
+    record.__name__ = kind
+    record.__doc__ = f"Record ``{kind}``."
+    return record
 
 
 for _kind in [name for name in vars(WorldObserver) if name.startswith("on_")]:
     setattr(Trace, _kind, _recorder(_kind))
 
 
-def first_difference(one: Trace, other: Trace) -> int | None:
-    """Return the position of the first event that differs, or None if the stories are the same."""
-    if one.prints == other.prints:
+def first_difference(trace: Trace, other: Trace) -> int | None:
+    """Return the position of the first event that differs, or None if the traces are the same."""
+    if trace.fingerprints == other.fingerprints:
         return None
-    pairs = enumerate(zip(one.prints, other.prints, strict=False))
-    shorter = min(len(one.prints), len(other.prints))
+    pairs = enumerate(zip(trace.fingerprints, other.fingerprints, strict=False))
+    shorter = min(len(trace.fingerprints), len(other.fingerprints))
     return next((position for position, (a, b) in pairs if a != b), shorter)

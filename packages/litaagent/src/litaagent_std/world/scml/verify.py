@@ -1,10 +1,9 @@
-"""Runs both engines on official configurations and compares their stories event by event.
+"""Run both engines on official configurations and compare their traces event by event.
 
-``python -m litaagent_std.world.scml.verify`` seats every Standard agent of 2024–2026 in turn, in the
-official mix and among competitors only, under both rules of inventory. Every offer, response, contract,
-settlement, balance, trading price and score must be the same to the last bit. Finished configurations are kept
-in a file together with a digest of the code, so a killed run goes on where it stopped, and a change of the
-code makes everything run again.
+``python -m litaagent_std.world.scml.verify`` seats every Standard agent of 2024–2026 in turn, in the official mix and
+among competitors only, under both rules of inventory. Every offer, response, contract, settlement, balance, trading
+price and score must be the same to the last bit. Finished configurations are kept in a file together with a digest of
+the code: a killed run resumes, and after a change of the code everything runs again.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from apexrl.configuration import configuration, from_command_line
 from apexrl.execution import RunOptions, Task, make_executor
@@ -31,14 +30,15 @@ if TYPE_CHECKING:
     from litaagent_std.world.events import WorldEnd
     from litaagent_std.world.native.registry import Defaults
     from litaagent_std.world.rules.settlement import Inventory
-    from litaagent_std.world.run import Engine
     from litaagent_std.world.setup import Fill, WorldSetup
 
 __all__ = ["Comparison", "Plan", "VerifyConfig", "compare", "main", "plan"]
 
-ENOUGH_SEATS: Final = 5
+_MIN_SEATS: Final = 5
 _SECONDS_PER_CONFIGURATION: Final = 7200.0
-_ENGINES: Final[tuple[Engine, Engine]] = ("scml", "fast")
+
+Engine = Literal["scml", "fast"]
+_ENGINES: Final[tuple[Engine, ...]] = ("scml", "fast")
 
 
 @configuration
@@ -46,7 +46,7 @@ class VerifyConfig:
     """Compare the fast world with scml's own, event by event."""
 
     configs: int = 200
-    """Configurations to run; more means more certainty, at about half a minute of CPU time each."""
+    """Configurations to run, at about half a minute of CPU time each."""
 
     seed: int = 0
     """Seed of the first configuration; the others follow."""
@@ -58,17 +58,17 @@ class VerifyConfig:
     """Run 12 short worlds of 12 days only."""
 
     days: int | None = None
-    """Days of every world; drawn from the official range (50 to 200) when not given."""
+    """Days of every world; if not given, drawn from the official range (50 to 200)."""
 
     results: Path = Path("runs/verify_world.jsonl")
     """File of finished configurations."""
 
     native: bool = False
-    """Let native minds play the default agents in the fast world; worlds of competitors only give way to worlds of
-    default agents only."""
+    """Let native agents play the default agents in the fast world; worlds of default agents only replace worlds of
+    competitors only."""
 
     agents: tuple[str, ...] = ()
-    """Parts of class paths: seat only the agents that contain one of them. All 35 when empty."""
+    """Parts of class paths: seat only agents whose path contains one of them (default: all 35)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Plan:
     Attributes:
         seed: Seed of the configuration and of the world.
         competitors: Class paths to seat.
-        fill: Who takes the other seats.
+        fill: Who gets the other seats.
         inventory: The rule of inventory.
         days: Days, or None for the official draw.
         defaults: Who plays the default agents in the fast world.
@@ -94,16 +94,16 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What came out of one configuration.
+    """The result of one configuration.
 
     Attributes:
         key: Names the configuration and the code that ran it.
-        equal: Whether both engines told the same story.
+        equal: Whether both traces are the same.
         seated: Class paths of all agents.
         days: Days of the world.
         events: Events of the reference.
-        difference: The first diverging event, as both engines tell it; empty when equal.
-        limit_fired: Whether a wall-clock limit fired, which leaves the world out of the verdict.
+        difference: The first diverging event in both traces; empty if they are equal.
+        limit_fired: Whether a wall-clock limit fired; such a world does not count.
         errors: Exceptions of agents in the reference.
         seconds_scml: CPU seconds of the reference.
         seconds_fast: CPU seconds of the fast engine.
@@ -122,12 +122,12 @@ class Comparison:
 
 
 def plan(config: VerifyConfig) -> list[Plan]:
-    """Lays out the configurations: agents take turns, and every fourth world is of competitors only."""
-    from litaagent_std.tournament.competitors.registry import all_paths
+    """Plan the configurations: agents are seated in turn, and every fourth world is of competitors only."""
+    from litaagent_std.world.scml.published import all_paths
 
     chosen = [path for path in all_paths() if not config.agents or any(part in path for part in config.agents)]
     if not chosen:
-        raise ValueError(f"no agent's class path contains any of {config.agents}; look at lita's list of competitors")
+        raise ValueError(f"no agent's class path contains any of {config.agents}; `lita competitors` lists them")
     plans, turn = [], 0
     for index in range(12 if config.quick else config.configs):
         only = index % 4 == 3
@@ -142,23 +142,23 @@ def plan(config: VerifyConfig) -> list[Plan]:
     return plans
 
 
-def compare(one: Plan) -> Comparison:
-    """Run one configuration in both engines; where they differ, runs it again to show the place."""
+def compare(case: Plan) -> Comparison:
+    """Run one configuration on both engines; if they differ, run it again to show the first difference."""
     from litaagent_std.world.setup import OFFICIAL_DAYS, official_setup
 
     setup = official_setup(
-        one.seed,
-        one.competitors,
-        fill=one.fill,
-        n_days=OFFICIAL_DAYS if one.days is None else one.days,
-        n_competitors=min(4, len(one.competitors)),
+        case.seed,
+        case.competitors,
+        fill=case.fill,
+        n_days=OFFICIAL_DAYS if case.days is None else case.days,
+        n_competitors=min(4, len(case.competitors)),
     )
     traces, seconds = {}, {}
     for engine in _ENGINES:
         traces[engine] = Trace()
         started = time.process_time()
         with silence():
-            end = _tell(one, setup, engine, traces[engine])
+            end = _run_world(case, setup, engine, traces[engine])
         seconds[engine] = time.process_time() - started
     position = first_difference(traces["scml"], traces["fast"])
     difference = ""
@@ -166,15 +166,15 @@ def compare(one: Plan) -> Comparison:
         windows = {engine: Window(position) for engine in _ENGINES}
         for engine, window in windows.items():
             with silence():
-                _tell(one, setup, engine, window)
+                _run_world(case, setup, engine, window)
         shown = [f"{engine}:\n    " + "\n    ".join(window.texts) for engine, window in windows.items()]
-        difference = f"event {position} of {len(traces['scml'].prints)}\n  " + "\n  ".join(shown)
+        difference = f"event {position} of {len(traces['scml'].fingerprints)}\n  " + "\n  ".join(shown)
     return Comparison(
-        key=_key(one),
+        key=_key(case),
         equal=position is None,
         seated=tuple(agent.path for agent in setup.agents),
         days=setup.n_days,
-        events=len(traces["scml"].prints),
+        events=len(traces["scml"].fingerprints),
         difference=difference,
         limit_fired=end.limit_fired,
         errors=sum(end.n_errors.values()),
@@ -183,39 +183,42 @@ def compare(one: Plan) -> Comparison:
     )
 
 
-def _tell(one: Plan, setup: WorldSetup, engine: Engine, trace: Trace) -> WorldEnd:
-    from litaagent_std.world.run import run_world
+def _run_world(case: Plan, setup: WorldSetup, engine: Engine, trace: Trace) -> WorldEnd:
+    if engine == "scml":
+        from litaagent_std.world.scml.engine import make_scml_world
 
-    native = one.defaults == "native" and engine == "fast"
-    options: dict[str, Any] = {"defaults": "native"} if native else {}
-    return run_world(setup, engine=engine, observers=[trace], inventory=one.inventory, **options)
+        return make_scml_world(setup, [trace], inventory=case.inventory).run_to_end()
+    from litaagent_std.world.fast.engine import FastWorld
+
+    return FastWorld(setup, [trace], inventory=case.inventory, defaults=case.defaults).run()
 
 
 def _code_digest() -> str:
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
+    world = Path(__file__).parents[1]
+    for path in sorted(world.rglob("*.py")):
         digest.update(path.read_bytes())
     for name in ("scml", "negmas", "scml-agents", "numpy"):
         digest.update(f"{name}=={metadata.version(name)}".encode())
     return digest.hexdigest()
 
 
-def _key(one: Plan) -> str:
-    text = json.dumps(asdict(one), sort_keys=True)
+def _key(case: Plan) -> str:
+    text = json.dumps(asdict(case), sort_keys=True)
     return hashlib.sha256(f"{_code_digest()}/{text}".encode()).hexdigest()
 
 
 def _read(path: Path) -> dict[str, Comparison]:
     if not path.exists():
         return {}
-    found = {}
+    comparisons = {}
     for line in path.read_text().splitlines():
         try:
             data = json.loads(line)
         except json.JSONDecodeError:
             continue  # a line that a killed run did not finish
-        found[data["key"]] = Comparison(**{**data, "seated": tuple(data["seated"])})
-    return found
+        comparisons[data["key"]] = Comparison(**{**data, "seated": tuple(data["seated"])})
+    return comparisons
 
 
 def _run(plans: Sequence[Plan], config: VerifyConfig) -> list[Comparison]:
@@ -229,8 +232,8 @@ def _run(plans: Sequence[Plan], config: VerifyConfig) -> list[Comparison]:
     )
 
     known = _read(config.results)
-    results = [known[_key(one)] for one in plans if _key(one) in known]
-    todo = [Task(compare, (one,), label=f"seed {one.seed}") for one in plans if _key(one) not in known]
+    results = [known[_key(case)] for case in plans if _key(case) in known]
+    todo = [Task(compare, (case,), label=f"seed {case.seed}") for case in plans if _key(case) not in known]
     config.results.parent.mkdir(parents=True, exist_ok=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     options = RunOptions(ordered=False, retries=1, time_limit=_SECONDS_PER_CONFIGURATION, on_failure="raise")
@@ -243,7 +246,7 @@ def _run(plans: Sequence[Plan], config: VerifyConfig) -> list[Comparison]:
         for done in executor.run(todo, options):
             result = done.unwrap()
             results.append(result)
-            file.write(f"\n{json.dumps(asdict(result))}")  # a line that a killed run left unfinished ends here
+            file.write(f"\n{json.dumps(asdict(result))}")  # ends a line that a killed run left unfinished
             file.flush()
             progress.advance(bar)
             if not result.equal and not result.limit_fired:
@@ -252,33 +255,34 @@ def _run(plans: Sequence[Plan], config: VerifyConfig) -> list[Comparison]:
 
 
 def _report(results: Sequence[Comparison], config: VerifyConfig) -> int:
-    judged = [one for one in results if not one.limit_fired]
-    different = [one for one in judged if not one.equal]
-    seats = Counter(path for one in judged for path in one.seated)
-    few = [path for path in _must_sit(config) if seats[path] < ENOUGH_SEATS]
-    scml, fast = sum(one.seconds_scml for one in judged), sum(one.seconds_fast for one in judged)
+    counted = [result for result in results if not result.limit_fired]
+    different = [result for result in counted if not result.equal]
+    seats = Counter(path for result in counted for path in result.seated)
+    few = [path for path in _must_sit(config) if seats[path] < _MIN_SEATS]
+    scml, fast = sum(result.seconds_scml for result in counted), sum(result.seconds_fast for result in counted)
     print(
-        f"{len(judged)} configurations, {sum(one.days for one in judged)} days, {sum(one.events for one in judged)} "
-        f"events compared, {sum(one.errors for one in judged)} exceptions of agents, "
-        f"{len(results) - len(judged)} left out because a wall-clock limit fired"
+        f"{len(counted)} configurations, {sum(result.days for result in counted)} days, "
+        f"{sum(result.events for result in counted)} events compared, "
+        f"{sum(result.errors for result in counted)} exceptions of agents, "
+        f"{len(results) - len(counted)} left out because a wall-clock limit fired"
     )
-    print(f"identical: {len(judged) - len(different)}, different: {len(different)}")
+    print(f"identical: {len(counted) - len(different)}, different: {len(different)}")
     print(f"CPU seconds, every event observed: scml {scml:.0f}, fast {fast:.0f}")
     if few and not config.quick:
-        print(f"seated fewer than {ENOUGH_SEATS} times: {', '.join(path.rpartition('.')[2] for path in few)}")
-    for one in different[:10]:
-        print(f"\n{one.difference}")
-    return 1 if different or not judged or (few and not config.quick) else 0
+        print(f"seated fewer than {_MIN_SEATS} times: {', '.join(path.rpartition('.')[2] for path in few)}")
+    for result in different[:10]:
+        print(f"\n{result.difference}")
+    return 1 if different or not counted or (few and not config.quick) else 0
 
 
 def _must_sit(config: VerifyConfig) -> tuple[str, ...]:
-    from litaagent_std.tournament.competitors.registry import all_paths
+    from litaagent_std.world.scml.published import all_paths
 
     return () if config.agents else all_paths()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the comparison; the return value is the exit status, 0 only if everything was identical."""
+    """Run the comparison and return the exit status: 0 if everything was identical."""
     config = from_command_line(
         VerifyConfig, list(sys.argv[1:] if arguments is None else arguments), program="make verify-world"
     )

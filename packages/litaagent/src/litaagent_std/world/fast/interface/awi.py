@@ -1,8 +1,8 @@
 """The agent-world interface: scml's, with everything that is constant within a day kept as plain attributes.
 
-Agents read the interface thousands of times a day; scml recomputes each value through several properties. Here
-the engine sets what cannot change once per world (`LeanAWI.__init__`) or once per day (`start_day`), and only
-what agents change by their contracts is computed on reading.
+Agents read the interface thousands of times a day, and scml recomputes each value through several properties. Here
+the engine sets constants once per world (`LeanAWI.__init__`) and daily values at the start of each day. Only what
+contracts change during the day is computed on reading.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ if TYPE_CHECKING:
     import numpy as np
     from scml.oneshot.common import OneShotProfile
 
-    from litaagent_std.world.fast.engine import FastWorld
+    from litaagent_std.world.fast.interface.facade import WorldFacade
 
-Book = dict[int, dict[str, int]]
+Calendar = dict[int, dict[str, int]]
+"""Quantities (or their total prices) by day of delivery and partner."""
 
 
 class LeanAWI(OneShotAWI):  # type: ignore[misc]
-    """What one factory sees of the world, and may ask of it.
+    """What one factory observes of the world, and may ask of it.
 
     Class attributes below shadow properties of scml's class, so that instances can hold plain values.
 
     Args:
         world: The world.
-        adapter: The agent's place in the world; agents know it as ``awi.agent``.
+        adapter: The adapter of the agent, which agents know as ``awi.agent``.
         profile: The factory's private facts.
     """
 
@@ -68,20 +69,20 @@ class LeanAWI(OneShotAWI):  # type: ignore[misc]
     _stock = 0
     """Exogenous input and inventory minus exogenous output, today."""
 
-    def __init__(self, world: FastWorld, adapter: Any, profile: OneShotProfile) -> None:  # noqa: ANN401
+    def __init__(self, world: WorldFacade, adapter: Any, profile: OneShotProfile) -> None:  # noqa: ANN401
         self._world = world
         self.agent = adapter
         self._id: str = adapter.id
         self._buying: dict[str, Any] = {}
         self._selling: dict[str, Any] = {}
-        self._future_sales: Book = defaultdict(defaultdict_int)
-        self._future_supplies: Book = defaultdict(defaultdict_int)
-        self._future_sales_cost: Book = defaultdict(defaultdict_int)
-        self._future_supplies_cost: Book = defaultdict(defaultdict_int)
+        self._future_sales: Calendar = defaultdict(defaultdict_int)
+        self._future_supplies: Calendar = defaultdict(defaultdict_int)
+        self._future_sales_cost: Calendar = defaultdict(defaultdict_int)
+        self._future_supplies_cost: Calendar = defaultdict(defaultdict_int)
         self._set_world(world)
         self._set_factory(world, profile)
 
-    def _set_world(self, world: FastWorld) -> None:
+    def _set_world(self, world: WorldFacade) -> None:
         self.n_steps = world.n_steps
         self.horizon = world.horizon
         self.n_products = world.n_products
@@ -90,7 +91,7 @@ class LeanAWI(OneShotAWI):  # type: ignore[misc]
         self.production_capacities = list(world.production_capacity)
         self.catalog_prices = world.catalog_prices.copy()
 
-    def _set_factory(self, world: FastWorld, profile: OneShotProfile) -> None:
+    def _set_factory(self, world: WorldFacade, profile: OneShotProfile) -> None:
         level = profile.input_product
         self.profile = profile
         self.n_lines = profile.n_lines
@@ -105,7 +106,7 @@ class LeanAWI(OneShotAWI):  # type: ignore[misc]
         self.n_input_negotiations = 0 if self.is_first_level else len(self._suppliers)
         self.n_output_negotiations = 0 if self.is_last_level else len(self._consumers)
 
-    # -- what is computed on reading, because it changes during the day or because agents may keep and change it
+    # -- computed on reading: values that change during the day, and lists that agents may alter
 
     @property
     def my_suppliers(self) -> list[str]:
@@ -129,7 +130,7 @@ class LeanAWI(OneShotAWI):  # type: ignore[misc]
 
     @property
     def current_negotiation_details(self) -> dict[str, dict[str, Any]]:
-        """Today's negotiations that are not over, by partner, separated into "buy" and "sell"."""
+        """Today's running negotiations by partner, separated into "buy" and "sell"."""
         return {"buy": dict(self._buying), "sell": dict(self._selling)}
 
     @property
@@ -158,7 +159,7 @@ class LeanAWI(OneShotAWI):  # type: ignore[misc]
         return make_os(self.current_output_issues)
 
     def is_bankrupt(self, aid: str | None = None) -> bool:
-        """Tells whether a factory (this one without an id) is bankrupt."""
+        """Return whether a factory is bankrupt (default: this one)."""
         return self._world.is_bankrupt[aid or self._id]
 
     @property
@@ -174,63 +175,63 @@ class LeanAWI(OneShotAWI):  # type: ignore[misc]
     @property
     def total_sales(self) -> int:
         """Today's sales to factories."""
-        book = self._future_sales.get(self.current_step)
-        return sum(book.values()) if book else 0
+        sales = self._future_sales.get(self.current_step)
+        return sum(sales.values()) if sales else 0
 
     @property
     def total_supplies(self) -> int:
         """Today's supplies from factories."""
-        book = self._future_supplies.get(self.current_step)
-        return sum(book.values()) if book else 0
+        supplies = self._future_supplies.get(self.current_step)
+        return sum(supplies.values()) if supplies else 0
 
     def total_sales_at(self, step: int) -> int:
-        """Sales to factories for delivery on day `step`, today or later."""
+        """Return sales to factories for delivery on day `step`, today or later."""
         if step < self.current_step:
             return 0
-        book = self._future_sales.get(step)
-        return sum(book.values()) if book else 0
+        sales = self._future_sales.get(step)
+        return sum(sales.values()) if sales else 0
 
     def total_supplies_at(self, step: int) -> int:
-        """Supplies from factories for delivery on day `step`, today or later."""
+        """Return supplies from factories for delivery on day `step`, today or later."""
         if step < self.current_step:
             return 0
-        book = self._future_supplies.get(step)
-        return sum(book.values()) if book else 0
+        supplies = self._future_supplies.get(step)
+        return sum(supplies.values()) if supplies else 0
 
     def total_sales_between(self, start: int, end: int) -> int:
-        """Sales to factories for delivery on the days `start` to `end`, both included, from today on."""
+        """Return sales to factories for delivery on the days `start` to `end`, both included, from today on."""
         return _between(self._future_sales, max(start, self.current_step), end)
 
     def total_supplies_between(self, start: int, end: int) -> int:
-        """Supplies from factories for delivery on the days `start` to `end`, both included, from today on."""
+        """Return supplies from factories for delivery on the days `start` to `end`, both included, from today on."""
         return _between(self._future_supplies, max(start, self.current_step), end)
 
     def total_sales_from(self, start: int) -> int:
-        """Sales to factories for delivery on day `start` or later, from today on."""
+        """Return sales to factories for delivery on day `start` or later, from today on."""
         return _between(self._future_sales, max(start, self.current_step), self.n_steps - 1)
 
     def total_supplies_from(self, start: int) -> int:
-        """Supplies from factories for delivery on day `start` or later, from today on."""
+        """Return supplies from factories for delivery on day `start` or later, from today on."""
         return _between(self._future_supplies, max(start, self.current_step), self.n_steps - 1)
 
     def total_sales_until(self, step: int) -> int:
-        """Sales to factories for delivery from today to day `step`."""
+        """Return sales to factories for delivery from today to day `step`."""
         return _between(self._future_sales, self.current_step, step)
 
     def total_supplies_until(self, step: int) -> int:
-        """Supplies from factories for delivery from today to day `step`."""
+        """Return supplies from factories for delivery from today to day `step`."""
         return _between(self._future_supplies, self.current_step, step)
 
     @property
     def needed_sales(self) -> int:
-        """Input at hand today that nobody has bought as output."""
+        """Input available today that is not sold as output."""
         if self.is_last_level:
             return 0
         return self._surplus()
 
     @property
     def needed_supplies(self) -> int:
-        """Output sold for today that there is no input for."""
+        """Output sold for today without input for it."""
         if self.is_first_level:
             return 0
         return -self._surplus()
@@ -238,45 +239,45 @@ class LeanAWI(OneShotAWI):  # type: ignore[misc]
     def _surplus(self) -> int:
         today = self.current_step
         surplus = self._stock
-        book = self._future_supplies.get(today)
-        if book:
-            surplus += sum(book.values())
-        book = self._future_sales.get(today)
-        if book:
-            surplus -= sum(book.values())
+        supplies = self._future_supplies.get(today)
+        if supplies:
+            surplus += sum(supplies.values())
+        sales = self._future_sales.get(today)
+        if sales:
+            surplus -= sum(sales.values())
         return surplus
 
     # -- what the engine calls
 
     def open_negotiations(self, buying: dict[str, Any], selling: dict[str, Any]) -> None:
-        """Take the books of today's negotiations, which the engine keeps."""
+        """Set the dictionaries of today's negotiations, which the engine updates."""
         self._buying, self._selling = buying, selling
 
     def register_sale(self, consumer: str, quantity: int, unit_price: int, day: int) -> None:
-        """Books a sale that this factory has just concluded."""
+        """Register a sale that this factory has just concluded."""
         self._future_sales[day][consumer] += quantity
         self._future_sales_cost[day][consumer] += quantity * unit_price
 
     def register_supply(self, supplier: str, quantity: int, unit_price: int, day: int) -> None:
-        """Books a purchase that this factory has just concluded."""
+        """Register a purchase that this factory has just concluded."""
         self._future_supplies[day][supplier] += quantity
         self._future_supplies_cost[day][supplier] += quantity * unit_price
 
     def forget_past(self) -> None:
-        """Drop bookings for days that are over."""
+        """Drop contracts for days that are over."""
         today = self.current_step
-        for book in (
+        for calendar in (
             self._future_supplies,
             self._future_supplies_cost,
             self._future_sales,
             self._future_sales_cost,
         ):
-            if book:
-                for day in [day for day in book if day < today]:
-                    del book[day]
+            if calendar:
+                for day in [day for day in calendar if day < today]:
+                    del calendar[day]
 
 
-def _between(book: Book, first: int, last: int) -> int:
-    if not book:
+def _between(calendar: Calendar, first: int, last: int) -> int:
+    if not calendar:
         return 0
-    return sum([sum(quantities.values()) for day, quantities in book.items() if first <= day <= last])
+    return sum([sum(quantities.values()) for day, quantities in calendar.items() if first <= day <= last])

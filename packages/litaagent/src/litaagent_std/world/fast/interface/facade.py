@@ -1,16 +1,39 @@
-"""What an agent can reach of the world through its interface, beside what the interface answers itself."""
+"""What the agent-world interface may ask of the world."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from litaagent_std.world.setup import WorldSetup
 
 
 class WorldFacade:
-    """Answers scml's interface where it asks the world, and drops what agents log."""
+    """The attributes and methods of scml's world that its AWI uses; what agents log is dropped.
+
+    Attributes:
+        n_steps: Days of the world.
+        horizon: Days ahead that deliveries can be agreed for.
+        n_products: Number of products.
+        max_n_lines: Lines of the largest factory.
+        production_capacity: Lines of all factories, by level.
+        catalog_prices: Catalog prices, int array of shape (products,).
+        suppliers: Ids of the factories that sell each product, system agents included.
+        consumers: Ids of the factories that buy each product, system agents included.
+        is_bankrupt: Bankruptcy by id, system agents included.
+    """
 
     setup: WorldSetup
+    n_steps: int
+    horizon: int
+    n_products: int
+    max_n_lines: int
+    production_capacity: list[int]
+    catalog_prices: np.ndarray[tuple[int], np.dtype[np.int64]]
+    suppliers: list[list[str]]
+    consumers: list[list[str]]
+    is_bankrupt: dict[str, bool]
     time_limit = 900
     default_signing_delay = 0
     force_signing = True
@@ -27,12 +50,16 @@ class WorldFacade:
             "default_signing_delay": self.default_signing_delay,
         }
 
+    def scores(self) -> dict[str, float]:
+        """Return every factory's balance relative to its initial balance."""
+        raise NotImplementedError
+
     def agent_annotation(self, agent: str) -> dict[str, Any]:
-        """Return the annotation of an agent: none."""
+        """Return an agent's annotation, which is empty."""
         return {}
 
     def execute_action(self, action: object, agent: object, callback: object = None) -> bool:
-        """Accept any action and does nothing, as scml's world."""
+        """Accept any action and do nothing, as scml's world."""
         return True
 
     def loginfo(self, message: str, event: object = None) -> None:

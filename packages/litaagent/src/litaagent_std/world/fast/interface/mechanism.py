@@ -1,49 +1,62 @@
-"""What agents may ask negmas' mechanism for, answered by a negotiation; none of it is on the fast path."""
+"""What agents may ask negmas' mechanism, provided by a negotiation; none of it is on the hot path."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from negmas.common import NegotiatorDescriptor, TraceElement
 
-from litaagent_std.world.fast.interface.standins import LeanState, snapshot
+from litaagent_std.world.fast.interface.proxies import LeanState, snapshot
 from litaagent_std.world.reproducible.clock import elapsed_seconds
 
 if TYPE_CHECKING:
     from negmas.outcomes import Issue, OutcomeSpace
 
-    from litaagent_std.world.fast.negotiation import Side
-    from litaagent_std.world.fast.topics import Topic
+    from litaagent_std.world.fast.interface.agenda import Agenda
 
 Offer = Any
 
 
+class _Owner(Protocol):
+    id: str
+
+
+class _Side(Protocol):
+    """What is known of a side: the agent's seat, and the negotiator with the partner's id."""
+
+    pid: str
+    negotiator: Any
+
+    @property
+    def seat(self) -> _Owner: ...
+
+
 class MechanismView:
-    """The public questions of negmas' ``SAOMechanism``."""
+    """The public interface of negmas' ``SAOMechanism`` that agents reach through their NMI."""
 
     __slots__ = ()
 
     id: str
     state: LeanState
-    sides: tuple[Side, Side]
-    topic: Topic
+    sides: tuple[_Side, _Side]
+    agenda: Agenda
     trace_: list[tuple[int, str, Offer]]
 
     dynamic_entry = False
     atomic_steps = False
     max_n_negotiators = None
-    requirements: dict[str, Any] = {}  # noqa: RUF012 - nobody may require anything; negmas has an empty dict
+    requirements: dict[str, Any] = {}  # noqa: RUF012 - always empty, as in negmas
 
     @property
     def outcome_space(self) -> OutcomeSpace:
         """The outcome space."""
-        return self.topic.outcome_space
+        return self.agenda.outcome_space
 
     @property
     def issues(self) -> tuple[Issue, ...]:
         """Quantity, time and unit price."""
-        return tuple(self.topic.outcome_space.issues)
+        return tuple(self.agenda.outcome_space.issues)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -58,16 +71,16 @@ class MechanismView:
     @property
     def relative_time(self) -> float:
         """The fraction of the negotiation that has passed."""
-        return self.topic.relative_times[self.state.step]
+        return self.agenda.relative_times[self.state.step]
 
     @property
     def agreement(self) -> Offer | None:
-        """What was agreed on, if anything."""
+        """The agreement, if there is one."""
         return self.state.agreement
 
     @property
     def negotiator_ids(self) -> list[str]:
-        """Ids of both negotiators; each bears the id of the other's agent."""
+        """Ids of both negotiators; each is the id of the other side's agent."""
         return [side.pid for side in self.sides]
 
     negotiator_names = negotiator_ids
@@ -96,21 +109,21 @@ class MechanismView:
         return ids.index(source) if source in ids else None
 
     def random_outcome(self) -> Offer:
-        """Draws an outcome."""
-        return self.topic.outcome_space.random_outcome()
+        """Draw an outcome."""
+        return self.agenda.outcome_space.random_outcome()
 
     def random_outcomes(self, n: int = 1, with_replacement: bool = False) -> list[Offer]:
-        """Draws outcomes."""
-        space = self.topic.outcome_space
+        """Draw outcomes."""
+        space = self.agenda.outcome_space
         return list(space.sample(n, with_replacement=with_replacement, fail_if_not_enough=False))
 
     def discrete_outcome_space(self, levels: int = 5, max_cardinality: int = 10_000_000_000) -> OutcomeSpace:
         """Return the outcome space, which is discrete."""
-        return self.topic.outcome_space
+        return self.agenda.outcome_space
 
     def discrete_outcomes(self, max_cardinality: float = float("inf")) -> Iterable[Offer]:
         """Enumerate all outcomes."""
-        outcomes: Iterable[Offer] = self.topic.outcome_space.enumerate_or_sample(max_cardinality=max_cardinality)
+        outcomes: Iterable[Offer] = self.agenda.outcome_space.enumerate_or_sample(max_cardinality=max_cardinality)
         return outcomes
 
     def log(self, nid: str, data: dict[str, Any], level: str) -> None:
@@ -140,7 +153,7 @@ class MechanismView:
         """All offers with the time at which they were made."""
         return [
             TraceElement(
-                elapsed_seconds(step), self.topic.relative_times[step], step, pid, offer, {}, "continuing", None, None
+                elapsed_seconds(step), self.agenda.relative_times[step], step, pid, offer, {}, "continuing", None, None
             )
             for step, pid, offer in self.extended_trace
         ]
@@ -153,7 +166,7 @@ class MechanismView:
             state = snapshot(self.state)
             state.step = round_
             state.time = elapsed_seconds(round_)
-            state.relative_time = self.topic.relative_times[round_]
+            state.relative_time = self.agenda.relative_times[round_]
             made = [(pid, offer) for step, pid, offer in self.trace_ if step == round_]
             state.new_offers = made
             if round_ < self.state.step - 1:

@@ -1,8 +1,7 @@
-"""The utility function agents plan with: scml's, built and evaluated without its overhead.
+"""The utility function of an agent: scml's, built and evaluated without its overhead.
 
-`LeanUFun` is a `OneShotUFun`, holds the same attributes and returns the same numbers, bit by bit. It is built by
-filling its dict, computes outcome spaces and the reserved value only when somebody asks, and evaluates
-offers with `settlement.settle`.
+`LeanUFun` is a `OneShotUFun` with the same attributes and the same numbers, bit by bit. It is built by filling its
+dict, computes outcome spaces and the reserved value only on reading, and evaluates offers with `settlement.settle`.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ class LeanUFun(OneShotUFun):  # type: ignore[misc]
     """scml's utility function of one factory on one day; made by `UFunFactory`."""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the attribute that is missing
-        # Only reached for what was left out at construction.
+        # called only for attributes that were left out at construction
         if name == "outcome_space":
             value = make_os(self._issues(not self.output_agent))
         elif name == "outcome_spaces" and not (self.input_agent or self.output_agent):
-            # scml builds the output side from (quantities, quantities); agents see what scml shows.
+            # scml builds the output side from (quantities, quantities), and agents see it
             value = [
                 make_os(self._issues_of(self.input_qrange, self.input_prange)),
                 make_os(self._issues_of(self.output_qrange, self.output_qrange)),
@@ -86,7 +85,7 @@ class LeanUFun(OneShotUFun):  # type: ignore[misc]
             outputs = [partner in consumers for partner in offers]
             offers = offers.values()
         elif outputs is None:
-            offers = tuple(offers)  # type: ignore[arg-type]  # a mapping went the other way
+            offers = tuple(offers)  # type: ignore[arg-type]  # a mapping takes the branch above
             outputs = [self._only_output()] * len(offers)
         today = self.current_step
         bought: list[Line] = []
@@ -194,7 +193,7 @@ def _as_info(settled: Settled) -> UtilityInfo:
 
 
 class UFunFactory:
-    """Makes a factory's utility functions, one per day, from what never changes.
+    """Makes a factory's utility functions, one per day, from a template of constants.
 
     Args:
         agent_id: The factory.

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from litaagent_std.tournament.competitors.registry import YEARS, all_paths, paths_of_year
 from litaagent_std.world.run import run_world
+from litaagent_std.world.scml.published import YEARS, all_paths, paths_of_year
 from litaagent_std.world.scml.trace import Trace, first_difference
 from litaagent_std.world.setup import official_setup
 

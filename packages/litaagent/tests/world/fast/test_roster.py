@@ -1,6 +1,6 @@
 import pytest
 
-from litaagent_std.world.fast.naming import agent_name
+from litaagent_std.world.fast.roster import agent_name
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is negotiated about a product on a day: shared by all negotiations instead of rebuilt for each."""
+"""What is negotiated about a product on a day: shared by all its negotiations instead of rebuilt for each."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from typing import Any
 from negmas.outcomes import ContiguousIssue, DiscreteCartesianOutcomeSpace
 
 from litaagent_std.world.reproducible.clock import relative_time
-
-Range = tuple[int, int]
+from litaagent_std.world.rules.contracts import Range
 
 TIME_LIMIT = 60
 """Seconds that a negotiation may last in the league; virtual time never reaches them."""
 NO_LIMIT = float("inf")
 
 
-class Topic:
+class Agenda:
     """A product's issues on a day.
 
     Args:
@@ -23,8 +22,15 @@ class Topic:
         days: First and last day of delivery.
         prices: Lowest and highest unit price.
         n_rounds: Rounds of a negotiation.
-        relative_times: Relative time by completed rounds (shared by all topics of a world).
-        for_agents: Whether agents negotiate it, who need negmas' issues beside the numbers.
+        relative_times: Relative time by completed rounds (shared by all agendas of a world).
+        for_agents: Whether hosted agents negotiate it, which need negmas' issue objects beside the ranges.
+
+    Attributes:
+        ranges: The ranges of quantity, delivery day and unit price.
+        bounds: The same six integers in one tuple.
+        issues: negmas' issues.
+        outcome_space: negmas' outcome space.
+        nmi_values: What the NMIs of all negotiations about the product have in common.
     """
 
     __slots__ = ("bounds", "issues", "n_rounds", "nmi_values", "outcome_space", "ranges", "relative_times")

@@ -1,7 +1,7 @@
-"""Light stand-ins for the negmas objects that agents are handed.
+"""Light proxies of the negmas objects that agents get: state, NMI and negotiator.
 
-Each is a subclass of what negmas hands out, so `isinstance` and attribute access work as agents expect, but is
-built without the constructors of negmas and keeps what never changes on the class.
+Each is a subclass of negmas' own class, so `isinstance` and attribute access work as agents expect. It is built
+without the constructors of negmas, and constants are attributes of the class.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from negmas.sao import SAONMI, ControlledSAONegotiator, SAOState
 if TYPE_CHECKING:
     from negmas.outcomes import Issue, OutcomeSpace
 
-    from litaagent_std.world.fast.negotiation import Negotiation
+    from litaagent_std.world.fast.interface.mechanism import MechanismView
 
 INFINITY = float("inf")
 
@@ -21,7 +21,7 @@ INFINITY = float("inf")
 class LeanState(SAOState):  # type: ignore[misc]
     """The state of a negotiation between two agents.
 
-    What cannot change between two agents who follow the protocol is a constant of the class.
+    Fields that never change in a negotiation of two agents are constants of the class.
     """
 
     __slots__ = ()
@@ -34,7 +34,7 @@ class LeanState(SAOState):  # type: ignore[misc]
 
     @property
     def threads(self) -> dict[str, Any]:
-        """No threads in the alternating offers protocol."""
+        """Threads of negotiation: none in the alternating offers protocol."""
         return {}
 
     __hash__ = SAOState.__hash__
@@ -75,7 +75,7 @@ def fresh_state() -> LeanState:
 
 
 def snapshot(state: LeanState) -> LeanState:
-    """Copy a state for an agent, so that what the agent keeps or changes is its own."""
+    """Copy a state for an agent, which may keep and change its copy."""
     copy = _new_state(LeanState)
     copy.running = state.running
     copy.waiting = state.waiting
@@ -103,7 +103,7 @@ def snapshot(state: LeanState) -> LeanState:
 
 
 class LeanNMI(SAONMI):  # type: ignore[misc]
-    """The view of a negotiation that agents get; what varies lives in the instance's dict."""
+    """The negotiator-mechanism interface; values that vary are in the instance's dict."""
 
     id: str = ""
     n_outcomes: int = 0
@@ -114,7 +114,7 @@ class LeanNMI(SAONMI):  # type: ignore[misc]
     shared_n_steps: int | None = None
     n_steps: int | None = None
     step_time_limit: float = INFINITY
-    _mechanism: Negotiation | None = None
+    _mechanism: MechanismView | None = None
 
     shared_time_limit: float = INFINITY
     time_limit: float = INFINITY
@@ -142,12 +142,12 @@ class LeanNMI(SAONMI):  # type: ignore[misc]
 _new_nmi = LeanNMI.__new__
 
 
-def make_nmi(negotiation: Negotiation, shared: dict[str, Any], annotation: dict[str, Any]) -> LeanNMI:
-    """Make the view of a negotiation.
+def make_nmi(negotiation: MechanismView, shared: dict[str, Any], annotation: dict[str, Any]) -> LeanNMI:
+    """Make the NMI of a negotiation.
 
     Args:
-        negotiation: The negotiation, in the place of negmas' mechanism.
-        shared: What all negotiations about the product share today.
+        negotiation: The negotiation, which replaces negmas' mechanism.
+        shared: Values that all negotiations about the product share today.
         annotation: The negotiation's annotation.
     """
     nmi = _new_nmi(LeanNMI)
@@ -161,7 +161,7 @@ def make_nmi(negotiation: Negotiation, shared: dict[str, Any], annotation: dict[
 
 
 class LeanNegotiator(ControlledSAONegotiator):  # type: ignore[misc]
-    """The end point of a controller in one negotiation; the engine talks to the controller directly."""
+    """A controller's negotiator in one negotiation; the engine calls the controller directly."""
 
     nmi: LeanNMI | None = None
     _nmi: LeanNMI | None = None
@@ -181,7 +181,7 @@ class LeanNegotiator(ControlledSAONegotiator):  # type: ignore[misc]
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """What the negotiator can do."""
+        """The negotiator's capabilities, as negmas lists them."""
         return {
             "enter": True,
             "leave": True,
@@ -198,7 +198,7 @@ class LeanNegotiator(ControlledSAONegotiator):  # type: ignore[misc]
 
     @property
     def private_info(self) -> dict[str, Any]:
-        """Nothing is private to this negotiator."""
+        """Private information of the negotiator: none."""
         return {}
 
     annotation = private_info
@@ -208,7 +208,7 @@ _new_negotiator = LeanNegotiator.__new__
 
 
 def make_negotiator(partner: str, controller: object, owner: object) -> LeanNegotiator:
-    """Make the negotiator of `controller` in its negotiation with `partner`, whose id it bears."""
+    """Make the negotiator of `controller` in its negotiation with `partner`, whose id it gets."""
     negotiator = _new_negotiator(LeanNegotiator)
     values = negotiator.__dict__
     values["id"] = values["name"] = partner

@@ -1,36 +1,19 @@
 """What agents see in the fast world is what they see in scml's."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
-import pytest
-
 from litaagent_std.world.run import run_world
 from litaagent_std.world.setup import AgentSpec, official_setup
 
 
-@pytest.fixture(scope="module")
-def driven():
-    """The module beside this file, importable by name so that a seat can name its agent."""
-    if "driven_agents" not in sys.modules:
-        path = Path(__file__).with_name("driven_agents.py")
-        spec = importlib.util.spec_from_file_location("driven_agents", path)
-        sys.modules["driven_agents"] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules["driven_agents"])
-    return sys.modules["driven_agents"]
-
-
-def test_the_interface_shows_what_scmls_shows(driven):
+def test_the_interface_shows_what_scmls_shows(driven_agents):
     setup = official_setup(21, n_days=7, n_levels=3)
     levels = [factory.level for factory in setup.factories]
     seats = [levels.index(level) for level in range(3)]
     setup = setup.with_agents(dict.fromkeys(seats, AgentSpec("driven_agents.ExposingAgent")))
     notes = {}
     for engine in ("scml", "fast"):
-        driven.ExposingAgent.notes.clear()
+        driven_agents.ExposingAgent.notes.clear()
         run_world(setup, engine)
-        notes[engine] = list(driven.ExposingAgent.notes)
+        notes[engine] = list(driven_agents.ExposingAgent.notes)
     assert len(notes["scml"]) > 100
     for expected, seen in zip(notes["scml"], notes["fast"], strict=True):
         assert seen[:3] == expected[:3]

@@ -1,4 +1,4 @@
-"""A day's negotiations: who meets whom, in which order they run, and what happens when one ends."""
+"""The negotiations of a day: who negotiates with whom, in which order they run, and what follows from their ends."""
 
 from __future__ import annotations
 
@@ -9,95 +9,90 @@ from negmas.negotiators.common import NegotiatorEntry
 from scml.oneshot.common import NegotiationDetails
 
 from litaagent_std.world.events import ContractSigned, EventHub, NegotiationEnd, NegotiationRef
+from litaagent_std.world.fast.contracts import ContractBook, NegotiatedContract, make_contract
 from litaagent_std.world.fast.external import Decision, DecisionNeeded, Reply
-from litaagent_std.world.fast.interface.standins import make_negotiator
+from litaagent_std.world.fast.interface.agenda import Agenda
+from litaagent_std.world.fast.interface.proxies import make_negotiator
 from litaagent_std.world.fast.negotiation import Negotiation, Side
 from litaagent_std.world.fast.seats import Seat
-from litaagent_std.world.fast.topics import Topic
 from litaagent_std.world.native.negotiation import NativeNegotiation
-from litaagent_std.world.rules.contracts import ContractBook, Deal, annotation_of, write_contract
+from litaagent_std.world.rules.contracts import annotation_of, negotiation_pairs
 
-Report = Callable[[Seat, str, Exception], None]
+ReportError = Callable[[Seat, str, Exception], None]
 
 
-class Bargaining:
+class NegotiationScheduler:
     """Opens and runs the negotiations of a day.
 
     Args:
         seats: All seats.
         n_levels: Levels of the world.
-        hub: Who hears of negotiations.
-        book: Where contracts are entered.
-        report: Who hears of exceptions.
+        hub: The observers.
+        book: Receives the contracts.
+        report_error: Called with every exception of an agent.
     """
 
-    def __init__(self, seats: Sequence[Seat], n_levels: int, hub: EventHub, book: ContractBook, report: Report) -> None:
+    def __init__(
+        self, seats: Sequence[Seat], n_levels: int, hub: EventHub, book: ContractBook, report_error: ReportError
+    ) -> None:
         self._hub = hub
         self._book = book
-        self._report = report
+        self._report_error = report_error
         self._max_waits = len(seats)
+        self._seats = {seat.id: seat for seat in seats}
         self._levels = [[seat for seat in seats if seat.level == level] for level in range(n_levels)]
-        self._pairs = self._meetings()
+        self._pairs = negotiation_pairs(self._levels)
         self._today = 0
 
-    def _meetings(self) -> list[tuple[Seat, Seat, bool]]:
-        """List who meets whom as (caller, partner, caller buys).
+    def open(self, today: int, agendas: Sequence[Agenda]) -> list[Negotiation | NativeNegotiation]:
+        """Open today's negotiations between factories that are not bankrupt, in order of registration.
 
-        Every other level, counted from the last, calls: each factory its suppliers, then its consumers.
+        Args:
+            today: The day.
+            agendas: The day's agenda of each product.
         """
-        pairs = []
-        last = len(self._levels) - 1
-        for level in range(last, -1, -2):
-            for caller in self._levels[level]:
-                if level > 0:
-                    pairs += [(caller, partner, True) for partner in self._levels[level - 1]]
-                if level < last:
-                    pairs += [(caller, partner, False) for partner in self._levels[level + 1]]
-        return pairs
-
-    def open(self, today: int, topics: Sequence[Topic]) -> list[Negotiation | NativeNegotiation]:
-        """Open today's negotiations between factories that are not bankrupt, in order of registration."""
         self._today = today
         negotiations: list[Negotiation | NativeNegotiation] = []
-        tell = self._hub.negotiation_start
-        met: set[tuple[int, bool]] = set()
+        emit_start = self._hub.negotiation_start
+        prepared: set[tuple[int, bool]] = set()
         for caller, partner, buys in self._pairs:
             if caller.bankrupt or partner.bankrupt:
                 continue
-            if (
-                caller.mind is None and (caller.index, buys) not in met
-            ):  # a caller's negotiators of one side are made together
-                met.add((caller.index, buys))
-                self._invite(caller, buys)
+            # negmas makes a caller's negotiators of one side together
+            if caller.native is None and (caller.index, buys) not in prepared:
+                prepared.add((caller.index, buys))
+                self._make_negotiators(caller, buys)
             buyer, seller = (caller, partner) if buys else (partner, caller)
             product = buyer.level
             ref = NegotiationRef(today, len(negotiations), caller.id, partner.id, buyer.id, seller.id, product)
             caller.n_active += 1
             partner.n_active += 1
-            negotiations.append(self._meet(ref, topics[product], caller, partner))
-            if tell is not None:
-                tell(ref)
+            negotiations.append(self._make_negotiation(ref, agendas[product], caller, partner))
+            if emit_start is not None:
+                emit_start(ref)
         return negotiations
 
-    def _meet(self, ref: NegotiationRef, topic: Topic, caller: Seat, partner: Seat) -> Negotiation | NativeNegotiation:
-        calling, answering = caller.mind, partner.mind
-        to_partner = calling and calling.meet(partner.id, caller.id == ref.seller)
-        to_caller = answering and answering.meet(caller.id, partner.id == ref.seller)
-        if calling and answering and to_partner and to_caller:
-            sides = (calling, to_partner), (answering, to_caller)
-            return NativeNegotiation(ref, topic, *sides, self._max_waits, self._hub)
-        if calling is not None:  # a hosted caller's negotiators are there already
+    def _make_negotiation(
+        self, ref: NegotiationRef, agenda: Agenda, caller: Seat, partner: Seat
+    ) -> Negotiation | NativeNegotiation:
+        calling, called = caller.native, partner.native
+        to_partner = calling and calling.register(partner.id, caller.id == ref.seller)
+        to_caller = called and called.register(caller.id, partner.id == ref.seller)
+        if calling and called and to_partner and to_caller:
+            sides = (calling, to_partner), (called, to_caller)
+            return NativeNegotiation(ref, agenda.bounds, agenda.n_rounds, *sides, self._max_waits, self._hub)
+        if calling is not None:  # the negotiators of a hosted caller exist already
             self._make_negotiator(caller, partner)
         self._make_negotiator(partner, caller)
         negotiation = Negotiation(
             ref,
-            topic,
+            agenda,
             Side(caller, partner.id, caller.agent._negotiators[partner.id][0]),
             Side(partner, caller.id, partner.agent._negotiators[caller.id][0]),
             annotation_of(ref.buyer, ref.seller, ref.caller, ref.product, ref.day),
             self._max_waits,
             self._hub,
-            self._report,
+            self._report_error,
         )
         buyer, seller = (caller, partner) if caller.id == ref.buyer else (partner, caller)
         details = NegotiationDetails(ref.buyer, ref.seller, ref.product, negotiation.nmi)
@@ -110,26 +105,26 @@ class Bargaining:
         negotiator = make_negotiator(partner.id, seat.agent, seat.adapter)
         seat.agent._negotiators[partner.id] = NegotiatorEntry(negotiator, None)
 
-    def _invite(self, caller: Seat, buys: bool) -> None:
+    def _make_negotiators(self, caller: Seat, buys: bool) -> None:
         partners = self._levels[caller.level - 1 if buys else caller.level + 1]
         for partner in partners:
             if not partner.bankrupt:
                 self._make_negotiator(caller, partner)
 
-    def play(self, negotiations: list[Negotiation | NativeNegotiation]) -> Generator[Decision, Reply, None]:
+    def run(self, negotiations: list[Negotiation | NativeNegotiation]) -> Generator[Decision, Reply, None]:
         """Run the negotiations to their ends, one pass of each at a time.
 
         Yields:
-            The decisions of seats that are driven from outside; each expects its reply to be sent.
+            The decisions of external seats; each expects its reply to be sent.
         """
         running = negotiations
         while running:
-            still = []
+            still_running = []
             for negotiation in running:
-                goes_on = False
+                is_running = False
                 while True:
                     try:
-                        goes_on = negotiation.step()
+                        is_running = negotiation.step()
                     except DecisionNeeded as needed:
                         needed.agent.give((yield needed.decision))
                         continue
@@ -138,22 +133,30 @@ class Bargaining:
                             raise  # no agent's code has run
                         negotiation.abort()
                     break
-                if goes_on:
-                    still.append(negotiation)
+                if is_running:
+                    still_running.append(negotiation)
                 elif isinstance(negotiation, NativeNegotiation):
-                    negotiation.close(self._book)
+                    self._close_native(negotiation)
                 else:
-                    self.close(negotiation)
-            running = still
+                    self._close(negotiation)
+            running = still_running
 
-    def close(self, negotiation: Negotiation) -> None:
-        """Tells everybody how a negotiation ended and enters the contract, if there is one."""
+    def _close_native(self, negotiation: NativeNegotiation) -> None:
+        agreement = negotiation.close()
+        if agreement is not None:
+            quantity, day, unit_price = agreement
+            ref = negotiation.ref
+            buyer, seller = self._seats[ref.buyer], self._seats[ref.seller]
+            self._book.add(NegotiatedContract(buyer, seller, ref.product, quantity, day, unit_price, ()))
+
+    def _close(self, negotiation: Negotiation) -> None:
+        """Notify observers and agents of a negotiation's end and add the contract, if there is one."""
         state, ref = negotiation.state, negotiation.ref
         agreement = state.agreement
         if self._hub.negotiation_end is not None:
             status = "agreement" if agreement is not None else _failure(negotiation)
-            told = None if agreement is None else tuple(agreement)
-            self._hub.negotiation_end(NegotiationEnd(ref, state.step, status, told))
+            outcome = None if agreement is None else tuple(agreement)
+            self._hub.negotiation_end(NegotiationEnd(ref, state.step, status, outcome))
         for side in negotiation.sides:
             side.seat.end_negotiation(side, state)
         if agreement is None:
@@ -166,8 +169,8 @@ class Bargaining:
         ref = negotiation.ref
         for side in negotiation.sides:
             seat = side.seat
-            if seat.mind is not None:
-                continue  # minds learn nothing from failures
+            if seat.native is not None:
+                continue  # native agents ignore failures
             if seat.id == ref.buyer:
                 seat.ufun._registered_supply_failures.add(ref.seller)
                 seat.ufun._invalidate_limit_cache()
@@ -188,14 +191,14 @@ class Bargaining:
     def _conclude(self, negotiation: Negotiation, agreement: Sequence[Any]) -> None:
         ref, today = negotiation.ref, self._today
         quantity, day, unit_price = agreement
-        papers = []
+        copies = []
         if self._hub.contract is not None:
             self._hub.contract(ContractSigned(ref, quantity, day, unit_price))
         buyer, seller = sorted((side.seat for side in negotiation.sides), key=lambda seat: seat.id != ref.buyer)
         for side in negotiation.sides:
             seat = side.seat
-            if seat.mind is not None:
-                seat.mind.conclude(seat.mind.links[side.pid], quantity, day, unit_price)
+            if seat.native is not None:
+                seat.native.conclude(seat.native.links[side.pid], quantity, day, unit_price)
                 continue
             if seat is buyer:
                 seat.awi.register_supply(ref.seller, quantity, unit_price, day)
@@ -205,19 +208,19 @@ class Bargaining:
                 seat.awi.register_sale(ref.buyer, quantity, unit_price, day)
                 seat.ufun.register_sale(quantity, unit_price, day)
                 seat.selling.pop(ref.buyer, None)
-            paper = write_contract(negotiation, (quantity, day, unit_price), today)
-            papers.append(paper)
-            self._call(seat, "on_negotiation_success", paper, negotiation.nmi)
-        for paper in papers:
-            paper.signatures = {ref.caller: ref.caller, ref.partner: ref.partner}
-            paper.signed_at = today
-        self._book.add(Deal(buyer, seller, ref.product, quantity, day, unit_price, tuple(papers)))
+            copy = make_contract(negotiation, (quantity, day, unit_price), today)
+            copies.append(copy)
+            self._call(seat, "on_negotiation_success", copy, negotiation.nmi)
+        for copy in copies:
+            copy.signatures = {ref.caller: ref.caller, ref.partner: ref.partner}
+            copy.signed_at = today
+        self._book.add(NegotiatedContract(buyer, seller, ref.product, quantity, day, unit_price, tuple(copies)))
 
     def _call(self, seat: Seat, method: str, *args: Any) -> None:  # noqa: ANN401 - any callback
         try:
             seat.agent_call(method, *args)
         except Exception as error:  # agents raise anything
-            self._report(seat, method, error)
+            self._report_error(seat, method, error)
 
 
 def _failure(negotiation: Negotiation) -> str:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from litaagent_std.tournament.competitors.registry import all_paths
-from litaagent_std.world.run import run_world
+from litaagent_std.world.scml import verify
+from litaagent_std.world.scml.published import all_paths
 from litaagent_std.world.scml.verify import Plan, VerifyConfig, compare, main, plan
 
 FAST_AGENTS = ("AS0", "BalancedGreedy", "COW", "DogAgent", "Rohn", "SBD", "TakaLink", "penguin")
@@ -13,24 +13,24 @@ FAST_AGENTS = ("AS0", "BalancedGreedy", "COW", "DogAgent", "Rohn", "SBD", "TakaL
 
 def test_the_plan_seats_every_agent_often_enough():
     plans = plan(VerifyConfig())
-    seats = Counter(path for one in plans for path in one.competitors)
+    seats = Counter(path for case in plans for path in case.competitors)
     assert len(plans) == 200
     assert set(seats) == set(all_paths())
     assert min(seats.values()) >= 5
-    assert {one.inventory for one in plans} == {"as_shipped", "depleting"}
-    assert {one.fill for one in plans} == {"defaults", "competitors"}
-    assert len({one.seed for one in plans}) == 200
+    assert {case.inventory for case in plans} == {"as_shipped", "depleting"}
+    assert {case.fill for case in plans} == {"defaults", "competitors"}
+    assert len({case.seed for case in plans}) == 200
 
 
 def test_agents_can_be_chosen():
     plans = plan(VerifyConfig(agents=("penguin",), configs=3))
-    assert {path for one in plans for path in one.competitors} == {path for path in all_paths() if "penguin" in path}
+    assert {path for case in plans for path in case.competitors} == {path for path in all_paths() if "penguin" in path}
     with pytest.raises(ValueError, match="no agent's class path contains"):
         plan(VerifyConfig(agents=("nobody",)))
 
 
 @pytest.mark.parametrize("index", range(5))
-def test_both_engines_tell_the_same_story(index):
+def test_both_engines_emit_the_same_events(index):
     chosen = [path for path in all_paths() if any(part in path for part in FAST_AGENTS)]
     seated = tuple(chosen[(2 * index + k) % len(chosen)] for k in range(3))
     fill = "competitors" if index == 3 else "defaults"
@@ -43,13 +43,14 @@ def test_both_engines_tell_the_same_story(index):
 def disturb(monkeypatch):
     """Gives the fast engine exogenous contracts that cost a little more on the third day."""
 
-    def run(setup, engine, observers, inventory):
+    def run(case, setup, engine, trace):
         if engine == "fast":
-            dearer = (replace(one, unit_price=one.unit_price + (one.day == 2)) for one in setup.exogenous)
-            setup = replace(setup, exogenous=tuple(dearer))
-        return run_world(setup, engine, observers, inventory)
+            exogenous = (replace(item, unit_price=item.unit_price + (item.day == 2)) for item in setup.exogenous)
+            setup = replace(setup, exogenous=tuple(exogenous))
+        return original(case, setup, engine, trace)
 
-    monkeypatch.setattr("litaagent_std.world.run.run_world", run)
+    original = verify._run_world
+    monkeypatch.setattr(verify, "_run_world", run)
 
 
 def test_a_difference_is_found_and_shown(monkeypatch):
@@ -61,7 +62,7 @@ def test_a_difference_is_found_and_shown(monkeypatch):
     assert "fast:" in result.difference
 
 
-def test_a_killed_run_goes_on_and_differences_decide_the_exit_status(tmp_path, capsys):
+def test_a_killed_run_resumes_and_differences_decide_the_exit_status(tmp_path, capsys):
     results = tmp_path / "verify.jsonl"
     words = ["--workers", "1", "--configs", "2", "--days", "6", "--agents", "cow", "--results", str(results)]
     assert main(words) == 0

@@ -44,7 +44,7 @@ def of_one_kind(setup, name, **params):
 @pytest.mark.parametrize("n_levels", [2, 3, 4])
 def test_the_league_of_default_agents(seed, n_levels):
     trace, world = assert_same_story(official_setup(seed, n_days=12, n_levels=n_levels))
-    assert {type(seat.mind) for seat in world.seats} <= {NativeGreedy, NativeRandom, NativeSyncRandom}
+    assert {type(seat.native) for seat in world.seats} <= {NativeGreedy, NativeRandom, NativeSyncRandom}
     assert trace.counts["on_contract"] > 0
 
 
@@ -68,7 +68,7 @@ def test_worlds_of_one_kind(name, n_levels):
 def test_parameters_are_the_agents_own(name, params):
     setup = official_setup(31, n_days=12, n_levels=3)
     changed, world = assert_same_story(of_one_kind(setup, name, **params))
-    assert all(seat.mind is not None for seat in world.seats)
+    assert all(seat.native is not None for seat in world.seats)
     assert first_difference(changed, story(of_one_kind(setup, name), "native")[0]) is not None
 
 
@@ -83,7 +83,7 @@ def test_against_scml_itself():
 def test_among_hosted_agents(inventory):
     setup = official_setup(42, FINALISTS, n_days=10, n_levels=3, n_competitors=4)
     _, world = assert_same_story(setup, inventory=inventory)
-    minds = [seat.mind is not None for seat in world.seats]
+    minds = [seat.native is not None for seat in world.seats]
     assert minds == [not spec.competitor for spec in setup.agents]
 
 
@@ -121,9 +121,9 @@ def test_few_rounds_and_odd_numbers_of_lines():
     """Where an agent can raise, it stays an agent: one round, or lines at which the last days draw from nothing."""
     setup = official_setup(45, n_days=30, n_levels=2)
     _, world = assert_same_story(of_one_kind(replace(setup, n_rounds=1), "GreedyStdAgent"))
-    assert all(seat.mind is None for seat in world.seats)
+    assert all(seat.native is None for seat in world.seats)
     _, world = assert_same_story(of_one_kind(replace(setup, n_rounds=3), "GreedyStdAgent"))
-    assert all(seat.mind is not None for seat in world.seats)
+    assert all(seat.native is not None for seat in world.seats)
     for n_lines in (7, 13):
         factories = tuple(replace(one, n_lines=n_lines) for one in setup.factories)
         assert_same_story(replace(setup, factories=factories))
@@ -158,7 +158,7 @@ def test_derived_classes_stay_hosted():
     setup = official_setup(47, n_days=5, n_levels=2)
     setup = setup.with_agents({0: AgentSpec("hostile_agents.AcceptsEverything")})
     world = FastWorld(setup, defaults="native")
-    assert [seat.mind is None for seat in world.seats] == [True] + [False] * (setup.n_seats - 1)
+    assert [seat.native is None for seat in world.seats] == [True] + [False] * (setup.n_seats - 1)
 
 
 def test_scml_has_no_native_minds():

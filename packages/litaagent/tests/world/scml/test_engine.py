@@ -56,7 +56,7 @@ def test_a_window_shows_the_place_of_a_difference():
     window = Window(place)
     make_scml_world(setup, [window]).run_to_end()
     assert len(window.texts) == min(place, 4) + 1
-    assert window.prints == one.prints
+    assert window.fingerprints == one.fingerprints
 
 
 def test_with_agents_that_draw_nothing_the_reference_equals_scmls_unmodified_world(probe_agents):
