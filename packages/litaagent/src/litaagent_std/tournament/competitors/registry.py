@@ -1,18 +1,15 @@
 """Tables of the competitors that have names: Standard agents of 2024 to 2026 by year and rank, built-ins, and ours.
 
-The paths of the league's agents come from the registry of scml-agents. Its modules are never walked: several of them
-run whole tournaments when imported. `names.resolve` turns what a user writes into competitors.
+The paths of the league's agents come from `world.scml.published`. `names.resolve` turns what a user writes into
+competitors.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from litaagent_std.tournament.competitors.integer_offers import FORMER_PREFIX, integer_path, original_path
-from litaagent_std.world.reproducible.streams import install
-
-install()  # agents bind the functions of random and numpy.random when they are imported
+from litaagent_std.world.scml.published import YEARS, all_paths, finalists, paths_of_year, ranking
 
 __all__ = [
     "BUILT_IN",
@@ -31,8 +28,6 @@ __all__ = [
     "ranking",
     "registry_name",
 ]
-
-YEARS: Final = (2024, 2025, 2026)
 
 BUILT_IN: Final = {
     "RandomStd": "scml.std.agents.rand.RandomStdAgent",
@@ -83,47 +78,6 @@ _FORMER_MODULES: Final = {
     "litaagent_std.arena.ablations": "benchmarks.ablations",
 }
 """Modules that agents were in when older records were written, and where those agents are now."""
-
-
-@cache
-def paths_of_year(year: int) -> tuple[str, ...]:
-    """Return the class paths of one year's Standard agents, in the registry's order.
-
-    Raises:
-        ValueError: If the Standard league of that year is not supported.
-    """
-    _require(year)
-    return tuple(f"{agent.__module__}.{agent.__qualname__}" for agent in _registry(year, as_class=True))
-
-
-def all_paths() -> tuple[str, ...]:
-    """Return the class paths of all Standard agents, year by year."""
-    return tuple(path for year in YEARS for path in paths_of_year(year))
-
-
-@cache
-def finalists(year: int) -> tuple[str, ...]:
-    """Return the class paths of a year's finalists, in the registry's order (of 2026: by team, not by rank)."""
-    _require(year)
-    return _registry(year, finalists_only=True)
-
-
-@cache
-def ranking(year: int) -> tuple[str, ...]:
-    """Return the class paths of a year from the best on: finalists, then the other qualified, then the rest."""
-    _require(year)
-    return tuple(dict.fromkeys([*finalists(year), *_registry(year, qualified_only=True), *_registry(year)]))
-
-
-def _registry(year: int, *, as_class: bool = False, **which: bool) -> tuple[Any, ...]:
-    from scml_agents import get_agents  # here, because importing it takes seconds and built-ins do not need it
-
-    return tuple(get_agents(year, track="std", as_class=as_class, **which))
-
-
-def _require(year: int) -> None:
-    if year not in YEARS:
-        raise ValueError(f"no Standard agents of {year} here; choose from {YEARS}")
 
 
 def paths_of_class(name: str) -> list[str]:
