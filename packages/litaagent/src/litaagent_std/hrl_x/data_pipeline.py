@@ -1,4 +1,4 @@
-"""Document 001's route from scml's negotiation tables to samples; the code is `hrl_xf.data_pipeline`'s."""
+"""Samples from scml's negotiation tables; the code is that of `hrl_xf.data_pipeline`."""
 
 from litaagent_std.hrl_xf.data_pipeline import (
     MacroSample,

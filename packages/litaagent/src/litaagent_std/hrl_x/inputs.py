@@ -16,17 +16,17 @@ __all__ = ["MacroArrays", "MicroArrays", "macro_arrays", "micro_arrays"]
 
 
 _LAST: Final = 2
-"""Latest offers of the history that a linear model sees."""
+"""Number of latest offers of the history in the inputs."""
 
 
 @dataclass(frozen=True, slots=True)
 class MacroArrays:
-    """Mornings as matrices.
+    """Days as matrices.
 
     Attributes:
         state: Features, [k, n].
         goal: Goals in raw units, [k, 4, buckets].
-        scale: What makes them free of units, [k, 4].
+        scale: Units of the goals, [k, 4].
     """
 
     state: Floats
@@ -42,7 +42,7 @@ class MicroArrays:
         inputs: Context, the latest offers and the baseline without units, [k, n].
         action: Operation, quantity, lead, price, [k, 4].
         baseline: The same of the baseline, [k, 4].
-        scale: What makes quantity, lead and price free of units, [k, 3].
+        scale: Units of quantity, lead and price, [k, 3].
     """
 
     inputs: Floats
@@ -55,7 +55,7 @@ Kind = TypeVar("Kind", MacroArrays, MicroArrays)
 
 
 def macro_arrays(samples: Sequence[MacroSample]) -> MacroArrays:
-    """Stacks mornings; those of a dataset are read in one go.
+    """Stack days; those of a dataset are read at once.
 
     Raises:
         BadSampleError: If there are none, or a value is not finite.
@@ -64,14 +64,14 @@ def macro_arrays(samples: Sequence[MacroSample]) -> MacroArrays:
     if isinstance(samples, MacroDataset):
         return _checked(_macro_of_dataset(samples))
     state, goal, scale = (
-        np.stack([getattr(one, name) for one in samples]).astype(np.float64)
+        np.stack([getattr(sample, name) for sample in samples]).astype(np.float64)
         for name in ("state_macro", "goal", "scale")
     )
     return _checked(MacroArrays(state, goal, scale))
 
 
 def micro_arrays(samples: Sequence[MicroSample]) -> MicroArrays:
-    """Stacks actions; those of a dataset are read in one go.
+    """Stack actions; those of a dataset are read at once.
 
     Raises:
         BadSampleError: If there are none, or a value is not finite.
@@ -80,14 +80,14 @@ def micro_arrays(samples: Sequence[MicroSample]) -> MicroArrays:
     if isinstance(samples, MicroDataset):
         return _checked(_micro_of_dataset(samples))
     action, baseline, context, scale = (
-        np.stack([getattr(one, name) for one in samples]).astype(np.float64)
+        np.stack([getattr(sample, name) for sample in samples]).astype(np.float64)
         for name in ("action", "baseline", "context", "scale")
     )
     width = samples[0].history.shape[1]
-    latest = np.zeros((len(samples), _LAST, width))
-    for row, one in enumerate(samples):
-        for back in range(min(_LAST, len(one.history))):
-            latest[row, back] = one.history[-1 - back]
+    latest = np.zeros((len(samples), _LAST, width))  # [k, _LAST, n_history], the latest offer first
+    for row, sample in enumerate(samples):
+        for back in range(min(_LAST, len(sample.history))):
+            latest[row, back] = sample.history[-1 - back]
     return _checked(MicroArrays(_inputs(context, latest, baseline, scale), action, baseline, scale))
 
 
@@ -112,8 +112,8 @@ def _micro_of_dataset(samples: MicroDataset) -> MicroArrays:
     count = part["history_mask"][rows].sum(axis=1)
     latest = np.zeros((len(rows), _LAST, part["history"].shape[2]))
     for back in range(_LAST):
-        there = count > back
-        latest[there, back] = part["history"][rows[there], count[there] - 1 - back]
+        exists = count > back
+        latest[exists, back] = part["history"][rows[exists], count[exists] - 1 - back]
     action, baseline = (
         np.concatenate([part[op][rows][:, None], part[offer][rows]], axis=1).astype(np.float64)
         for op, offer in (("op", "offer"), ("baseline_op", "baseline"))
@@ -126,7 +126,7 @@ def _micro_of_dataset(samples: MicroDataset) -> MicroArrays:
 
 def _check_some(samples: Sequence[Any]) -> None:
     if not len(samples):
-        raise BadSampleError("there are no samples", "a model learns from at least one", "choose a split that has some")
+        raise BadSampleError("there are no samples", "a model needs at least one", "choose a split that has some")
 
 
 def _checked(arrays: Kind) -> Kind:

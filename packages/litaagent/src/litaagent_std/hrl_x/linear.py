@@ -1,6 +1,6 @@
 """Linear models in numpy: a regression with masked targets and a softmax, trained by Adam on mini-batches.
 
-Inputs are standardised with the mean and spread of the training data, which the model keeps.
+Inputs are standardised with the mean and standard deviation of the training data, which the model stores.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _BETA1, _BETA2, _TINY = 0.9, 0.999, 1e-8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig:
-    """How a linear model is trained.
+    """Options of training a linear model.
 
     Attributes:
-        lr: Step of Adam at the start; it falls to 0 along a cosine. Raising it learns faster and less steadily.
+        lr: Initial learning rate of Adam; it decays to 0 along a cosine. Raising it learns faster and less steadily.
         epochs: Passes over the samples.
         batch_size: Samples per step.
-        weight_decay: Share of the weights taken away per step, times the step's size; keeps rare inputs quiet.
-        seed: Seed of the order of samples.
+        weight_decay: Decoupled weight decay; keeps weights of rare inputs small.
+        seed: Seed of the sample order.
     """
 
     lr: float = 1e-2
@@ -51,7 +51,7 @@ class Linear:
 
     Attributes:
         mean: Mean of each input, [n].
-        spread: Standard deviation of each input, 1 for inputs that hardly vary, [n].
+        spread: Standard deviation of each input, 1 for (almost) constant inputs, [n].
         weights: [n, m].
         bias: [m].
     """
@@ -62,13 +62,13 @@ class Linear:
     bias: Floats
 
     def __call__(self, x: Array) -> Floats:
-        """Return the outputs of some inputs, [k, n] to [k, m]."""
+        """Return outputs [k, m] of inputs [k, n]."""
         standard = (np.asarray(x, np.float64) - self.mean) / self.spread
         return standard @ self.weights + self.bias
 
 
 def fit_regression(x: Floats, y: Floats, known: Bools, config: TrainConfig) -> Linear:
-    """Fits targets by least squares over those that are known.
+    """Fit known targets by least squares.
 
     Args:
         x: Inputs, [k, n].
@@ -82,7 +82,7 @@ def fit_regression(x: Floats, y: Floats, known: Bools, config: TrainConfig) -> L
 
 
 def fit_softmax(x: Floats, labels: Ints, n_classes: int, config: TrainConfig) -> Linear:
-    """Fits classes by maximum likelihood; outputs are logits."""
+    """Fit classes by maximum likelihood; outputs are logits."""
     share = np.bincount(labels, minlength=n_classes) / len(labels)
     onehot = np.eye(n_classes)[labels]
     return _fit(x, np.log(np.maximum(share, 1e-6)), config, lambda out, rows: softmax(out) - onehot[rows])
@@ -95,30 +95,30 @@ def softmax(logits: Floats) -> Floats:
 
 
 def _fit(x: Floats, start: Floats, config: TrainConfig, error: ErrorOf) -> Linear:
-    """Descends along the mean of input times error; `error` gives the loss's derivative by the outputs."""
+    """Minimise by Adam; `error` returns the derivative of the loss with respect to the outputs."""
     mean, spread = x.mean(axis=0), x.std(axis=0)
     spread = np.where(spread > _LEAST_SPREAD, spread, 1.0)
     standard = (x - mean) / spread
     weights = np.zeros((x.shape[1] + 1, len(start)))
     weights[-1] = start
-    standard = np.concatenate([standard, np.ones((len(x), 1))], axis=1)
+    standard = np.concatenate([standard, np.ones((len(x), 1))], axis=1)  # [k, n + 1], the bias last
     first, second = np.zeros_like(weights), np.zeros_like(weights)
     total = config.epochs * -(-len(x) // config.batch_size)
     for step, rows in enumerate(_batches(len(x), config), start=1):
         inputs = standard[rows]
-        gradient = inputs.T @ error(inputs @ weights, rows) / len(rows)
+        gradient = inputs.T @ error(inputs @ weights, rows) / len(rows)  # [n + 1, m]
         first = _BETA1 * first + (1 - _BETA1) * gradient
         second = _BETA2 * second + (1 - _BETA2) * gradient**2
         rate = config.lr * 0.5 * (1 + np.cos(np.pi * (step - 1) / total))
-        change = (first / (1 - _BETA1**step)) / (np.sqrt(second / (1 - _BETA2**step)) + _TINY)
-        change[:-1] += config.weight_decay * weights[:-1]
-        weights -= rate * change
+        update = (first / (1 - _BETA1**step)) / (np.sqrt(second / (1 - _BETA2**step)) + _TINY)
+        update[:-1] += config.weight_decay * weights[:-1]
+        weights -= rate * update
     return Linear(mean, spread, weights[:-1].copy(), weights[-1].copy())
 
 
 def _batches(n: int, config: TrainConfig) -> Iterator[Ints]:
-    draw = np.random.default_rng(config.seed)
+    rng = np.random.default_rng(config.seed)
     for _ in range(config.epochs):
-        order = draw.permutation(n)
+        order = rng.permutation(n)
         for start in range(0, n, config.batch_size):
             yield order[start : start + config.batch_size]

@@ -1,7 +1,7 @@
-"""Training, saving and loading the linear models of document 001.
+"""Training, saving and loading of the linear models.
 
-L2 predicts the day's goal from the morning; L3 predicts the operation, and the counter-offer as a residual on L1's
-baseline, from the situation and the latest offers.
+L2 predicts the day's goal from its state at day start; L3 predicts the operation, and the counter-offer as a residual
+on L1's baseline, from the situation and the latest offers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class L2Linear:
     """A linear L2.
 
     Attributes:
-        model: From the morning's features to the goal without units.
+        model: Maps the day's features to the goal without units.
         n_buckets: Delivery buckets.
     """
 
@@ -43,8 +43,8 @@ class L2Linear:
         """Return goals in raw units, never negative.
 
         Args:
-            state: Features of mornings, [k, n].
-            scale: What makes goals free of units, [k, 4].
+            state: Features of days, [k, n].
+            scale: Units of goals, [k, 4].
         """
         goals = self.model(state).reshape(-1, 4, self.n_buckets)
         return np.asarray(np.maximum(0.0, goals) * np.asarray(scale)[:, :, None])
@@ -55,29 +55,27 @@ class L3Linear:
     """A linear L3.
 
     Attributes:
-        operation: From the situation to logits of accept, reject and end.
-        residual: From the situation to quantity, lead and price beyond the baseline's, without units.
+        operation: Maps the situation to logits of accept, reject and end.
+        residual: Maps the situation to quantity, lead and price minus the baseline's, without units.
     """
 
     operation: Linear
     residual: Linear
 
-    def predict(
-        self, inputs: Array, baseline: Array, scale: Array
-    ) -> tuple[Floats, Floats]:
+    def predict(self, inputs: Array, baseline: Array, scale: Array) -> tuple[Floats, Floats]:
         """Return the probabilities of the operations, [k, 3], and the counter-offers in raw units, [k, 3].
 
         Args:
             inputs: From `inputs.micro_arrays`, [k, n].
             baseline: The baseline's operation, quantity, lead and price, [k, 4].
-            scale: What makes quantity, lead and price free of units, [k, 3].
+            scale: Units of quantity, lead and price, [k, 3].
         """
         counter = np.maximum(0, np.asarray(baseline)[:, 1:]) + self.residual(inputs) * np.asarray(scale)
         return softmax(self.operation(inputs)), counter
 
 
 def train_l2_bc(samples: Sequence[MacroSample], config: TrainConfig | None = None) -> L2Linear:
-    """Clones goals; prices count only where there is a quantity.
+    """Clone goals; prices count only where there is a quantity.
 
     Raises:
         BadSampleError: If there are no samples, or a value is not finite.
@@ -85,7 +83,7 @@ def train_l2_bc(samples: Sequence[MacroSample], config: TrainConfig | None = Non
     arrays = macro_arrays(samples)
     goal = arrays.goal / arrays.scale[:, :, None]
     known = np.ones(goal.shape, np.bool_)
-    known[:, 1::2] = arrays.goal[:, 0::2] > 0
+    known[:, 1::2] = arrays.goal[:, 0::2] > 0  # [k, 4, B] prices with a quantity
     n, rows, buckets = goal.shape
     flat = rows * buckets
     model = fit_regression(arrays.state, goal.reshape(n, flat), known.reshape(n, flat), config or TrainConfig())
@@ -93,23 +91,23 @@ def train_l2_bc(samples: Sequence[MacroSample], config: TrainConfig | None = Non
 
 
 def train_l3_bc(samples: Sequence[MicroSample], config: TrainConfig | None = None) -> L3Linear:
-    """Clones operations, and counter-offers as residuals on the baseline.
+    """Clone operations, and counter-offers as residuals on the baseline.
 
     Raises:
         BadSampleError: If there are no samples, no counter-offer among them, or a value is not finite.
     """
-    arrays, chosen = micro_arrays(samples), config or TrainConfig()
-    counters = arrays.action[:, 0] == 1
+    arrays, options = micro_arrays(samples), config or TrainConfig()
+    counters = arrays.action[:, 0] == 1  # [k] actions with a counter-offer
     if not counters.any():
         raise BadSampleError(
             f"none of {len(counters)} actions is a counter-offer",
             "quantity, lead and price are learned from counter-offers",
-            "take an agent that negotiates, or more worlds",
+            "select an agent that negotiates, or more worlds",
         )
     residual = (arrays.action[:, 1:] - np.maximum(0, arrays.baseline[:, 1:])) / arrays.scale
     known = np.ones((int(counters.sum()), 3), np.bool_)
-    operation = fit_softmax(arrays.inputs, arrays.action[:, 0].astype(np.int64), N_OPS, chosen)
-    return L3Linear(operation, fit_regression(arrays.inputs[counters], residual[counters], known, chosen))
+    operation = fit_softmax(arrays.inputs, arrays.action[:, 0].astype(np.int64), N_OPS, options)
+    return L3Linear(operation, fit_regression(arrays.inputs[counters], residual[counters], known, options))
 
 
 def save_model(model: L2Linear | L3Linear, path: str | Path) -> Path:
@@ -129,7 +127,7 @@ def load_model(path: str | Path) -> L2Linear | L3Linear:
     """Read what `save_model` wrote.
 
     Raises:
-        DatasetError: If it is something else.
+        DatasetError: If it is not a model.
     """
     try:
         with np.load(path, allow_pickle=False) as file:

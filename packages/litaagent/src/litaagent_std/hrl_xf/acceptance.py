@@ -1,4 +1,4 @@
-"""Would the partner take this offer? A probability from the thread, the partner, the day and the offer."""
+"""The acceptance model: the probability that a partner accepts an offer, given thread, partner and day."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["AcceptanceModel"]
 
 
 class AcceptanceModel(nn.Module):
-    """P(partner accepts | offer, thread, partner); the thread is encoded once and meets any number of offers.
+    """P(partner accepts | offer, thread, partner); the thread is encoded once for any number of offers.
 
     Args:
-        horizon: The most delivery days after today.
-        league_horizon: The league's own; ``horizon`` without.
+        horizon: Largest number of delivery days after today.
+        league_horizon: The league's horizon; default: ``horizon``.
         dim: Width of the network.
         layers: Blocks of attention.
     """
@@ -34,7 +34,7 @@ class AcceptanceModel(nn.Module):
         self.sizes = {"horizon": horizon, "dim": dim, "layers": layers}
 
     def forward(self, batch: ThreadBatch, offers: Tensor) -> Tensor:
-        """Logits ``[M, O]``.
+        """Return logits ``[M, O]``.
 
         Args:
             batch: The threads.
@@ -47,6 +47,7 @@ class AcceptanceModel(nn.Module):
         mine = own[:, list(columns.history_amounts)].unsqueeze(1)
         theirs = batch.x_thread[:, list(columns.offer_amounts)].unsqueeze(1)
         amounts = offers[:, :, :3]
+        # [M, O, 4 + 6] the offers, and their distance from our last one and from the one on the table
         compared = torch.cat([offers, amounts - mine, amounts - theirs], dim=2)
         inputs = torch.cat([code.unsqueeze(1).expand(-1, offers.shape[1], -1), compared], dim=2)
         out: Tensor = self.out(torch.relu(self.hidden(inputs))) + self.offer_skip(compared)

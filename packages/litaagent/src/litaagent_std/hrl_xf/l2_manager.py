@@ -2,10 +2,10 @@
 
 The network is a policy: a diagonal Gaussian over unbounded *latents*, which `decode` squashes into bounds. Quantities
 lie between 0 and what the lines of the bucket's days allow, prices inside the day's legal band, and a side that the
-factory does not trade gets nothing, so every sample of the Gaussian is a legal goal. Behaviour cloning trains the
-mean; PPO takes `GoalActor` and `GoalCritic`.
+factory does not trade gets 0, so every sample of the Gaussian is a legal goal. Behaviour cloning trains the mean; PPO
+uses `GoalActor` and `GoalCritic`.
 
-A quantity is nearly linear in its latent above 0, in days of full production, and nearly 0 below: most goals of a
+A quantity, in days of full production, is nearly linear in its latent above 0 and nearly 0 below: most goals of a
 bucket are 0, and the others differ by units, not by factors.
 """
 
@@ -43,7 +43,7 @@ N_ROLE = len(DAY_FEATURES["x_role"])
 
 @dataclass(frozen=True)
 class DayBatch:
-    """N mornings as `policy.features.day_features` gives them, and the scales of their units.
+    """N days: their features (`policy.features.day_features`), and the scales of units.
 
     Attributes:
         x_static: ``[N, S]``.
@@ -63,11 +63,11 @@ class DayBatch:
 
 
 class DayEncoder(nn.Module):
-    """A morning as one vector: delivery days are embedded, averaged by bucket, and joined with the rest.
+    """Encoder of a day: delivery days are embedded, averaged by bucket, and concatenated with the rest.
 
     Args:
-        horizon: The most delivery days after today.
-        league_horizon: The league's own horizon, from which the buckets come; ``horizon`` without.
+        horizon: Largest number of delivery days after today.
+        league_horizon: The league's horizon, which defines the buckets; default: ``horizon``.
         row_dim: Width of an embedded delivery day.
         dim: Width of the result.
     """
@@ -86,10 +86,10 @@ class DayEncoder(nn.Module):
         self.set_league_horizon(horizon if league_horizon is None else league_horizon)
 
     def set_league_horizon(self, league_horizon: int) -> None:
-        """Take the buckets from the league's horizon; later delivery days count nowhere.
+        """Set the buckets from the league's horizon; later delivery days are ignored.
 
         Raises:
-            ValueError: If the league's horizon does not fit.
+            ValueError: If it exceeds the network's horizon, or has another number of buckets.
         """
         parts = buckets(league_horizon)
         if league_horizon > self.horizon or len(parts) != self.n_buckets:
@@ -103,36 +103,37 @@ class DayEncoder(nn.Module):
             self.pool[leads.start : leads.stop, bucket] = 1.0
 
     def days(self, mask: Tensor) -> Tensor:
-        """Delivery days of each bucket that exist ``[N, B]``."""
+        """Return the number of existing delivery days of each bucket ``[N, B]``."""
         return mask.to(self.pool.dtype) @ self.pool[: mask.shape[1]]
 
     def forward(self, day: DayBatch) -> Tensor:
-        """Codes ``[N, dim]``."""
+        """Return codes ``[N, dim]``."""
         return self.both(day)[0]
 
     def both(self, day: DayBatch) -> tuple[Tensor, Tensor]:
-        """Codes ``[N, dim]``, and what they are made from ``[N, n_inputs]``, for heads with a direct way."""
+        """Return codes ``[N, dim]`` and the inputs of the hidden layer ``[N, n_inputs]``, for skip connections."""
         length = day.x_temporal.shape[1]
         if length > self.horizon + 1:
             raise ValueError(
                 f"the data has {length - 1} delivery days after today, the network horizon={self.horizon}; "
                 "build the network with the data's horizon"
             )
-        counts = self.days(day.mask)
+        counts = self.days(day.mask)  # [N, B]
+        # [N, B, row_dim] mean of the embedded delivery days of each bucket
         rows = torch.relu(self.rows(day.x_temporal)) * day.mask.unsqueeze(-1)
         pooled = torch.einsum("nhr,hb->nbr", rows, self.pool[:length]) / counts.clamp(min=1.0).unsqueeze(-1)
-        share = counts / self.pool.sum(0).clamp(min=1.0)
+        share = counts / self.pool.sum(0).clamp(min=1.0)  # [N, B] part of the bucket that still exists
         joined = torch.cat([day.x_static, day.x_role, pooled.flatten(1), share], dim=1)
         hidden = torch.relu(self.hidden(joined))
         return hidden + torch.relu(self.out(hidden)), joined
 
 
 class HorizonManagerPPO(nn.Module):
-    """The day's goals as a Gaussian policy over latents, with a value of its own.
+    """The day's goals as a Gaussian policy over latents, with a value head.
 
     Args:
-        horizon: The most delivery days after today; data of a shorter horizon is accepted, buckets come from it.
-        league_horizon: The league's own horizon; ``horizon`` without.
+        horizon: Largest number of delivery days after today; data of a shorter horizon is accepted and defines buckets.
+        league_horizon: The league's horizon; default: ``horizon``.
         dim: Width of the network.
         row_dim: Width of an embedded delivery day.
     """
@@ -152,30 +153,30 @@ class HorizonManagerPPO(nn.Module):
         self.log_std = nn.Parameter(torch.full((self.n_latents,), -1.0))
         with torch.no_grad():
             self.head.weight.mul_(0.1)
-            self.head.bias[: self.n_latents // 2] = 0.1  # first goals are small, as recorded ones are
+            self.head.bias[: self.n_latents // 2] = 0.1  # initial goals are small, as recorded ones are
         self.sizes = {"horizon": horizon, "dim": dim, "row_dim": row_dim}
 
     @property
     def horizon(self) -> int:
-        """The most delivery days after today."""
+        """Largest number of delivery days after today."""
         return self.encoder.horizon
 
     def latents(self, day: DayBatch) -> Tensor:
-        """Means of the latents ``[N, 2, 2, B]``: quantity and price, buying and selling, buckets."""
+        """Return the means of the latents ``[N, 2, 2, B]``: quantity and price, buying and selling, buckets."""
         return self._code_and_mean(day)[1].view(-1, 2, 2, self.encoder.n_buckets)
 
     def _code_and_mean(self, day: DayBatch) -> tuple[Tensor, Tensor]:
         code, inputs = self.encoder.both(day)
         rows = torch.cat([day.x_temporal, day.mask.unsqueeze(-1).to(day.x_temporal.dtype)], dim=-1)
-        rows = functional.pad(rows, (0, 0, 0, self.horizon + 1 - rows.shape[1]))
+        rows = functional.pad(rows, (0, 0, 0, self.horizon + 1 - rows.shape[1]))  # [N, H + 1, T + 1]
         return code, self.head(code) + self.skip(inputs) + self.days_skip(rows.flatten(1))
 
     def forward(self, day: DayBatch) -> tuple[Tensor, Tensor]:
-        """Goals: quantities and unit prices, each ``[N, 2, B]`` in raw units."""
+        """Return goals: quantities and unit prices, each ``[N, 2, B]`` in raw units."""
         return self.decode(self.latents(day), day)
 
     def decode(self, latents: Tensor, day: DayBatch) -> tuple[Tensor, Tensor]:
-        """Squashes latents ``[N, 2, 2, B]`` into legal goals in raw units."""
+        """Squash latents ``[N, 2, 2, B]`` into legal goals in raw units."""
         role = day.x_role.unsqueeze(-1)  # [N, 2, 1]
         days = self.encoder.days(day.mask).unsqueeze(1)  # [N, 1, B]
         units = functional.softplus(latents[:, 0], beta=GOAL_SHARPNESS) * day.lines.view(-1, 1, 1)
@@ -191,14 +192,14 @@ class HorizonManagerPPO(nn.Module):
         return out.squeeze(-1)
 
     def act(self, day: DayBatch, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Sample latents ``[N, 4·B]``, and gives their log-probabilities ``[N]`` and the values ``[N]``."""
+        """Sample latents ``[N, 4·B]``; return them with their log-probabilities ``[N]`` and the values ``[N]``."""
         code, mean = self._code_and_mean(day)
         noise = torch.randn(mean.shape, generator=generator, device=mean.device)
         latents = mean + noise * self.log_std.exp()
         return latents, self._log_prob(mean, latents), self.value_head(code).squeeze(-1)
 
     def evaluate(self, day: DayBatch, latents: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Log-probability, entropy and value ``[N]`` of sampled latents ``[N, 4·B]``."""
+        """Return log-probability, entropy and value ``[N]`` of sampled latents ``[N, 4·B]``."""
         code, mean = self._code_and_mean(day)
         normal = torch.distributions.Normal(mean, self.log_std.exp())
         entropy = normal.entropy().sum(-1)  # type: ignore[no-untyped-call]  # torch's own annotation is missing
@@ -211,20 +212,20 @@ class HorizonManagerPPO(nn.Module):
 
 
 def direct(inputs: int, outputs: int) -> nn.Linear:
-    """Return a linear way past the hidden layers, closed at first: a network is never less than a linear model."""
+    """Return a linear skip connection past the hidden layers, initially zero: a network includes a linear model."""
     layer = nn.Linear(inputs, outputs, bias=False)
     nn.init.zeros_(layer.weight)
     return layer
 
 
 def band(x_static: Tensor) -> tuple[Tensor, Tensor]:
-    """Legal price bands of the day relative to the trading price, low and high, each ``[N, 2]``."""
+    """Return the legal price bands relative to the trading price, low and high, each ``[N, 2]``."""
     low, high = band_columns()
     return PRICE_UNIT * x_static[:, list(low)], PRICE_UNIT * x_static[:, list(high)]
 
 
 class ReturnCritic(nn.Module):
-    """The return that a morning promises, learned by regression; AWR compares what came with it.
+    """V(s): the expected return of a day, learned by regression; the baseline of AWR's advantages.
 
     Args:
         horizon: As in `HorizonManagerPPO`.
@@ -247,7 +248,7 @@ class ReturnCritic(nn.Module):
 
 
 def goal_spaces(horizon: int) -> tuple[Box, Box]:
-    """Spaces of PPO: a morning laid out flat (see `unflatten`), and the latents of its goals."""
+    """Return the spaces of PPO: a flattened day (see `unflatten`), and the latents of its goals."""
     rows = horizon + 1
     size = N_STATIC + N_ROLE + rows * (N_TEMPORAL + 1)
     latents = 4 * len(buckets(horizon))
@@ -255,7 +256,7 @@ def goal_spaces(horizon: int) -> tuple[Box, Box]:
 
 
 def unflatten(obs: Tensor, horizon: int) -> DayBatch:
-    """Take flat mornings ``[N, size]`` apart: x_static, x_role, x_temporal, mask; scales are not part of them."""
+    """Split flattened days ``[N, size]`` into x_static, x_role, x_temporal and mask; scales are not part of them."""
     rows = horizon + 1
     static, role, temporal, mask = torch.split(obs, [N_STATIC, N_ROLE, rows * N_TEMPORAL, rows], dim=-1)
     count = obs.shape[0]
@@ -283,14 +284,14 @@ class GoalActor(Actor):
         self.manager = HorizonManagerPPO(horizon, dim=dim)
 
     def forward(self, obs: Tensor) -> Tensor:
-        """Means of the latents ``[*batch, 4·B]``."""
+        """Return the means of the latents ``[*batch, 4·B]``."""
         flat = obs.reshape(-1, obs.shape[-1])
         out: Tensor = self.manager.latents(unflatten(flat, self.manager.horizon)).flatten(1)
         return out.reshape(*obs.shape[:-1], -1)
 
 
 class GoalCritic(Critic):
-    """The value of a flat morning for `apexrl`'s PPO.
+    """The value of a flattened day for `apexrl`'s PPO.
 
     Args:
         observation_space: Of `goal_spaces`.
@@ -303,7 +304,7 @@ class GoalCritic(Critic):
         self.critic = ReturnCritic(horizon, dim=dim)
 
     def forward(self, obs: Tensor) -> Tensor:
-        """Values ``[*batch]``."""
+        """Return values ``[*batch]``."""
         flat = obs.reshape(-1, obs.shape[-1])
         out: Tensor = self.critic(unflatten(flat, self.critic.encoder.horizon))
         return out.reshape(obs.shape[:-1])

@@ -1,10 +1,10 @@
-"""L3 as a network: what to do in one thread now, from its history, the day, the partner and the day's goals.
+"""L3 as a network: the decision in one thread, from its history, the day, the partner and the day's goals.
 
-A context token looks at the thread's past offers by attention and says ACCEPT, REJECT or END, and for a rejection the
-counter-offer: a delivery day, a quantity and a price. In ``mode="residual"`` quantity and price are changes of L1's
-baseline, in ``mode="direct"`` they stand for themselves (the `aop` of document 002). Quantity is in units of the lines,
-price is a place in the legal band (0 lowest, 1 highest); both are free in training, where leaving the legal range is
-penalised, and cut to it in `decide`.
+A context token attends to the thread's past offers and predicts ACCEPT, REJECT or END, and for a rejection the
+counter-offer: a delivery day, a quantity and a price. In ``mode="residual"`` quantity and price are residuals on L1's
+baseline, in ``mode="direct"`` absolute values (`aop`). Quantity is in units of the lines, price is a position in the
+legal band (0 lowest, 1 highest); both are unbounded in training, where leaving the legal range is penalised, and are
+clipped to it in `decide`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ThreadBatch:
     """M threads before an action.
 
     Attributes:
-        day: The mornings of their days.
+        day: Their days.
         history: Offers so far ``[M, L, 6]``, padded at the end.
         history_mask: bool ``[M, L]``.
         ranges: Legal ranges ``[M, 6]``.
@@ -53,13 +53,13 @@ class ThreadBatch:
 
 @dataclass(frozen=True)
 class ThreadOutputs:
-    """What the network says.
+    """Outputs of the network.
 
     Attributes:
         op: Logits of ACCEPT, REJECT, END ``[M, 3]``; illegal ones are `MASKED`.
         lead: Logits of the delivery day ``[M, H + 1]``, likewise.
         quantity: Units over lines, of each member of the ensemble ``[M, K]``.
-        position: Place of the price in the legal band, likewise.
+        position: Position of the price in the legal band, likewise.
     """
 
     op: Tensor
@@ -76,8 +76,8 @@ class Decisions:
     offer: Tensor
 
 
-class _LookBack(nn.Module):
-    """One query looks at the context itself and at the past offers; then a feed-forward layer."""
+class _HistoryAttention(nn.Module):
+    """Attention of one query to the context itself and to the past offers; then a feed-forward layer."""
 
     def __init__(self, dim: int, heads: int) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class _LookBack(nn.Module):
         self.down = nn.Linear(2 * dim, dim)
 
     def forward(self, context: Tensor, offers: Tensor, mask: Tensor) -> Tensor:
-        """Context ``[M, D]``, offers ``[M, L, D]``, mask bool ``[M, L]``; the new context."""
+        """Return the new context ``[M, D]`` from context ``[M, D]``, offers ``[M, L, D]`` and mask bool ``[M, L]``."""
         count, width = context.shape
         normed = self.norm(context)
         tokens = torch.cat([normed.unsqueeze(1), offers], dim=1)
@@ -106,13 +106,13 @@ class _LookBack(nn.Module):
 
 
 class ThreadEncoder(nn.Module):
-    """A thread as one vector.
+    """Encoder of a thread.
 
     Args:
-        horizon: The most delivery days after today.
-        league_horizon: The league's own; ``horizon`` without.
+        horizon: Largest number of delivery days after today.
+        league_horizon: The league's horizon; default: ``horizon``.
         extra: Width of further inputs of the context.
-        extra_leads: How many further delivery days are given as one-hot vectors.
+        extra_leads: Number of further delivery days, each a one-hot vector.
         dim: Width of the result.
         layers: Blocks of attention.
         heads: Heads of attention; divides ``dim``.
@@ -136,16 +136,16 @@ class ThreadEncoder(nn.Module):
         leads = (2 + extra_leads) * (horizon + 1)
         self.n_inputs = dim + N_STATIC + N_ROLE + N_NOW + N_HISTORY + 1 + leads + extra
         self.context = nn.Linear(self.n_inputs, dim)
-        self.blocks = nn.ModuleList(_LookBack(dim, heads) for _ in range(layers))
+        self.blocks = nn.ModuleList(_HistoryAttention(dim, heads) for _ in range(layers))
         self.norm = nn.LayerNorm(dim)
 
     def forward(self, batch: ThreadBatch, extra: Tensor, *more_leads: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        """Codes ``[M, dim]``, and the context's inputs ``[M, n_inputs]``, for heads with a direct way.
+        """Return codes ``[M, dim]`` and the context's inputs ``[M, n_inputs]``, for skip connections.
 
         Args:
             batch: The threads.
             extra: Further inputs ``[M, extra]``.
-            *more_leads: Further delivery days, each as lead / league's horizon ``[M]`` and whether it is there.
+            *more_leads: Further delivery days, each as lead / league's horizon ``[M]`` and whether it exists.
         """
         own, has_own = last_own(batch.history, batch.history_mask)
         columns = thread_columns()
@@ -160,7 +160,7 @@ class ThreadEncoder(nn.Module):
             batch.x_partner,
             own,
             has_own.unsqueeze(1),
-            *(self._one_hot(lead, there) for lead, there in days),
+            *(self._one_hot(lead, exists) for lead, exists in days),
             extra,
         ]
         inputs = torch.cat(parts, dim=1)
@@ -170,29 +170,29 @@ class ThreadEncoder(nn.Module):
             context = block(context, offers, batch.history_mask)
         return self.norm(context), inputs
 
-    def _one_hot(self, lead: Tensor, there: Tensor) -> Tensor:
+    def _one_hot(self, lead: Tensor, exists: Tensor) -> Tensor:
         index = (lead * self.day.league_horizon).round().long().clamp(0, self.horizon)
-        return nn.functional.one_hot(index, self.horizon + 1).to(lead.dtype) * there.unsqueeze(1)
+        return nn.functional.one_hot(index, self.horizon + 1).to(lead.dtype) * exists.unsqueeze(1)
 
 
 def last_own(history: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Our latest offer of each thread ``[M, 6]``, zeros without one, and whether there is one ``[M]``."""
+    """Return our latest offer of each thread ``[M, 6]``, zeros if none, and whether there is one ``[M]``."""
     own = mask & (history[:, :, thread_columns().mine] > 0.5)
-    place = torch.arange(history.shape[1], device=history.device)
-    index = torch.where(own, place, -1).amax(1)
-    there = (index >= 0).to(history.dtype)
+    turn = torch.arange(history.shape[1], device=history.device)
+    index = torch.where(own, turn, -1).amax(1)  # [M] turn of our latest offer
+    exists = (index >= 0).to(history.dtype)
     rows = history[torch.arange(len(history), device=history.device), index.clamp(min=0)]
-    return rows * there.unsqueeze(1), there
+    return rows * exists.unsqueeze(1), exists
 
 
 class TemporalDecisionTransformer(nn.Module):
     """Operation and counter-offer of a thread.
 
     Args:
-        horizon: The most delivery days after today; data of a shorter horizon is accepted.
-        league_horizon: The league's own horizon; ``horizon`` without.
+        horizon: Largest number of delivery days after today; data of a shorter horizon is accepted.
+        league_horizon: The league's horizon; default: ``horizon``.
         mode: ``residual`` on L1's baseline, or ``direct``.
-        ensemble: Members that say quantity and price; more than one makes doubt measurable.
+        ensemble: Members that predict quantity and price; several measure uncertainty.
         dim: Width of the network.
         layers: Blocks of attention.
     """
@@ -231,7 +231,7 @@ class TemporalDecisionTransformer(nn.Module):
         with torch.no_grad():
             self.amount.weight.mul_(0.1)
             self.amount.bias.zero_()
-            self.op.bias.copy_(torch.tensor([0.0, 2.0, 0.0]))  # most decisions go on bargaining
+            self.op.bias.copy_(torch.tensor([0.0, 2.0, 0.0]))  # most decisions are counter-offers
         self.sizes: dict[str, int | str] = {
             "horizon": horizon,
             "mode": mode,
@@ -255,7 +255,7 @@ class TemporalDecisionTransformer(nn.Module):
         return ThreadOutputs(op, lead, amount[..., 0], amount[..., 1])
 
     def legal_leads(self, ranges: Tensor) -> Tensor:
-        """Delivery days inside the legal range, bool ``[M, H + 1]``."""
+        """Return the delivery days inside the legal range, bool ``[M, H + 1]``."""
         columns = thread_columns()
         lead = torch.arange(self.horizon + 1, device=ranges.device)
         scale = self.encoder.day.league_horizon
@@ -269,8 +269,8 @@ class TemporalDecisionTransformer(nn.Module):
 
         Args:
             batch: The threads.
-            low: Least legal quantity, lead and unit price, whole numbers ``[M, 3]``.
-            high: Greatest, likewise.
+            low: Least legal quantity, lead and unit price, integers ``[M, 3]``.
+            high: Greatest legal values, likewise.
         """
         outputs = self(batch)
         bottom, top = low.to(outputs.quantity.dtype), high.to(outputs.quantity.dtype)
@@ -283,12 +283,12 @@ class TemporalDecisionTransformer(nn.Module):
 
 def _start(baseline: Tensor) -> Tensor:
     """Return quantity and price that residuals refer to ``[M, 2]``; the middle where the baseline has no offer."""
-    there = baseline[:, 6:7]
-    return there * baseline[:, [3, 5]] + (1.0 - there) * 0.5
+    exists = baseline[:, 6:7]
+    return exists * baseline[:, [3, 5]] + (1.0 - exists) * 0.5
 
 
 def legal_operations(x_thread: Tensor) -> Tensor:
-    """ACCEPT needs an offer on the table; the others are always legal; bool ``[M, 3]``."""
+    """Return the legal operations, bool ``[M, 3]``: ACCEPT needs an offer on the table, the others are always legal."""
     answers = x_thread[:, thread_columns().answers] > 0.5
     always = torch.ones_like(answers)
     return torch.stack([answers, always, always], dim=1)

@@ -1,7 +1,7 @@
 """L4 as a network: attention over the threads of a round, a weight α for each.
 
-α is the probability that the exact coordinator (`policy.plan.best_subset`) takes the thread's offer; it
-is distilled from it. Threads look at each other, so that an offer counts less beside better ones.
+α is the probability that the exact coordinator (`policy.plan.best_subset`) accepts the thread's offer; the
+network is distilled from it. Threads attend to each other, so that an offer has less weight beside better ones.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ThreadCoordinator(nn.Module):
         self.sizes = {"dim": dim, "heads": heads, "layers": layers}
 
     def forward(self, threads: Tensor, mask: Tensor) -> Tensor:
-        """Logits of α ``[N, K]``.
+        """Return the logits of α ``[N, K]``.
 
         Args:
             threads: Inputs of each thread ``[N, K, L4_SIZE]``, see `policy.inference.coordinator_inputs`.
@@ -61,7 +61,7 @@ class _Block(nn.Module):
         self.down = nn.Linear(2 * dim, dim)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Tokens ``[N, K, D]`` and their mask bool ``[N, K]``."""
+        """Return new tokens ``[N, K, D]`` from tokens ``[N, K, D]`` and their mask bool ``[N, K]``."""
         count, length, width = tokens.shape
         mixed = self.mix(self.norm(tokens)).view(count, length, 3, self.heads, width // self.heads)
         query, key, value = mixed.unbind(2)

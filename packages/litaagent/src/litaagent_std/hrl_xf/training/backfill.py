@@ -47,9 +47,9 @@ _PROGRESS = "progress.json"
 
 def world_chunks(world: Array, per_chunk: int) -> list[Ints]:
     """Return the rows of each chunk of worlds."""
-    kinds, number = np.unique(world, return_inverse=True)
-    chunks = -(-len(kinds) // per_chunk)
-    order = np.argsort(number, kind="stable")
+    worlds, number = np.unique(world, return_inverse=True)
+    chunks = -(-len(worlds) // per_chunk)
+    order = np.argsort(number, kind="stable")  # rows by world
     edges = np.searchsorted(number[order], [per_chunk * k for k in range(chunks + 1)])
     return [np.sort(order[low:high]) for low, high in pairwise(edges)]
 
@@ -58,30 +58,30 @@ def world_chunks(world: Array, per_chunk: int) -> list[Ints]:
 def predict_days(
     model: nn.Module, data: TrainingData, rows: Ints, batch_size: int, device: torch.device
 ) -> list[Floats32]:
-    """Return what a network says of mornings, an array for each of its outputs, in the order of the rows."""
+    """Return a network's outputs for days, an array for each output, in the order of the rows."""
     model.to(device).eval()
     loader = Batches(MacroRows(data))
-    found: list[list[Floats32]] = []
+    outputs_by_batch: list[list[Floats32]] = []
     for tensors in loader(batch_order(rows, batch_size, 0, "", None), device):
         outputs = model(MacroRows.batch(tensors).day)
         parts = outputs if isinstance(outputs, tuple) else (outputs,)
-        found.append([part.cpu().numpy() for part in parts])
-    return [np.concatenate(parts) for parts in zip(*found, strict=True)]
+        outputs_by_batch.append([part.cpu().numpy() for part in parts])
+    return [np.concatenate(parts) for parts in zip(*outputs_by_batch, strict=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Backfill:
-    """Computes goal_hat.
+    """Computation of goal_hat.
 
     Attributes:
         data: The dataset.
-        folder: Where the arrays go.
-        folds: The fold of every morning.
+        folder: Folder of the arrays.
+        folds: The fold of every day.
         model_of: The network of each fold.
-        made_from: What determines the result beside the dataset: digests of the networks' weights.
+        made_from: Digests of the networks' weights, by fold.
         world_chunk: Worlds per chunk.
-        batch_size: Mornings per batch.
-        device: Where to compute.
+        batch_size: Rows per batch.
+        device: Device of the networks.
         stop: Set by a signal.
     """
 
@@ -96,7 +96,7 @@ class Backfill:
     stop: StopRequest | None = None
 
     def run(self) -> GoalHat:
-        """Compute what is missing, and open the result."""
+        """Compute the missing chunks, and open the result."""
         ensure_folder(self.folder)
         manifest = {
             "format": "litaagent.backfill",
@@ -110,12 +110,12 @@ class Backfill:
         arrays, done = self._arrays(manifest)
         for number in range(done, len(chunks)):
             if self.stop is not None and self.stop.requested:
-                raise Interrupted(f"backfill: stopped at chunk {number}; run the same command again to go on")
+                raise Interrupted(f"backfill: stopped at chunk {number}; run the same command again to resume")
             self._fill(arrays, chunks[number])
             for array in arrays:
                 array.flush()
             write_json(self.folder / _PROGRESS, {"chunks": number + 1})
-            logger.info("backfill: chunk %d/%d, %d mornings", number + 1, len(chunks), len(chunks[number]))
+            logger.info("backfill: chunk %d/%d, %d days", number + 1, len(chunks), len(chunks[number]))
         return GoalHat(*(np.load(self.folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS))
 
     def _arrays(self, manifest: Mapping[str, Any]) -> tuple[list[np.memmap[Any, Any]], int]:
@@ -136,44 +136,45 @@ class Backfill:
 
     def _fill(self, arrays: list[np.memmap[Any, Any]], rows: Ints) -> None:
         for fold in np.unique(self.folds[rows]).tolist():
-            some = rows[self.folds[rows] == fold]
-            goals = predict_days(self.model_of(fold), self.data, some, self.batch_size, self.device)
+            selected = rows[self.folds[rows] == fold]
+            goals = predict_days(self.model_of(fold), self.data, selected, self.batch_size, self.device)
             for array, values in zip(arrays, goals, strict=True):
-                array[some] = values
+                array[selected] = values
 
 
 logger = logging.getLogger(__name__)
 
 SHIPPED = -1
-"""Number of the fold of rows that the shipped network predicts."""
+"""Fold number of the rows that the shipped network predicts."""
 
 
 def folds_of(macro: Table, count: int, seed: int) -> Ints:
-    """Return the fold of every morning, `SHIPPED` for validation and test.
+    """Return the fold of every day, `SHIPPED` for validation and test.
 
-    Folds are whole configurations. Where there is only one, they are worlds, and where there is only one of these,
-    factories; both are said, because then a fold has seen the same market as the rows that it predicts.
+    Folds are whole configurations. If there is only one, they are worlds, and if there is only one world, factories;
+    both are logged as warnings, because a fold has then seen the same market as the rows that it predicts.
 
     Args:
-        macro: The mornings.
-        count: Folds, at most.
+        macro: The days.
+        count: Maximal number of folds.
         seed: Seed of the assignment.
 
     Raises:
         DataError: If there is nothing to divide.
     """
     rows = rows_of(macro, "train")
-    out = np.full(len(macro["config"]), SHIPPED, np.int64)
+    folds = np.full(len(macro["config"]), SHIPPED, np.int64)
     units = _units(macro, rows)
-    kinds = np.unique(units)
-    order = np.random.default_rng(seed).permutation(len(kinds))
-    fold_of_kind = np.empty(len(kinds), np.int64)
-    fold_of_kind[order] = np.arange(len(kinds)) % min(count, len(kinds))
-    out[rows] = fold_of_kind[np.searchsorted(kinds, units)]
-    return out
+    distinct = np.unique(units)
+    order = np.random.default_rng(seed).permutation(len(distinct))
+    fold_of_unit = np.empty(len(distinct), np.int64)
+    fold_of_unit[order] = np.arange(len(distinct)) % min(count, len(distinct))
+    folds[rows] = fold_of_unit[np.searchsorted(distinct, units)]
+    return folds
 
 
 def _units(macro: Table, rows: Ints) -> Ints:
+    """Return what folds are made of: the number of each row's configuration, world or factory."""
     config, world, factory = (np.asarray(macro[name][rows], np.int64) for name in ("config", "world", "factory"))
     for name, units in (("configuration", config), ("world", world), ("factory", world * 10_000 + factory)):
         if len(np.unique(units)) > 1:
@@ -181,14 +182,14 @@ def _units(macro: Table, rows: Ints) -> Ints:
                 logger.warning("there is one configuration to train on: folds are made of each %s instead", name)
             return units
     raise DataError(
-        "all training mornings are of one factory",
-        "goals of L3 come from networks that did not see them, so there must be something to leave out",
+        "all training rows are of one factory",
+        "goals of L3 are predicted out of fold, so there must be something to leave out",
         "collect at least two factories, better two configurations",
     )
 
 
 def fold_rows(folds: Ints, fold: int) -> tuple[Ints, Ints]:
-    """Return the rows that the network of a fold trains on, and those that it predicts."""
+    """Return the rows that the network of a fold trains on, and the rows that it predicts."""
     if fold == SHIPPED:
         return np.flatnonzero(folds >= 0), np.flatnonzero(folds == SHIPPED)
     return np.flatnonzero((folds >= 0) & (folds != fold)), np.flatnonzero(folds == fold)

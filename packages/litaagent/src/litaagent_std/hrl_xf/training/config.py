@@ -49,15 +49,15 @@ FREE: Final = (
     "l3_bc_resume_path",
     "l3_awr_resume_path",
 )
-"""Options that may change between two starts of a run: more phases, more epochs, another learning rate for them."""
+"""Options that may change when a run is resumed: more phases, more epochs, another learning rate for them."""
 
 
 @configuration
 class TrainConfig:
     """Training of the four layers from a dataset.
 
-    A learning rate is set for a whole phase, and from some epochs on by stages, such as ``40:1e-4 50:5e-5``. Instead,
-    the same run can be started again with more epochs and another rate, as document 002 did.
+    A learning rate holds for a whole phase, or changes after given epochs by stages, such as ``40:1e-4 50:5e-5``.
+    Alternatively, start the same run again with more epochs and another rate.
     """
 
     output_dir: Path | None = None
@@ -65,47 +65,47 @@ class TrainConfig:
     unfinished run of the same options under training_runs, or else a new one."""
 
     horizon: Count = 40
-    """The most delivery days after today that the networks are built for; buckets come from the data's horizon."""
+    """Largest horizon (delivery days after today) that the networks are built for; buckets come from the data's."""
 
     seed: Whole = 0
-    """Seed of the order of batches, of folds and of networks that the trainer builds itself."""
+    """Seed of the batch order, of folds and of networks that the trainer builds itself."""
 
     device: str = "cpu"
-    """Where to train, such as cpu or cuda; the CPU where there is no CUDA."""
+    """Device, such as cpu or cuda; the CPU if there is no CUDA."""
 
     phases: tuple[Phase, ...] = PHASES
-    """What to train, always in the order l2, l3, acceptance, awr, l4."""
+    """Phases to train, always in the order l2, l3, acceptance, awr, l4."""
 
     l2_epochs: Whole = 20
-    """Epochs of L2. The total, those before a resume included."""
+    """Epochs of L2 in total, including those before a resume."""
     l2_batch_size: Count = 512
-    """Mornings per step of L2."""
+    """Rows per step of L2; a row is a day of a factory."""
     l2_lr: Rate = 1e-3
     """Learning rate of L2."""
     l2_lr_stages: tuple[str, ...] = ()
-    """Later learning rates of L2: EPOCH:RATE, from the epoch after EPOCH on."""
+    """Later learning rates of L2: EPOCH:RATE, valid after that epoch."""
     l2_objective: Literal["bc", "cql"] = "bc"
     """Clone the recorded goals, or prefer those that a conservative critic of the returns values."""
     l2_q_transform: QTransform = "none"
-    """Scale on which errors of quantities are squared. log1p and sqrt make small goals count more."""
+    """Scale on which errors of quantities are squared. log1p and sqrt give small goals more weight."""
     l2_q_weight: Weight = 1.0
     """Weight of quantities beside prices. Raising it fits quantities better, at the expense of prices."""
     cql_alpha: Weight = 1.0
     """How conservative the critic is. Raising it values goals outside the records less."""
     cql_weight: Weight = 0.1
-    """How much the critic's value counts beside cloning. Raising it leaves the recorded goals further."""
+    """Weight of the critic's value beside cloning. Raising it departs further from the recorded goals."""
 
     l2_backfill_device: str = "cpu"
-    """Where the goals of L3 are computed."""
+    """Device on which the goals of L3 are computed."""
     l2_backfill_batch_size: Count = 1024
-    """Mornings per batch of the backfill."""
+    """Rows per batch of the backfill."""
     backfill_world_chunk: Count = 256
     """Worlds per chunk of the backfill; a killed one loses at most a chunk."""
     backfill_folds: Annotated[int, Field(ge=2)] = 4
-    """Parts of the training configurations; the goals of each come from an L2 that saw only the others."""
+    """Folds of the training configurations; the goals of a fold come from an L2 trained on the others."""
 
     l3_epochs: Whole = 10
-    """Epochs of L3. The total, those before a resume included."""
+    """Epochs of L3 in total, including those before a resume."""
     l3_batch_size: Count = 512
     """Decisions per step of L3 and of the acceptance model."""
     l3_lr: Rate = 1e-3
@@ -113,11 +113,11 @@ class TrainConfig:
     l3_lr_stages: tuple[str, ...] = ()
     """Later learning rates of L3, as for L2."""
     l3_mode: Literal["residual", "direct"] = "residual"
-    """Change L1's baseline, or say the action itself (`aop`)."""
+    """Predict a residual on L1's baseline, or the action itself (`aop`)."""
     l3_ensemble: Count = 1
-    """Members that say quantity and price, each trained on another two thirds. More than one measures doubt."""
+    """Ensemble members for quantity and price, each trained on its own two thirds; several measure uncertainty."""
     l3_bounds_weight: Weight = 1.0
-    """Weight of the penalty for leaving the legal range before the cut."""
+    """Weight of the penalty for leaving the legal range before clipping."""
     l3_variance_weight: Weight = 0.1
     """Weight of the penalty for disagreement inside the ensemble; needs more than one member."""
 
@@ -127,11 +127,11 @@ class TrainConfig:
     """Learning rate of the acceptance model."""
 
     awr_epochs: Whole = 5
-    """Epochs of advantage-weighted regression, from the cloned L3 on."""
+    """Epochs of advantage-weighted regression, starting from the cloned L3."""
     awr_lr: Rate = 2e-4
     """Learning rate of advantage-weighted regression."""
     awr_temperature: Rate = 1.0
-    """β. Raising it makes all decisions count more alike, up to plain cloning."""
+    """β. Raising it makes the weights more equal, up to plain cloning."""
     awr_max_weight: Rate = 20.0
     """Largest weight of a decision before weights are scaled to mean 1."""
     critic_epochs: Count = 5
@@ -144,38 +144,38 @@ class TrainConfig:
     l4_batch_size: Count = 256
     """Rounds per step of L4."""
     l4_max_rounds: Count = 60_000
-    """Rounds to distil from, at most."""
+    """Maximal number of rounds to distil from."""
 
     weight_decay: Weight = 1e-4
-    """Pull of all parameters towards 0. Raising it fits the records less closely."""
+    """Weight decay of AdamW. Raising it fits the records less closely."""
     max_grad_norm: Rate = 1.0
-    """The gradient is scaled down to this norm."""
+    """Maximal norm of the gradient; larger ones are scaled down."""
     save_every: Count = 1
-    """Write weights and a checkpoint after so many epochs; the last epoch is always written."""
+    """Epochs between checkpoints; the last epoch is always saved."""
     patience: Whole = 0
-    """Stop a phase after so many epochs without a better validation loss; 0 never stops early."""
+    """Stop a phase after this many epochs without a better validation loss; 0 never stops early."""
 
     l3_pre_tensorize: bool = False
-    """Copy the decisions into memory before training, instead of reading them from the disk batch by batch."""
+    """Copy the decisions into memory before training, instead of reading them from disk batch by batch."""
     tensorize_workers: Count = 2
-    """Threads that do so."""
+    """Threads that copy them."""
     dataloader_workers: Whole = 0
-    """Processes that prepare batches; 0 prepares them here. The weights are the same."""
+    """Processes that prepare batches; 0 uses the main process. The weights do not depend on it."""
     dataloader_pin_memory: bool = False
     """Keep prepared batches in page-locked memory, for CUDA."""
     dataloader_persistent_workers: Literal[True, False] = False
     """Keep these processes from epoch to epoch."""
     dataloader_prefetch_factor: Count = 2
-    """Batches that each of them prepares ahead."""
+    """Batches that each process prepares in advance."""
     batch_log_every: Whole = 0
-    """Log the loss after so many batches; 0 logs epochs only."""
+    """Log the loss every this many batches; 0 logs epochs only."""
 
     l2_bc_resume_path: Path | None = None
-    """Checkpoint of L2 to go on from, instead of the newest of the folder."""
+    """Checkpoint of L2 to resume from, instead of the newest of the folder."""
     l3_bc_resume_path: Path | None = None
-    """Checkpoint of L3 to go on from, likewise."""
+    """Checkpoint of L3 to resume from, likewise."""
     l3_awr_resume_path: Path | None = None
-    """Checkpoint of advantage-weighted regression to go on from, likewise."""
+    """Checkpoint of advantage-weighted regression to resume from, likewise."""
 
 
 def stage_lr(first: float, stages: tuple[str, ...], epoch: int) -> float:
@@ -197,7 +197,7 @@ def stage_lr(first: float, stages: tuple[str, ...], epoch: int) -> float:
 
 
 RUN_FREE: Final = (*FREE, "num_workers", "log_dir", "eval_max_rows")
-"""Options that may change between two starts of a run."""
+"""Options that may change when a run is resumed, those of ``lita train`` included."""
 
 
 @configuration
@@ -205,17 +205,17 @@ class TrainRunConfig(TrainConfig):
     """Train the four layers from records of tournaments.
 
     Builds the dataset, trains the phases, measures every network beside trivial baselines and linear models, and
-    exports weights for play. It goes on where it stopped: run the same command again.
+    exports weights for play. To resume a run that was stopped, run the same command again.
     """
 
     data_dir: Path = Path("tournament_history")
     """Records to learn from: a tournament's folder, or one that holds several."""
 
     dataset_dir: Path | None = None
-    """Folder of the dataset. Default: one under data_dir, named by what it is made from."""
+    """Folder of the dataset. Default: one under data_dir, named after its digest."""
 
     agent_name: str = DEFAULT_AGENT
-    """Whom to learn from: agents whose class names begin so; the empty string takes every factory."""
+    """Agents to imitate: prefix of their class names; the empty string selects every factory."""
 
     labels: Labels = "intention"
     """L2's goals from intentions (first proposals, within needs) or from the day's deals."""
@@ -239,4 +239,4 @@ class TrainRunConfig(TrainConfig):
     """Folder of logs, one file for each start."""
 
     eval_max_rows: Annotated[int, Field(ge=1)] = 100_000
-    """Decisions to measure on in each split, at most."""
+    """Maximal number of decisions to evaluate on in each split."""

@@ -1,8 +1,8 @@
-"""Batches from a dataset's arrays: what a step of training takes, in the order that the seed decides.
+"""Batches from a dataset's arrays, in an order determined by the seed.
 
 Arrays may be memory-mapped and larger than memory; a batch reads its own rows. The order of an epoch depends on seed,
-phase and epoch alone, and batches are the same whoever prepares them, so a resumed run repeats exactly what an
-uninterrupted one would have done.
+phase and epoch alone, and batches do not depend on the process that prepares them, so a resumed run does exactly what
+an uninterrupted one would have done.
 """
 
 from __future__ import annotations
@@ -57,31 +57,31 @@ class Table(Protocol):
     def __getitem__(self, name: str) -> Array: ...
 
     def rows(self, split: Split) -> Ints:
-        """Numbers of a split's rows."""
+        """Return the row numbers of a split."""
 
 
 class TrainingData(Protocol):
-    """What training needs of a dataset; `data_pipeline.dataset.OfflineData` is one."""
+    """What training needs of a dataset; `data_pipeline.dataset.OfflineData` implements it."""
 
     @property
     def macro(self) -> Table:
-        """A row for each morning."""
+        """A row per day of a factory."""
 
     @property
     def micro(self) -> Table:
-        """A row for each decision."""
+        """A row per decision."""
 
     @property
     def horizon(self) -> int:
-        """Delivery days after today that the arrays have room for."""
+        """Delivery days after today that the arrays hold."""
 
     @property
     def league_horizon(self) -> int:
-        """The league's horizon, which buckets and scales come from."""
+        """The league's horizon, which defines buckets and scales."""
 
     @property
     def digest(self) -> str:
-        """Digest of all that the dataset was made from."""
+        """Digest of everything that the dataset depends on."""
 
     @property
     def features_digest(self) -> str:
@@ -89,12 +89,12 @@ class TrainingData(Protocol):
 
     @property
     def l1_digest(self) -> str:
-        """Digest of the L1 that gave the baselines."""
+        """Digest of the L1 that computed the baselines."""
 
 
 @dataclass(frozen=True)
 class GoalHat:
-    """Backfilled goals of every morning, each ``[N, 2, B]`` in raw units."""
+    """Backfilled goals of every day, each ``[N, 2, B]`` in raw units."""
 
     quantity: Array
     price: Array
@@ -102,7 +102,7 @@ class GoalHat:
 
 @dataclass(frozen=True)
 class MacroBatch:
-    """Mornings, their recorded goals ``[N, 2, B]`` and normalised returns ``[N]``."""
+    """Days, their recorded goals ``[N, 2, B]`` and normalised returns ``[N]``."""
 
     day: DayBatch
     goal_q: Tensor
@@ -113,18 +113,18 @@ class MacroBatch:
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """Decisions: the thread before them, what was done, and what came of it.
+    """Decisions: the thread before each, the action, and its outcome.
 
     Attributes:
         rows: Row numbers ``[M]``.
-        thread: What was known.
+        thread: Inputs.
         op: Operation ``[M]``.
         offer: Counter-offer (quantity, lead, unit price) ``[M, 3]``; valid where ``op == 1``.
         offer_inputs: The same without units ``[M, 4]``.
         low: Least legal values ``[M, 3]``.
         high: Greatest legal values ``[M, 3]``.
-        taken: Whether the partner took the counter-offer ``[M]``; −1 where that cannot be said.
-        weight: How much each decision counts ``[M]``.
+        taken: Whether the partner accepted the counter-offer ``[M]``; −1 where that is unknown.
+        weight: Weight of each decision in the loss ``[M]``.
     """
 
     rows: Tensor
@@ -139,7 +139,7 @@ class MicroBatch:
 
 
 def rows_of(table: Table, split: Split) -> Ints:
-    """Return the rows of a split, none where validation or test is empty.
+    """Return the rows of a split; an empty array if validation or test has none.
 
     Raises:
         EmptySplitError: If there is nothing to train on.
@@ -161,7 +161,7 @@ def _tensors(arrays: Mapping[str, Array]) -> dict[str, Tensor]:
 
 
 class MacroRows(Dataset[dict[str, Tensor]]):
-    """Mornings by row numbers.
+    """Days by row numbers.
 
     Args:
         data: The dataset.
@@ -175,19 +175,19 @@ class MacroRows(Dataset[dict[str, Tensor]]):
 
     @staticmethod
     def batch(t: Mapping[str, Tensor]) -> MacroBatch:
-        """Put the tensors of a batch in order."""
+        """Return the tensors of a batch as its dataclass."""
         return MacroBatch(_day(t), t["goal_q"], t["goal_p"], t["goal_p_mask"], t["return_norm"])
 
 
 class MicroRows(Dataset[dict[str, Tensor]]):
-    """Decisions by row numbers, with the mornings of their days and the goals that L2 gives.
+    """Decisions by row numbers, with their days and the goals of L2.
 
     Args:
         data: The dataset.
-        goal_hat: Goals of all mornings; 0 without, for networks that do not read them.
-        weights: How much each decision counts; all alike without.
+        goal_hat: Goals of all days; default: zeros, for networks that do not read them.
+        weights: Weight of each decision; default: ones.
         pre_tensorize: Copy the arrays into memory now.
-        workers: Threads that do so.
+        workers: Threads that copy them.
     """
 
     def __init__(
@@ -219,9 +219,9 @@ class MicroRows(Dataset[dict[str, Tensor]]):
         a["base"] = baseline_inputs(
             a["baseline_op"], a["baseline"], a["issue_low"], a["issue_high"], a["lines"], self._horizon
         )
-        usual = a["price"][np.arange(len(rows)), a["side"].astype(np.int64)]
+        trading_price = a["price"][np.arange(len(rows)), a["side"].astype(np.int64)]  # [M]
         a["offer_inputs"] = offer_inputs(
-            a["offer"], a["issue_low"], a["issue_high"], a["lines"], usual, a["side"], self._horizon
+            a["offer"], a["issue_low"], a["issue_high"], a["lines"], trading_price, a["side"], self._horizon
         )
         a["weight"] = np.ones(len(rows), np.float32) if self._weights is None else self._weights[rows]
         return _tensors(a) | {"rows": torch.from_numpy(rows)}
@@ -234,7 +234,7 @@ class MicroRows(Dataset[dict[str, Tensor]]):
 
     @staticmethod
     def batch(t: Mapping[str, Tensor]) -> MicroBatch:
-        """Put the tensors of a batch in order."""
+        """Return the tensors of a batch as its dataclass."""
         names = ("history", "history_mask", "ranges", "x_thread", "x_partner", "goal", "base")
         thread = ThreadBatch(_day(t), *(t[name] for name in names))
         op, offer, low, high, taken = (t[name].long() for name in ("op", "offer", "issue_low", "issue_high", "taken"))
@@ -250,11 +250,11 @@ def batch_order(rows: Ints, size: int, seed: int, phase: str, epoch: int | None)
     """Return the rows of each batch of an epoch.
 
     Args:
-        rows: The rows to go through.
-        size: Rows of a batch, at most.
+        rows: The rows of the epoch.
+        size: Maximal rows of a batch.
         seed: Seed of the run.
         phase: Name of the phase.
-        epoch: Which epoch; None keeps the rows in order, for evaluation.
+        epoch: Number of the epoch; None keeps the rows in order, for evaluation.
     """
     if epoch is not None:
         text = f"{seed} {phase} {epoch}".encode()
@@ -275,14 +275,14 @@ class _EpochOrder(Sampler[Ints]):
 
 
 class Batches:
-    """Prepares the batches of an epoch, here or in processes of their own.
+    """Loader of batches, in the main process or in worker processes.
 
     Args:
         dataset: `MacroRows` or `MicroRows`.
-        workers: Processes; 0 prepares batches here.
+        workers: Worker processes; 0 uses the main process.
         pin_memory: Keep prepared batches in page-locked memory.
         persistent_workers: Keep the processes from epoch to epoch.
-        prefetch_factor: Batches that each process prepares ahead.
+        prefetch_factor: Batches that each process prepares in advance.
     """
 
     def __init__(
@@ -306,7 +306,7 @@ class Batches:
         )
 
     def __call__(self, batches: list[Ints], device: torch.device) -> Iterator[dict[str, Tensor]]:
-        """Give the batches of these rows, on a device."""
+        """Yield the batches of these rows, on a device."""
         self._order.batches = batches
         for batch in self._loader:
             yield {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}

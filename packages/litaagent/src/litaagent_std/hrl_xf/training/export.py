@@ -1,4 +1,4 @@
-"""From trained networks to ``.npz`` for `policy.inference`; each file is compared with torch before it is used."""
+"""Export of trained networks as ``.npz`` for `policy.networks`; each file is compared with torch when it is written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from litaagent_std.policy.networks.weights import FORMAT, FORMAT_VERSION, load_w
 __all__ = ["TOLERANCE", "ExportError", "export_layer", "random_days", "random_threads"]
 
 TOLERANCE: Final = 1e-5
-"""Largest difference between a network and its numpy twin, relative to 1 or to the value."""
+"""Largest difference between the torch and numpy forward pass, relative to 1 or to the value."""
 
 Layer = HorizonManagerPPO | TemporalDecisionTransformer | AcceptanceModel | ThreadCoordinator
 
@@ -34,39 +34,39 @@ class ExportError(RuntimeError):
 
 
 def export_layer(model: Layer, path: Path, meta: Mapping[str, Any]) -> None:
-    """Write a network as ``.npz``, and checks that numpy computes the same.
+    """Write a network as ``.npz``, and check that numpy computes the same.
 
     Args:
         model: The network.
         path: The file.
-        meta: Digests, horizon of the league, and how it was made.
+        meta: Digests, horizon of the league, and the command that made it.
 
     Raises:
         ExportError: If the two differ by more than `TOLERANCE`.
     """
-    told = {**meta, "format": FORMAT, "format_version": FORMAT_VERSION, "kind": model.kind, "sizes": model.sizes}
+    full_meta = {**meta, "format": FORMAT, "format_version": FORMAT_VERSION, "kind": model.kind, "sizes": model.sizes}
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in model.state_dict().items()}
     with atomic_file(path) as file:
-        np.savez(file, meta=np.array(json.dumps(told, sort_keys=True)), **arrays)
+        np.savez(file, meta=np.array(json.dumps(full_meta, sort_keys=True)), **arrays)
     difference = parity(model.cpu(), path)
     if not difference <= TOLERANCE:
         raise ExportError(
             f"numpy's {model.kind} differs from torch's by {difference:.3g} (allowed: {TOLERANCE}); the two "
-            "implementations have come apart, so the weights are not to be used"
+            "implementations disagree, so the weights must not be used"
         )
 
 
 @torch.no_grad()
 def parity(model: Layer, path: Path, count: int = 64, seed: int = 0) -> float:
     """Return the largest difference of the outputs on random inputs."""
-    weights = load_weights(path, check=False)
+    weights = load_weights(path)
     generator = torch.Generator().manual_seed(seed)
     if isinstance(model, ThreadCoordinator):
         threads = torch.randn(count, 5, L4_SIZE, generator=generator)
         mask = torch.rand(count, 5, generator=generator) < 0.7
         mask[:, 0] = True
-        given = inference.CoordinatorNetwork(weights)(threads.numpy(), mask.numpy())
-        return _difference([torch.sigmoid(model(threads, mask))], [given])
+        outputs = inference.CoordinatorNetwork(weights)(threads.numpy(), mask.numpy())
+        return _difference([torch.sigmoid(model(threads, mask))], [outputs])
     encoder = model.encoder if isinstance(model, HorizonManagerPPO) else model.encoder.day
     if isinstance(model, HorizonManagerPPO):
         day = random_days(count, encoder.league_horizon, generator)
@@ -74,20 +74,20 @@ def parity(model: Layer, path: Path, count: int = 64, seed: int = 0) -> float:
     batch = random_threads(count, encoder.league_horizon, encoder.n_buckets, generator)
     if isinstance(model, AcceptanceModel):
         offers = torch.randn(count, 3, OFFER_SIZE, generator=generator)
-        found = inference.AcceptanceNetwork(weights)(as_threads(batch), offers.numpy())
-        return _difference([torch.sigmoid(model(batch, offers))], [found])
+        accepted = inference.AcceptanceNetwork(weights)(as_threads(batch), offers.numpy())
+        return _difference([torch.sigmoid(model(batch, offers))], [accepted])
     out = model(batch)
-    outputs = inference.DecisionNetwork(weights).outputs(as_threads(batch))
-    return _difference([out.op, out.lead, out.quantity, out.position], list(outputs))
+    logits = inference.DecisionNetwork(weights).outputs(as_threads(batch))
+    return _difference([out.op, out.lead, out.quantity, out.position], list(logits))
 
 
-def _difference(wanted: list[Tensor], given: list[np.ndarray]) -> float:
-    pairs = [(w.double().numpy(), g.astype(np.float64)) for w, g in zip(wanted, given, strict=True)]
-    return max(float((np.abs(w - g) / np.maximum(1.0, np.abs(w))).max()) for w, g in pairs)
+def _difference(expected: list[Tensor], actual: list[np.ndarray]) -> float:
+    pairs = [(e.double().numpy(), a.astype(np.float64)) for e, a in zip(expected, actual, strict=True)]
+    return max(float((np.abs(e - a) / np.maximum(1.0, np.abs(e))).max()) for e, a in pairs)
 
 
 def random_days(count: int, horizon: int, generator: torch.Generator) -> DayBatch:
-    """Random mornings of the right form."""
+    """Return random days of the right shapes."""
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=generator)
@@ -104,7 +104,7 @@ def random_days(count: int, horizon: int, generator: torch.Generator) -> DayBatc
 def random_threads(
     count: int, horizon: int, n_buckets: int, generator: torch.Generator, length: int = 9
 ) -> ThreadBatch:
-    """Random threads of the right form."""
+    """Return random threads of the right shapes."""
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=generator)
@@ -137,7 +137,7 @@ def random_threads(
 
 
 def as_days(day: DayBatch) -> inference.DayInputs:
-    """Return the same mornings for numpy."""
+    """Return the same days for numpy."""
     parts = (day.x_static, day.x_temporal, day.x_role, day.mask, day.lines, day.price)
     return inference.DayInputs(*(part.numpy() for part in parts))
 

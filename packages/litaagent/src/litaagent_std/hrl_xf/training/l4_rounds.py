@@ -1,4 +1,4 @@
-"""Rounds to distil L4 from: recorded offers that stood side by side, and what the exact coordinator takes of them."""
+"""Rounds to distil L4 from: simultaneous recorded offers, and those that the exact coordinator accepts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from litaagent_std.policy.plan import best_subset
 __all__ = ["Rounds", "exact_choice", "rounds_of"]
 
 _LEAST_GAIN = 0.01
-"""Worth of a unit at our limit price, as in the policy: between equal offers one is better than none."""
+"""Value of a unit at our limit price, as in the policy, so that an offer at the limit beats none."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Rounds:
     Attributes:
         threads: Inputs ``[G, K, L4_SIZE]``.
         mask: Threads that exist, bool ``[G, K]``.
-        taken: What the exact coordinator accepts ``[G, K]``.
-        value: What each offer is worth ``[G, K]``.
+        taken: 1 where the exact coordinator accepts ``[G, K]``.
+        value: Value of each offer ``[G, K]``.
         quantity: Units of each offer ``[G, K]``.
         lead: Delivery day of each offer ``[G, K]``.
         room: Units that may be agreed on that day ``[G, K]``.
@@ -48,7 +48,7 @@ class Rounds:
         return len(self.threads)
 
     def tensors(self, rows: Ints) -> dict[str, Tensor]:
-        """Return the tensors of some rounds."""
+        """Return the tensors of rounds by their numbers."""
         return {
             "threads": torch.from_numpy(self.threads[rows]),
             "mask": torch.from_numpy(self.mask[rows]),
@@ -60,14 +60,14 @@ def exact_choice(quantity: Ints, lead: Ints, value: Floats, room: Ints) -> Bools
     """Return the offers that the exact coordinator accepts: a knapsack for each delivery day."""
     taken = np.zeros(len(quantity), np.bool_)
     for day in np.unique(lead):
-        some = np.flatnonzero(lead == day)
-        chosen = best_subset(quantity[some].tolist(), value[some].tolist(), int(room[some[0]]))
-        taken[some[list(chosen)]] = True
+        due = np.flatnonzero(lead == day)
+        subset = best_subset(quantity[due].tolist(), value[due].tolist(), int(room[due[0]]))
+        taken[due[list(subset)]] = True
     return taken
 
 
-def _groups(data: TrainingData, split: Split, most: int) -> list[Ints]:
-    """Return the decisions of each chosen round, those with an offer on the table."""
+def _groups(data: TrainingData, split: Split, max_rounds: int) -> list[Ints]:
+    """Return the decisions of each selected round, those with an offer on the table."""
     micro = data.micro
     rows = rows_of(micro, split)
     rows = rows[np.asarray(micro["received"][rows])[:, 0] > 0]
@@ -75,27 +75,27 @@ def _groups(data: TrainingData, split: Split, most: int) -> list[Ints]:
         return []
     keys = [np.asarray(micro[name][rows], np.int64) for name in ("round", "side", "day_row")]
     order = np.lexsort(keys)
-    ordered = np.stack([key[order] for key in keys])
+    ordered = np.stack([key[order] for key in keys])  # [3, n] sorted by day, side, round
     starts = np.flatnonzero(np.r_[True, (ordered[:, 1:] != ordered[:, :-1]).any(0)])
     groups = np.split(rows[order], starts[1:])
     groups = [group for group in groups if len(group) > 1] or groups  # a single offer needs no coordination
-    step = max(1, -(-len(groups) // most))
+    step = max(1, -(-len(groups) // max_rounds))
     return groups[::step]
 
 
-def rounds_of(data: TrainingData, goal_hat: GoalHat, split: Split, most: int) -> Rounds:
-    """Collect rounds of a split, evenly over it, and solves each exactly.
+def rounds_of(data: TrainingData, goal_hat: GoalHat, split: Split, max_rounds: int) -> Rounds:
+    """Collect rounds of a split, evenly over it, and solve each exactly.
 
     Args:
         data: The dataset.
-        goal_hat: Goals of all mornings, which give the room of each delivery day and the limit price.
-        split: Whose rounds.
-        most: Rounds, at most.
+        goal_hat: Goals of all days: they give the room of each delivery day and the limit price.
+        split: The split.
+        max_rounds: Maximal number of rounds.
     """
-    groups = _groups(data, split, most)
+    groups = _groups(data, split, max_rounds)
     width = max((len(group) for group in groups), default=1)
     shape = (len(groups), width)
-    found = Rounds(
+    rounds = Rounds(
         np.zeros((*shape, L4_SIZE), np.float32),
         np.zeros(shape, np.bool_),
         np.zeros(shape, np.float32),
@@ -105,30 +105,31 @@ def rounds_of(data: TrainingData, goal_hat: GoalHat, split: Split, most: int) ->
         np.zeros(shape, np.int64),
     )
     for index, group in enumerate(groups):
-        _solve(found, index, group, data, goal_hat)
-    return found
+        _solve(rounds, index, group, data, goal_hat)
+    return rounds
 
 
-def _solve(found: Rounds, index: int, group: Ints, data: TrainingData, goal_hat: GoalHat) -> None:
+def _solve(rounds: Rounds, index: int, group: Ints, data: TrainingData, goal_hat: GoalHat) -> None:
     micro, macro, horizon = data.micro, data.macro, data.league_horizon
     day = int(micro["day_row"][group[0]])
     side = int(micro["side"][group[0]])
-    offers = np.asarray(micro["received"][group], np.float64)
-    lines, usual = float(macro["lines"][day]), float(macro["price"][day][side])
+    offers = np.asarray(micro["received"][group], np.float64)  # [K, 3] quantity, lead, unit price
+    lines, trading_price = float(macro["lines"][day]), float(macro["price"][day][side])
     lead = np.clip(offers[:, 1].astype(np.int64), 0, horizon)
-    if index % 2:  # most goals leave little to choose, so every other round meets an arbitrary one
-        drawn = np.random.default_rng(int(group[0]))
-        room = drawn.integers(0, int(2 * lines) + 1, horizon + 1).astype(np.float64)
-        limit = np.full(len(group), drawn.uniform(offers[:, 2].min() - 1.0, offers[:, 2].max() + 1.0))
+    if index % 2:  # most goals leave little to choose, so every other round gets a random one
+        rng = np.random.default_rng(int(group[0]))
+        room = rng.integers(0, int(2 * lines) + 1, horizon + 1).astype(np.float64)
+        limit = np.full(len(group), rng.uniform(offers[:, 2].min() - 1.0, offers[:, 2].max() + 1.0))
     else:
         room = np.minimum(spread(goal_hat.quantity[day, side], horizon), lines)
-        limit = np.array([goal_hat.price[day, side, bucket_of(int(one), horizon)] for one in lead], np.float64)
+        limit = np.array([goal_hat.price[day, side, bucket_of(int(days), horizon)] for days in lead], np.float64)
+    # [K] gain per unit over our limit price, and value of the offer; below the limit it is never accepted
     surplus = offers[:, 2] - limit if side == 1 else limit - offers[:, 2]
     value = np.where(surplus >= 0, offers[:, 0] * (surplus + _LEAST_GAIN), -1.0)
     time = np.asarray(micro["x_thread"][group])[:, THREAD_FEATURES["x_thread"].index("relative_time")]
     here = (index, slice(0, len(group)))
-    found.threads[here] = coordinator_inputs(offers, surplus, room[lead], time, lines, usual, horizon)
-    found.mask[here] = True
-    found.value[here], found.lead[here] = value, lead
-    found.quantity[here], found.room[here] = offers[:, 0].astype(np.int64), room[lead].astype(np.int64)
-    found.taken[here] = exact_choice(found.quantity[here], lead, value, found.room[here])
+    rounds.threads[here] = coordinator_inputs(offers, surplus, room[lead], time, lines, trading_price, horizon)
+    rounds.mask[here] = True
+    rounds.value[here], rounds.lead[here] = value, lead
+    rounds.quantity[here], rounds.room[here] = offers[:, 0].astype(np.int64), room[lead].astype(np.int64)
+    rounds.taken[here] = exact_choice(rounds.quantity[here], lead, value, rounds.room[here])

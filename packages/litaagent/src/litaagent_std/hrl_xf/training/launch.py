@@ -1,4 +1,4 @@
-"""A training run from the command line: records to dataset, phases, evaluation, weights for play, record."""
+"""A training run from records: dataset, phases, evaluation, weights for play, record (``lita train``)."""
 
 from __future__ import annotations
 
@@ -43,26 +43,25 @@ _INTERRUPTED: Final = 130
 
 
 class _WrongWeightsError(UserFacingError):
-    """Weights that a phase builds on are missing or do not fit."""
+    """Weights that a phase needs are missing or do not match the dataset."""
 
 
 def new_run(config: TrainRunConfig) -> Path:
-    """Return the folder of a run: the one asked for, the newest unfinished one of the same options, or a new one."""
+    """Return the folder of a run: the given one, the newest unfinished one of the same options, or a new one."""
     if config.output_dir is not None:
         return config.output_dir
-    wanted = to_mapping(config)
+    options = to_mapping(config)
     for record in sorted(RUNS_FOLDER.glob(f"*/{RECORD_NAME}"), key=lambda path: path.stat().st_mtime, reverse=True):
         folder = record.parent
-        if not TrainingRecord.read(folder).content["finished"] and (folder / "run.json").exists():
-            told = RunRecord.read(folder).config
-            if not differences(told, wanted, ("output_dir",)):
-                return folder
+        unfinished = not TrainingRecord.read(folder).content["finished"] and (folder / "run.json").exists()
+        if unfinished and not differences(RunRecord.read(folder).config, options, ("output_dir",)):
+            return folder
     name = "_".join(phase for phase in PHASES if phase in config.phases)
     return RUNS_FOLDER / f"{name}_{datetime.now(UTC):%Y%m%d_%H%M%S}"
 
 
 def train(config: TrainRunConfig) -> int:
-    """Run or goes on with a training run; the return value is the exit status."""
+    """Start or resume a training run; the return value is the exit status."""
     folder = new_run(config)
     config = replace(config, output_dir=folder)
     with (
@@ -88,14 +87,14 @@ def train(config: TrainRunConfig) -> int:
             )
             shutil.copyfile(data.folder / SPLIT_NAME, folder / SPLIT_NAME)
             _phases(config, trainer, data)
-        except Interrupted as stopped:
-            logger.info("%s", stopped)
+        except Interrupted as interruption:
+            logger.info("%s", interruption)
             return _INTERRUPTED
     return 0
 
 
 def _phases(config: TrainRunConfig, trainer: HRLXFTrainer, data: OfflineData) -> None:
-    """Trains what was asked for, in the order of the layers, and loads what it builds on."""
+    """Train the requested phases in the order of the layers, loading the weights they need."""
     done: list[str] = []
     steps: dict[str, Callable[[OfflineData], None]] = {
         "l2": trainer.train_l2,
@@ -109,8 +108,8 @@ def _phases(config: TrainRunConfig, trainer: HRLXFTrainer, data: OfflineData) ->
             _prepare(config, trainer, data, phase, done)
             steps[phase](data)
             done.append(phase)
-    _keep_earlier(trainer, data, config, done)
-    tables = evaluate_all(trainer, data, most=config.eval_max_rows)
+    _load_earlier(trainer, data, config, done)
+    tables = evaluate_all(trainer, data, max_rows=config.eval_max_rows)
     trainer.record.evaluation(tables)
     tag = "awr" if "awr" in done else "bc"
     files = trainer.save_all(tag)
@@ -120,23 +119,23 @@ def _phases(config: TrainRunConfig, trainer: HRLXFTrainer, data: OfflineData) ->
 _FINAL: Final = {"l3": ("l3_awr.pt", "l3_bc.pt"), "acceptance": ("acceptance.pt",), "l4": ("l4_distill.pt",)}
 
 
-def _keep_earlier(trainer: HRLXFTrainer, data: OfflineData, config: TrainRunConfig, done: list[str]) -> None:
-    """Load what earlier starts of the run trained, so that it is measured and exported again, and drop the rest.
+def _load_earlier(trainer: HRLXFTrainer, data: OfflineData, config: TrainRunConfig, done: list[str]) -> None:
+    """Load what the run trained before it was resumed, so that it is evaluated and exported again; drop the rest.
 
-    L3 and L4 read the goals of L2, so those of before a change of L2 do not count.
+    L3 and L4 read the goals of L2, so those trained before a change of L2 are not valid.
     """
     for name, files in _FINAL.items():
         if name in done or (name == "l3" and "awr" in done):
             continue
-        found = [trainer.folder / file for file in files if (trainer.folder / file).exists()]
-        if found and (name == "acceptance" or "l2" not in config.phases):
-            _load(found[0], getattr(trainer, name), data, f"--phases {name}")
+        paths = [trainer.folder / file for file in files if (trainer.folder / file).exists()]
+        if paths and (name == "acceptance" or "l2" not in config.phases):
+            _load(paths[0], getattr(trainer, name), data, f"--phases {name}")
         else:
-            setattr(trainer, name, None)  # an untrained network is neither measured nor exported
+            setattr(trainer, name, None)  # an untrained network is neither evaluated nor exported
 
 
 def _prepare(config: TrainRunConfig, trainer: HRLXFTrainer, data: OfflineData, phase: str, done: list[str]) -> None:
-    """Load the weights of earlier phases that this start did not train."""
+    """Load the weights of earlier phases that were not trained in this call."""
     folder = trainer.folder
     if phase != "l2" and "l2" not in done:
         _load(config.l2_path or folder / "l2_bc.pt", trainer.l2, data, "--l2-path")
@@ -149,7 +148,7 @@ def _load(path: Path, model: Any, data: OfflineData, option: str) -> None:  # no
     if not path.exists():
         raise _WrongWeightsError(
             f"there are no weights {str(path)!r}",
-            "a phase builds on the ones before it",
+            "a phase needs the weights of the phases before it",
             f"train them in the same run (--phases), or name them with {option}",
         )
     meta = load_state(path, model)
@@ -161,13 +160,13 @@ def _load(path: Path, model: Any, data: OfflineData, option: str) -> None:  # no
     if meta["horizon"] != data.league_horizon:
         raise _WrongWeightsError(
             f"weights {str(path)!r} were trained for the horizon {meta['horizon']}",
-            f"the dataset's is {data.league_horizon}, and goals are by parts of it",
+            f"the dataset's is {data.league_horizon}, and the buckets of goals come from it",
             "train them on this dataset",
         )
 
 
 def _trainer(config: TrainRunConfig) -> HRLXFTrainer:
-    """Build the networks of a run; their first weights depend on its seed alone."""
+    """Build the networks of a run; their initial weights depend on its seed alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         l2 = HorizonManagerPPO(config.horizon)
@@ -179,7 +178,7 @@ def _trainer(config: TrainRunConfig) -> HRLXFTrainer:
 
 @contextmanager
 def _log_file(folder: Path, name: str) -> Iterator[Path]:
-    """Send the log to ``folder/name_TIME.out`` and to the screen."""
+    """Write the log to ``folder/name_TIME.out`` and to the terminal."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}_{datetime.now(UTC):%Y%m%d_%H%M%S}.out"
     handlers: list[logging.Handler] = [logging.FileHandler(path, encoding="utf-8"), logging.StreamHandler(sys.stdout)]

@@ -1,10 +1,10 @@
-"""The loop of a phase: epochs, checkpoints, validation, early stopping; killed and started again, it goes on exactly.
+"""The loop of a phase: epochs, checkpoints, validation, early stopping, exact resume.
 
 Files of a phase called ``l2_bc`` in its folder::
 
     l2_bc_epoch3.pt        weights after epoch 3
-    l2_bc_epoch3.ckpt.pt   everything that epoch 4 needs
-    l2_bc.pt               weights of the best validated epoch, when the phase is done
+    l2_bc_epoch3.ckpt.pt   checkpoint: everything that epoch 4 needs
+    l2_bc.pt               weights of the epoch with the best validation loss, when the phase is done
     metrics/l2_bc/         metrics.jsonl, timings.jsonl: a line for each epoch
 
 All of them load with ``torch.load(…, weights_only=True)``.
@@ -37,43 +37,43 @@ __all__ = ["Interrupted", "Losses", "PhaseResult", "PhaseSpec", "load_state", "r
 logger = logging.getLogger(__name__)
 
 Losses = Callable[[Mapping[str, Tensor]], tuple[Tensor, dict[str, Tensor]]]
-"""From the tensors of a batch to the loss and its parts."""
+"""Maps the tensors of a batch to the loss and its parts."""
 Loader = Callable[[list[Ints], torch.device], Iterator[dict[str, Tensor]]]
 _SCHEMA_VERSION = 1
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for it
-    """A signal asked to stop; the same command goes on."""
+    """A signal asked to stop; the same command resumes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseSpec:
-    """What a phase trains, on what, and for how long.
+    """Specification of a phase: network, loss, data, options.
 
     Attributes:
-        name: Beginning of its files.
-        folder: Where they go.
+        name: Prefix of its files.
+        folder: Folder of its files.
         model: The network.
-        losses: The loss of a batch; measures the model in whatever mode it is.
+        losses: The loss of a batch.
         loader: Prepares batches.
         rows: Rows to train on.
         val_rows: Rows to validate on; may be empty.
-        epochs: How many in all.
+        epochs: Epochs in total.
         batch_size: Rows of a step.
         lr: Learning rate of each epoch, counted from 1.
-        line: The line that is logged after an epoch, from its mean parts.
-        seed: Seed of the order of batches.
-        device: Where to train.
+        line: Log line of an epoch, from the mean parts of the loss.
+        seed: Seed of the batch order.
+        device: Device of training.
         weight_decay: Of AdamW.
-        max_grad_norm: The gradient is scaled down to it.
+        max_grad_norm: Maximal norm of the gradient.
         save_every: Epochs between checkpoints.
-        patience: Epochs without a better validation before it stops; 0 never.
-        batch_log_every: Batches between lines; 0 for none.
-        resume_path: Checkpoint to go on from, instead of the newest.
-        config: What goes into every checkpoint.
-        meta: What goes into every weights file beside the arrays.
-        companions: Further networks that are trained with it (a critic) and saved in checkpoints only.
-        label: Stands before its lines in the log.
+        patience: Epochs without a better validation loss before it stops; 0 never stops early.
+        batch_log_every: Batches between log lines; 0 for none.
+        resume_path: Checkpoint to resume from; default: the newest.
+        config: Stored in every checkpoint.
+        meta: Stored in every weights file beside the arrays.
+        companions: Networks that are trained with it (a critic) and saved in checkpoints only.
+        label: Prefix of its log lines.
         stop: Set by a signal.
     """
 
@@ -105,15 +105,15 @@ class PhaseSpec:
 
 @dataclass(frozen=True)
 class PhaseResult:
-    """What a phase came to.
+    """Result of a phase.
 
     Attributes:
         epochs: Epochs done in all.
         best_epoch: The epoch whose weights the model holds now.
         losses: Parts of the last epoch, ``train/…`` and ``val/…``.
         stopped_early: Whether validation ended it.
-        rows_per_second: Rows per CPU second of this process, which other work on the machine does not change; 0 if
-            nothing was left to do.
+        rows_per_second: Rows per CPU second of this process, independent of other load on the machine; 0 if nothing
+            was left to do.
     """
 
     epochs: int
@@ -159,7 +159,7 @@ class _Progress:
         self.epoch, self.best_epoch, self.best_loss = state["epoch"], state["best_epoch"], state["best_loss"]
         self.best, self.losses = dict(state["best"]), dict(state["losses"])
 
-    def note(self, loss: float, model: nn.Module) -> None:
+    def update_best(self, loss: float, model: nn.Module) -> None:
         if loss < self.best_loss:
             self.best_loss, self.best_epoch, self.best = loss, self.epoch, _copied(model)
 
@@ -169,7 +169,7 @@ def _copied(model: nn.Module) -> dict[str, Tensor]:
 
 
 def run_phase(spec: PhaseSpec) -> PhaseResult:
-    """Trains a phase to its end, going on from its newest checkpoint; the model then holds the best epoch's weights.
+    """Train a phase to its end, resuming from its newest checkpoint; the model then holds the best epoch's weights.
 
     Raises:
         Interrupted: If a signal asked to stop.
@@ -184,19 +184,19 @@ def run_phase(spec: PhaseSpec) -> PhaseResult:
         retention=Retention(keep_last=None),
     )
     progress = _Progress(spec)
-    found = _resumed(spec, store)
-    if found is not None:
-        progress.load(found.state, f"{spec.name} epoch {found.step}")
-        logger.info("%s: going on from epoch %d", spec.name, progress.epoch)
+    checkpoint = _checkpoint(spec, store)
+    if checkpoint is not None:
+        progress.load(checkpoint.state, f"{spec.name} epoch {checkpoint.step}")
+        logger.info("%s: resuming from epoch %d", spec.name, progress.epoch)
     sink = JsonlSink(spec.folder / "metrics" / spec.name / "metrics.jsonl", progress.epoch if progress.epoch else None)
     seen, seconds = 0, 0.0
     try:
-        while progress.epoch < spec.epochs and not _exhausted(spec, progress):
+        while progress.epoch < spec.epochs and not _stops_early(spec, progress):
             began = time.process_time()
             _epoch(spec, progress)
             seconds, seen = seconds + time.process_time() - began, seen + len(spec.rows)
             _report(spec, progress, sink, time.process_time() - began)
-            if progress.epoch % spec.save_every == 0 or progress.epoch == spec.epochs or _exhausted(spec, progress):
+            if progress.epoch % spec.save_every == 0 or progress.epoch == spec.epochs or _stops_early(spec, progress):
                 sink.flush()
                 save_weights(spec.folder / f"{spec.name}_epoch{progress.epoch}.pt", spec.model, spec.meta)
                 store.save(progress.epoch, progress.state(), metrics=progress.losses)
@@ -208,15 +208,16 @@ def run_phase(spec: PhaseSpec) -> PhaseResult:
     return PhaseResult(progress.epoch, progress.best_epoch, progress.losses, early, seen / seconds if seconds else 0.0)
 
 
-def _resumed(spec: PhaseSpec, store: CheckpointStore) -> Checkpoint | None:
+def _checkpoint(spec: PhaseSpec, store: CheckpointStore) -> Checkpoint | None:
+    """Return the checkpoint to resume from: the given one, or the newest."""
     if spec.resume_path is None:
         return store.resume()
-    found = load_checkpoint(spec.resume_path, store.schema)
-    store.rewind(found.step)
-    return found
+    checkpoint = load_checkpoint(spec.resume_path, store.schema)
+    store.rewind(checkpoint.step)
+    return checkpoint
 
 
-def _exhausted(spec: PhaseSpec, progress: _Progress) -> bool:
+def _stops_early(spec: PhaseSpec, progress: _Progress) -> bool:
     return bool(spec.patience and progress.epoch - progress.best_epoch >= spec.patience)
 
 
@@ -229,7 +230,7 @@ def _epoch(spec: PhaseSpec, progress: _Progress) -> None:
     parameters = [p for group in progress.optimizer.param_groups for p in group["params"]]
     for index, tensors in enumerate(spec.loader(batches, spec.device)):
         if spec.stop is not None and spec.stop.requested:
-            raise Interrupted(f"{spec.name}: stopped in epoch {number}; run the same command again to go on")
+            raise Interrupted(f"{spec.name}: stopped in epoch {number}; run the same command again to resume")
         loss, parts = spec.losses(tensors)
         if not torch.isfinite(loss):
             raise _not_finite(spec.name, number, batches[index], parts)
@@ -244,7 +245,7 @@ def _epoch(spec: PhaseSpec, progress: _Progress) -> None:
     progress.losses = {f"train/{name}": value for name, value in sums.means().items()}
     if len(spec.val_rows):
         progress.losses |= {f"val/{name}": value for name, value in measure(spec, spec.val_rows).items()}
-    progress.note(progress.losses.get("val/loss", progress.losses["train/loss"]), spec.model)
+    progress.update_best(progress.losses.get("val/loss", progress.losses["train/loss"]), spec.model)
 
 
 def _not_finite(phase: str, epoch: int, rows: Ints, parts: Mapping[str, Tensor]) -> DataError:
@@ -257,7 +258,7 @@ def _not_finite(phase: str, epoch: int, rows: Ints, parts: Mapping[str, Tensor])
 
 
 class _Sums:
-    """Means of the parts of batches, weighted by their rows."""
+    """Running means of the parts of the loss, weighted by rows."""
 
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
@@ -265,9 +266,9 @@ class _Sums:
 
     def add(self, parts: Mapping[str, Tensor], rows: int) -> None:
         for name, value in parts.items():
-            kept = self._sums.get(name)
+            total = self._sums.get(name)
             part = value.detach().double() * rows
-            self._sums[name] = part if kept is None else kept + part
+            self._sums[name] = part if total is None else total + part
         self._rows += rows
 
     def means(self) -> dict[str, float]:
@@ -276,7 +277,7 @@ class _Sums:
 
 @torch.no_grad()
 def measure(spec: PhaseSpec, rows: Ints) -> dict[str, float]:
-    """Means of the losses of rows, without learning."""
+    """Return the mean losses of rows, without training."""
     batches = batch_order(rows, 4 * spec.batch_size, spec.seed, spec.name, None)
     sums = _Sums()
     for index, tensors in enumerate(spec.loader(batches, spec.device)):
@@ -293,7 +294,7 @@ def _report(spec: PhaseSpec, progress: _Progress, sink: JsonlSink, seconds: floa
 
 
 def save_weights(path: Path, model: nn.Module, meta: Mapping[str, Any]) -> None:
-    """Write a network's arrays and what they are, whole or not at all."""
+    """Write a network's arrays and their metadata atomically."""
     buffer = io.BytesIO()
     torch.save({"meta": dict(meta), "model": _copied(model)}, buffer)
     write_bytes(path, buffer.getvalue())
@@ -303,10 +304,10 @@ def load_state(path: Path, model: nn.Module) -> dict[str, Any]:
     """Read what `save_weights` wrote into a network.
 
     Returns:
-        What the weights are.
+        The metadata of the weights.
 
     Raises:
-        SchemaMismatchError: If they do not fit the network.
+        SchemaMismatchError: If the sizes differ.
     """
     content = torch.load(path, map_location="cpu", weights_only=True)
     try:

@@ -36,14 +36,14 @@ __all__ = [
 ]
 
 _HUBER = 0.05
-"""Errors of L3's amounts beyond this (a twentieth of the lines or of the price band) count linearly: offers are often
-repeated to the unit, and a squared error would blur what is repeated."""
+"""Threshold of the Huber loss of quantity and price (in lines, in price bands): offers are often repeated to the unit,
+and a squared error would average over what is repeated."""
 _Q_WEIGHT = 5.0
-"""Weight of quantities beside the others: in units of the lines their errors are small numbers."""
+"""Weight of quantities: in units of the lines their errors are small."""
 
 
 def transformed(quantity: Tensor, lines: Tensor, transform: QTransform) -> Tensor:
-    """Quantities ``[N, 2, B]`` on the scale of the loss, x = 10·Q / lines (units, where a factory has ten lines).
+    """Transform quantities ``[N, 2, B]`` to the scale of the loss, x = 10·Q / lines (units, with ten lines).
 
     none: x / 10. log1p: log(1 + x). sqrt: √x, smoothed at 0 so that its slope stays finite.
     """
@@ -67,17 +67,17 @@ def goal_errors(
 
     Args:
         predicted: Quantities and prices ``[N, 2, B]``.
-        target: Recorded quantities and prices, and where prices count.
-        day: The mornings.
+        target: Recorded quantities and prices, and the mask of prices.
+        day: The days.
         days: Delivery days of each bucket that exist ``[N, B]``.
         transform: Scale of quantities.
         q_weight: Weight of quantities.
     """
     goal_q, goal_p, p_mask = target
-    counts = (day.x_role.unsqueeze(-1) > 0) & (days.unsqueeze(1) > 0)  # sides that trade, days that exist
+    counts = (day.x_role.unsqueeze(-1) > 0) & (days.unsqueeze(1) > 0)  # [N, 2, B] sides that trade, days that exist
     q_error = squared_error(transformed(predicted[0], day.lines, transform), transformed(goal_q, day.lines, transform))
-    usual = day.price.clamp(min=1e-6).unsqueeze(-1)
-    p_error = squared_error(predicted[1] / usual / PRICE_UNIT, goal_p / usual / PRICE_UNIT)
+    trading_price = day.price.clamp(min=1e-6).unsqueeze(-1)  # [N, 2, 1]
+    p_error = squared_error(predicted[1] / trading_price / PRICE_UNIT, goal_p / trading_price / PRICE_UNIT)
     prices = p_mask & counts
     q_loss, p_loss = masked_mean(q_error, counts), masked_mean(p_error, prices)
     loss = (q_weight * q_loss + p_loss) / (q_weight + 1.0)
@@ -87,7 +87,7 @@ def goal_errors(
 
 
 def bounds_penalty(outputs: ThreadOutputs, batch: MicroBatch) -> Tensor:
-    """Mean squared distance of quantity (in lines) and position from the legal range ``[M]``."""
+    """Return the mean squared distance of quantity (in lines) and price position from the legal range ``[M]``."""
     lines = batch.thread.day.lines.clamp(min=1.0)
     low, high = batch.low[:, 0] / lines, batch.high[:, 0] / lines
     below = functional.relu(low.unsqueeze(1) - outputs.quantity) + functional.relu(-outputs.position)
@@ -96,7 +96,7 @@ def bounds_penalty(outputs: ThreadOutputs, batch: MicroBatch) -> Tensor:
 
 
 def ensemble_mask(rows: Tensor, members: int) -> Tensor:
-    """Which members learn from which rows: about two thirds each, decided by the row's number; ``[M, K]``."""
+    """Return which members train on which rows ``[M, K]``: about two thirds each, by a hash of the row number."""
     if members == 1:
         return torch.ones(len(rows), 1, device=rows.device)
     member = torch.arange(members, device=rows.device)
@@ -109,16 +109,17 @@ def l3_losses(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Return the loss of L3 and its parts: cross-entropies of operation and lead, robust errors of quantity and price.
 
-    Counter-offers count where the record made one; each decision counts by its weight.
+    Quantity, price and lead count where the record holds a counter-offer; each decision has its weight.
     """
-    offers = (batch.op == 1).to(outputs.op.dtype) * batch.weight
+    offers = (batch.op == 1).to(outputs.op.dtype) * batch.weight  # [M] weight of each counter-offer
     lines = batch.thread.day.lines.clamp(min=1.0)
     width = (batch.high[:, 2] - batch.low[:, 2]).clamp(min=1)
+    # targets without units: quantity over lines, position of the price in its band, each [M]
     quantity = batch.offer[:, 0] / lines
     position = torch.where(batch.high[:, 2] > batch.low[:, 2], (batch.offer[:, 2] - batch.low[:, 2]) / width, 0.5)
     members = ensemble_mask(batch.rows, outputs.quantity.shape[1]) * offers.unsqueeze(1)
     lead = batch.offer[:, 1].clamp(0, outputs.lead.shape[1] - 1)
-    legal = outputs.lead.gather(1, lead.unsqueeze(1)).squeeze(1) > MASKED / 2
+    legal = outputs.lead.gather(1, lead.unsqueeze(1)).squeeze(1) > MASKED / 2  # [M] the recorded lead is not masked
     op = (functional.cross_entropy(outputs.op, batch.op, reduction="none") * batch.weight).mean()
     t = _weighted(functional.cross_entropy(outputs.lead, lead, reduction="none"), offers * legal)
     q = _weighted(squared_error(outputs.quantity, quantity.unsqueeze(1).expand_as(outputs.quantity), _HUBER), members)
@@ -135,23 +136,23 @@ def l3_losses(
 
 
 def _weighted(values: Tensor, weights: Tensor) -> Tensor:
-    """Σ w·x / Σ w; 0 where nothing counts."""
+    """Return Σ w·x / Σ w; 0 if all weights are 0."""
     total = weights.sum()
     return (values * weights).sum() / torch.where(total > 0, total, torch.ones_like(total))
 
 
 def effective_sample_size(weights: Tensor) -> float:
-    """Share of decisions that an unweighted sample of the same precision would need: (Σw)² / (n·Σw²)."""
+    """Return the effective sample size as a share of the decisions: (Σw)² / (n·Σw²)."""
     squares = weights.square().sum()
     return float(weights.sum().square() / (len(weights) * squares)) if float(squares) > 0 else 0.0
 
 
 _OTHERS = (1, 2, 3)
-"""Distances in the batch from which goals of other mornings are taken."""
+"""Shifts within the batch by which goals of other rows are taken as candidates."""
 
 
 class GoalValue(nn.Module):
-    """Q(s, g): the return that a goal promises on a morning.
+    """Q(s, g): the expected return of a goal on a day.
 
     Args:
         horizon: As in `HorizonManagerPPO`.
@@ -166,14 +167,14 @@ class GoalValue(nn.Module):
         self.out = nn.Linear(dim, 1)
 
     def forward(self, day: DayBatch, goals: Tensor) -> Tensor:
-        """Values ``[N, G]`` of goals ``[N, G, 4·B]`` without units."""
+        """Return the values ``[N, G]`` of goals ``[N, G, 4·B]`` without units."""
         code = self.encoder(day).unsqueeze(1).expand(-1, goals.shape[1], -1)
         out: Tensor = self.out(torch.relu(self.hidden(torch.cat([code, goals], dim=2))))
         return out.squeeze(-1)
 
 
 def goal_inputs(quantity: Tensor, price: Tensor, day: DayBatch) -> Tensor:
-    """Goals without units ``[N, 4·B]``; the same as `policy.networks.inputs.goal_inputs`, differentiable."""
+    """Return goals without units ``[N, 4·B]``; the same as `policy.networks.inputs.goal_inputs`, differentiable."""
     units = quantity / day.lines.clamp(min=1.0).view(-1, 1, 1)
     relative = (price / day.price.clamp(min=1e-6).unsqueeze(-1) - 1.0) / PRICE_UNIT
     relative = torch.where(price > 0, relative, torch.zeros_like(relative))
@@ -183,19 +184,19 @@ def goal_inputs(quantity: Tensor, price: Tensor, day: DayBatch) -> Tensor:
 def cql_losses(
     critic: GoalValue, day: DayBatch, own: Tensor, recorded: Tensor, returns: Tensor, alpha: float
 ) -> tuple[Tensor, Tensor]:
-    """Return the critic's loss, and the value that it gives to the network's own goals.
+    """Return the critic's loss, and the mean value of the network's own goals.
 
     Args:
         critic: Q.
-        day: Mornings.
+        day: The days.
         own: The network's goals ``[N, 4·B]``; gradients of the value flow into them, those of the loss do not.
         recorded: The recorded goals ``[N, 4·B]``.
         returns: Normalised return-to-go ``[N]``.
         alpha: α.
     """
     others = [recorded.roll(step, 0) for step in _OTHERS]
-    candidates = torch.stack([recorded, own.detach(), *others], dim=1)
-    values = critic(day, candidates)
+    candidates = torch.stack([recorded, own.detach(), *others], dim=1)  # [N, G, 4·B]
+    values = critic(day, candidates)  # [N, G], the recorded goal first
     error = (values[:, 0] - returns).square().mean()  # E[(Q(s, g) − R)²]
     conservative = (values.logsumexp(1) - values[:, 0]).mean()  # E[log Σ exp Q(s, g_k) − Q(s, g)]
     frozen = {name: parameter.detach() for name, parameter in critic.named_parameters()}

@@ -25,55 +25,39 @@ from litaagent_std.hrl_xf.training.loop import Losses, PhaseSpec
 from litaagent_std.hrl_xf.training.losses import GoalValue, cql_losses, goal_errors, goal_inputs, l3_losses
 from litaagent_std.policy.arrays import Floats32, Ints
 
-__all__ = [
-    "Layer",
-    "Specs",
-    "acceptance_line",
-    "acceptance_phase",
-    "answered",
-    "critic_phase",
-    "l2_line",
-    "l2_phase",
-    "l3_line",
-    "l3_phase",
-    "l4_line",
-    "l4_phase",
-    "loss_line",
-    "seeded",
-    "weights_meta",
-]
+__all__ = ["Layer", "Specs", "answered", "seeded", "weights_meta"]
 
 Line = Callable[[Mapping[str, float]], str]
 
 
-def l2_line(parts: Mapping[str, float]) -> str:
-    """Return the line of document 002: ``Loss 0.6901 | MSE 0.6848``."""
+def _l2_line(parts: Mapping[str, float]) -> str:
+    """Return the log line of L2, such as ``Loss 0.6901 | MSE 0.6848``."""
     return f"Loss {parts['loss']:.4f} | MSE {parts['mse']:.4f}"
 
 
-def l3_line(parts: Mapping[str, float]) -> str:
-    """Return the line of document 002: ``Loss 0.0357 (q=0.0001, p=0.0023, t=0.0001) op_acc=0.989``."""
+def _l3_line(parts: Mapping[str, float]) -> str:
+    """Return the log line of L3, such as ``Loss 0.0357 (q=0.0001, p=0.0023, t=0.0001) op_acc=0.989``."""
     amounts = ", ".join(f"{name}={parts[name]:.4f}" for name in ("q", "p", "t"))
     return f"Loss {parts['loss']:.4f} ({amounts}) op_acc={parts['op_acc']:.3f}"
 
 
-def acceptance_line(parts: Mapping[str, float]) -> str:
-    """Loss and Brier score."""
+def _acceptance_line(parts: Mapping[str, float]) -> str:
+    """Return loss and Brier score."""
     return f"Loss {parts['loss']:.4f} | Brier {parts['brier']:.4f}"
 
 
-def l4_line(parts: Mapping[str, float]) -> str:
-    """Loss and agreement with the exact coordinator."""
+def _l4_line(parts: Mapping[str, float]) -> str:
+    """Return loss and agreement with the exact coordinator."""
     return f"Loss {parts['loss']:.4f} | agreement {parts['agreement']:.3f}"
 
 
-def loss_line(parts: Mapping[str, float]) -> str:
+def _loss_line(parts: Mapping[str, float]) -> str:
     """Return the loss alone."""
     return f"Loss {parts['loss']:.4f}"
 
 
-def l2_phase(model: HorizonManagerPPO, cfg: TrainConfig, critic: GoalValue | None) -> Losses:
-    """Cloning of goals; with a critic also the lean towards what it values."""
+def _l2_losses(model: HorizonManagerPPO, cfg: TrainConfig, critic: GoalValue | None) -> Losses:
+    """Return the loss of L2: cloning of goals; with a critic, also minus the value of the network's own goals."""
 
     def losses(tensors: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         batch = MacroRows.batch(tensors)
@@ -91,8 +75,8 @@ def l2_phase(model: HorizonManagerPPO, cfg: TrainConfig, critic: GoalValue | Non
     return losses
 
 
-def critic_phase(critic: ReturnCritic) -> Losses:
-    """Regression of the normalised return-to-go."""
+def _critic_losses(critic: ReturnCritic) -> Losses:
+    """Return the loss of the critic: regression of the normalised return-to-go."""
 
     def losses(tensors: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         batch = MacroRows.batch(tensors)
@@ -101,8 +85,8 @@ def critic_phase(critic: ReturnCritic) -> Losses:
     return losses
 
 
-def l3_phase(model: TemporalDecisionTransformer, cfg: TrainConfig) -> Losses:
-    """Cloning of decisions, weighted where the rows are."""
+def _l3_losses(model: TemporalDecisionTransformer, cfg: TrainConfig) -> Losses:
+    """Return the loss of L3: cloning of decisions, each with its weight."""
 
     def losses(tensors: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         batch = MicroRows.batch(tensors)
@@ -116,8 +100,8 @@ def l3_phase(model: TemporalDecisionTransformer, cfg: TrainConfig) -> Losses:
     return losses
 
 
-def acceptance_phase(model: AcceptanceModel) -> Losses:
-    """Cross-entropy of the partner's answer to our counter-offers; the rows are those that were answered."""
+def _acceptance_losses(model: AcceptanceModel) -> Losses:
+    """Return the loss of the acceptance model: cross-entropy of the partner's response to our counter-offers."""
 
     def losses(tensors: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         batch = MicroRows.batch(tensors)
@@ -129,8 +113,8 @@ def acceptance_phase(model: AcceptanceModel) -> Losses:
     return losses
 
 
-def l4_phase(model: ThreadCoordinator) -> Losses:
-    """Cross-entropy of what the exact coordinator takes."""
+def _l4_losses(model: ThreadCoordinator) -> Losses:
+    """Return the loss of L4: cross-entropy of what the exact coordinator accepts."""
 
     def losses(tensors: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         mask, taken = tensors["mask"], tensors["taken"]
@@ -147,7 +131,7 @@ M = TypeVar("M", bound=nn.Module)
 
 
 def weights_meta(model: Layer, data: TrainingData) -> dict[str, Any]:
-    """Return what weights say of themselves: what they are, and what they were made with."""
+    """Return the metadata of weights: kind, sizes, and what they were made with."""
     return {
         "kind": model.kind,
         "sizes": dict(model.sizes),
@@ -162,12 +146,12 @@ def weights_meta(model: Layer, data: TrainingData) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Specs:
-    """Builds the specifications of a run's phases.
+    """Builder of the specifications of a run's phases.
 
     Attributes:
         cfg: The options.
         folder: The run's folder.
-        device: Where to train.
+        device: Device of training.
         data: The dataset.
         stop: Set by a signal.
     """
@@ -179,7 +163,7 @@ class Specs:
     stop: StopRequest | None
 
     def l2(self, name: str, folder: Path, model: HorizonManagerPPO, rows: Ints) -> PhaseSpec:
-        """L2, or one of its folds."""
+        """Return the phase of L2, or of the L2 of a fold."""
         cfg, data = self.cfg, self.data
         critic = None
         if cfg.l2_objective == "cql":
@@ -188,14 +172,14 @@ class Specs:
             name,
             folder,
             model,
-            losses=l2_phase(model, cfg, critic),
+            losses=_l2_losses(model, cfg, critic),
             loader=self._loader(MacroRows(data)),
             rows=rows,
             val_rows=rows_of(data.macro, "val"),
             epochs=cfg.l2_epochs,
             batch_size=cfg.l2_batch_size,
             lr=lambda epoch: stage_lr(cfg.l2_lr, cfg.l2_lr_stages, epoch),
-            line=l2_line,
+            line=_l2_line,
             companions={} if critic is None else {"critic": critic},
             resume_path=cfg.l2_bc_resume_path if name == "l2_bc" else None,
         )
@@ -206,71 +190,71 @@ class Specs:
         goal_hat: GoalHat,
         weights: Floats32 | None = None,
     ) -> PhaseSpec:
-        """L3: cloning, or with weights advantage-weighted regression."""
+        """Return the phase of L3: cloning, or with weights advantage-weighted regression."""
         cfg, awr = self.cfg, weights is not None
         first, stages = (cfg.awr_lr, ()) if awr else (cfg.l3_lr, cfg.l3_lr_stages)
         return self._spec(
             "l3_awr" if awr else "l3_bc",
             self.folder,
             model,
-            losses=l3_phase(model, cfg),
+            losses=_l3_losses(model, cfg),
             loader=self._loader(self._decisions(goal_hat, weights)),
             rows=rows_of(self.data.micro, "train"),
             val_rows=rows_of(self.data.micro, "val"),
             epochs=cfg.awr_epochs if awr else cfg.l3_epochs,
             batch_size=cfg.l3_batch_size,
             lr=lambda epoch: stage_lr(first, stages, epoch),
-            line=l3_line,
+            line=_l3_line,
             resume_path=cfg.l3_awr_resume_path if awr else cfg.l3_bc_resume_path,
         )
 
     def acceptance(self, model: AcceptanceModel) -> PhaseSpec:
-        """Return the acceptance model, which knows nothing of our goals."""
+        """Return the phase of the acceptance model, which does not see our goals."""
         return self._spec(
             "acceptance",
             self.folder,
             model,
-            losses=acceptance_phase(model),
+            losses=_acceptance_losses(model),
             loader=self._loader(self._decisions(None, None)),
             rows=answered(self.data, rows_of(self.data.micro, "train")),
             val_rows=answered(self.data, rows_of(self.data.micro, "val")),
             epochs=self.cfg.acceptance_epochs,
             batch_size=self.cfg.l3_batch_size,
             lr=lambda epoch: self.cfg.acceptance_lr,
-            line=acceptance_line,
+            line=_acceptance_line,
         )
 
     def critic(self, name: str, critic: ReturnCritic, rows: Ints) -> PhaseSpec:
-        """Return the critic of advantage-weighted regression, or one of its folds."""
+        """Return the phase of the critic of advantage-weighted regression, or of the critic of a fold."""
         return self._spec(
             name,
             self.folder / "critic",
             critic,
-            losses=critic_phase(critic),
+            losses=_critic_losses(critic),
             loader=self._loader(MacroRows(self.data)),
             rows=rows,
             val_rows=rows_of(self.data.macro, "val"),
             epochs=self.cfg.critic_epochs,
             batch_size=self.cfg.l2_batch_size,
             lr=lambda epoch: self.cfg.l2_lr,
-            line=loss_line,
+            line=_loss_line,
         )
 
     def l4(self, model: ThreadCoordinator, train: Rounds, held_out: Rounds) -> PhaseSpec:
-        """Return the distillation of L4."""
+        """Return the phase of L4: distillation of the exact coordinator."""
         count = len(train)
         return self._spec(
             "l4_distill",
             self.folder,
             model,
-            losses=l4_phase(model),
+            losses=_l4_losses(model),
             loader=_RoundLoader(train, held_out),
             rows=np.arange(count),
             val_rows=np.arange(count, count + len(held_out)),
             epochs=self.cfg.l4_epochs,
             batch_size=self.cfg.l4_batch_size,
             lr=lambda epoch: self.cfg.l4_lr,
-            line=l4_line,
+            line=_l4_line,
         )
 
     def _decisions(self, goal_hat: GoalHat | None, weights: Floats32 | None) -> MicroRows:
@@ -314,7 +298,7 @@ class Specs:
 
 
 class _RoundLoader:
-    """Rounds of training and, numbered after them, of validation."""
+    """Loader of rounds: those of training and, numbered after them, those of validation."""
 
     def __init__(self, train: Rounds, held_out: Rounds) -> None:
         self._train, self._held_out = train, held_out
@@ -327,13 +311,13 @@ class _RoundLoader:
 
 
 def answered(data: TrainingData, rows: Ints) -> Ints:
-    """Return the decisions that made a counter-offer to which the partner answered."""
+    """Return the rows whose counter-offer the partner answered."""
     kept: Ints = rows[(np.asarray(data.micro["op"][rows]) == 1) & (np.asarray(data.micro["taken"][rows]) >= 0)]
     return kept
 
 
 def seeded(seed: int, make: Callable[[], M]) -> M:
-    """Build a network whose first weights depend on a seed alone."""
+    """Build a network whose initial weights depend on a seed alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return make()

@@ -1,7 +1,6 @@
-"""The training record, which writes itself: what was trained, from what, with what result.
+"""The training record, written by the trainer: data, options, phases and results of a run.
 
-``training.json`` in a run's folder; metrics by epoch are in ``metrics/<phase>/metrics.jsonl``. Document 002 kept such
-a record by hand.
+It is ``training.json`` in the run's folder; metrics by epoch are in ``metrics/<phase>/metrics.jsonl``.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ __all__ = ["RECORD_NAME", "RUNS_FOLDER", "TrainingRecord", "curves", "stages_of"
 
 RECORD_NAME = "training.json"
 RUNS_FOLDER = Path("training_runs")
-"""Where runs go unless told otherwise."""
+"""Default folder of runs."""
 _FORMAT = "litaagent.training"
 
 
@@ -34,7 +33,7 @@ def curves(folder: Path, phase: str) -> list[dict[str, Any]]:
 
 
 def stages_of(epochs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the stages of a phase: epochs with the same learning rate, with the losses at their ends."""
+    """Return the stages of a phase: consecutive epochs with the same learning rate, and the losses after the last."""
     stages: list[dict[str, Any]] = []
     for epoch in epochs:
         losses = {name: value for name, value in epoch.items() if name not in ("step", "lr")}
@@ -50,7 +49,7 @@ class TrainingRecord:
 
     Args:
         folder: The run's folder.
-        content: What ``training.json`` says.
+        content: Content of ``training.json``.
     """
 
     def __init__(self, folder: Path, content: dict[str, Any]) -> None:
@@ -58,7 +57,7 @@ class TrainingRecord:
 
     @classmethod
     def open(cls, folder: Path) -> TrainingRecord:
-        """Read the record of a folder, or begins one."""
+        """Read the record of a folder, or begin one."""
         if (folder / RECORD_NAME).exists():
             return cls.read(folder)
         empty: dict[str, Any] = {
@@ -78,7 +77,7 @@ class TrainingRecord:
         """Read the record of a run.
 
         Raises:
-            RunDirError: If there is none.
+            RunDirError: If there is none, or it is damaged.
         """
         path = folder / RECORD_NAME
         try:
@@ -95,12 +94,14 @@ class TrainingRecord:
             ) from error
         if not isinstance(content, dict) or content.get("format") != _FORMAT:
             raise RunDirError(
-                f"{str(path)!r} is something else", f"it is marked {_FORMAT!r}", "name the folder of a training run"
+                f"{str(path)!r} is not a training record",
+                f"a record is marked {_FORMAT!r}",
+                "name the folder of a training run",
             )
         return cls(folder, content)
 
     def data(self, data: TrainingData, config: Any) -> None:  # noqa: ANN401 - plain values
-        """Note what the run is trained on and with."""
+        """Record the dataset and the options."""
         self.content["dataset"] = {
             "digest": data.digest,
             "features_digest": data.features_digest,
@@ -114,16 +115,16 @@ class TrainingRecord:
         self.write()
 
     def phase(self, spec: PhaseSpec, result: PhaseResult, evaluation: Mapping[str, float], digest: str) -> None:
-        """Note a finished phase."""
+        """Record a finished phase."""
         name = spec.name
-        known = self.content["phases"].get(name, {})
+        previous = self.content["phases"].get(name, {})
         self.content["phases"][name] = {
             "epochs": result.epochs,
             "best_epoch": result.best_epoch,
             "stopped_early": result.stopped_early,
             "rows": len(spec.rows),
             "batch_size": spec.batch_size,
-            "rows_per_second": result.rows_per_second or known.get("rows_per_second", 0.0),
+            "rows_per_second": result.rows_per_second or previous.get("rows_per_second", 0.0),
             "stages": stages_of(curves(spec.folder, name)),
             "losses": result.losses,
             "evaluation": dict(evaluation),
@@ -133,21 +134,21 @@ class TrainingRecord:
         self.write()
 
     def evaluation(self, tables: Mapping[str, Any]) -> None:
-        """Note the networks beside the baselines."""
+        """Record the evaluation of networks and baselines."""
         self.content["evaluation"] = dict(tables)
         self.write()
 
     def log(self, path: str) -> None:
-        """Note where the log is."""
+        """Record the path of the log."""
         self.content["log"] = path
         self.write()
 
     def weights(self, files: Sequence[Path], *, finished: bool) -> None:
-        """Note the weights for play, and whether the run is done."""
+        """Record the weights for play, and whether the run is finished."""
         self.content["weights"] = [str(file.relative_to(self.folder)) for file in files]
         self.content["finished"] = finished
         self.write()
 
     def write(self) -> None:
-        """Replace the file, whole or not at all."""
+        """Replace the file atomically."""
         write_json(self.folder / RECORD_NAME, self.content)

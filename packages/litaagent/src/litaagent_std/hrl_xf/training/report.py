@@ -1,4 +1,4 @@
-"""The training record for people: Markdown, and HTML with curves."""
+"""Reports of training runs: Markdown, and HTML with curves."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import html
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from apexrl.charts import Chart, calibration_chart, line_chart, svg_text
 from apexrl.runs.digest import differences
 from litaagent_std.hrl_xf.training.evaluation.tables import losers, scores
 from litaagent_std.hrl_xf.training.record import RECORD_NAME, TrainingRecord, curves
-from litaagent_std.hrl_xf.training.svg import calibration_chart, line_chart
 
 __all__ = ["as_html", "compare_runs", "list_runs", "show_run"]
+
+_STYLE: Final = (
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}"
+    "table{border-collapse:collapse}td,th{border:1px solid #ccc;padding:.2rem .6rem;text-align:left}"
+    "figure{display:inline-block;margin:.5rem}figure svg{max-width:30rem;height:auto}"
+)
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -27,9 +33,8 @@ def _number(value: Any) -> str:  # noqa: ANN401 - a value of the record
 
 def list_runs(folder: Path) -> str:
     """Return a table of all runs in a folder, newest first."""
-    found = sorted(folder.glob(f"*/{RECORD_NAME}"), key=lambda path: path.stat().st_mtime, reverse=True)
     rows = []
-    for path in found:
+    for path in sorted(folder.glob(f"*/{RECORD_NAME}"), key=lambda path: path.stat().st_mtime, reverse=True):
         content = TrainingRecord.read(path.parent).content
         phases = ", ".join(f"{name} {phase['epochs']}" for name, phase in content["phases"].items()) or "–"
         state = "finished" if content["finished"] else "unfinished"
@@ -46,15 +51,15 @@ def _headline(content: Mapping[str, Any]) -> str:
 
 
 def show_run(folder: Path) -> str:
-    """Return all that the record says of a run."""
+    """Return the whole record of a run."""
     content = TrainingRecord.read(folder).content
-    state = "finished" if content["finished"] else "unfinished: run the same command again to go on"
+    state = "finished" if content["finished"] else "unfinished: run the same command again to resume"
     parts = [f"# {folder.name}", f"State: {state}. Log: `{content['log']}`.", "## Data"]
     parts.append(_table(["", "value"], [[k, _number(v)] for k, v in content["dataset"].items()]))
     for name, phase in content["phases"].items():
         parts += [f"## {name}", _phase(phase)]
-    for split, found in content["evaluation"].items():
-        parts += [f"## Evaluation on {split}", _evaluation(found)]
+    for split, tables in content["evaluation"].items():
+        parts += [f"## Evaluation on {split}", _evaluation(tables)]
     weights = ", ".join(f"`{file}`" for file in content["weights"]) or "none yet"
     parts += ["## Weights for play", weights, "## Parameters"]
     parts.append(_table(["parameter", "value"], [[f"`{k}`", f"`{v}`"] for k, v in content["config"].items()]))
@@ -73,25 +78,25 @@ def _phase(phase: Mapping[str, Any]) -> str:
         for s in phase["stages"]
     ]
     table = _table(["epochs", "learning rate", *names], rows)
-    found = ", ".join(f"{name} {_number(value)}" for name, value in phase["evaluation"].items())
-    return "\n\n".join([facts, table, f"Eval: {found}" if found else "Eval: –"])
+    measures = ", ".join(f"{name} {_number(value)}" for name, value in phase["evaluation"].items())
+    return "\n\n".join([facts, table, f"Eval: {measures}" if measures else "Eval: –"])
 
 
-def _evaluation(found: Mapping[str, Any]) -> str:
+def _evaluation(tables: Mapping[str, Any]) -> str:
     parts = []
-    for what, table in scores(found).items():
+    for what, table in scores(tables).items():
         measures = list(table["network"])
         rows = [[name, *(f"{values[m]:.4f}" for m in measures)] for name, values in table.items()]
         parts += [f"### {what}", _table(["predictor", *measures], rows)]
-    if "l4" in found:
-        parts += ["### L4", _table(["measure", "value"], [[k, _number(v)] for k, v in found["l4"].items()])]
-    lost = losers(found)
+    if "l4" in tables:
+        parts += ["### L4", _table(["measure", "value"], [[k, _number(v)] for k, v in tables["l4"].items()])]
+    lost = losers(tables)
     verdict = "Every network beats every baseline." if not lost else "Not beaten: " + "; ".join(lost) + "."
     return "\n\n".join([*parts, verdict])
 
 
 def compare_runs(folders: Sequence[Path]) -> str:
-    """Return what differs between runs, and their losses and measures side by side."""
+    """Return the parameters that differ between runs, and their losses and measures side by side."""
     contents = [TrainingRecord.read(folder).content for folder in folders]
     names = [folder.name for folder in folders]
     parts = ["# " + " · ".join(names), "## Parameters that differ"]
@@ -114,44 +119,52 @@ def compare_runs(folders: Sequence[Path]) -> str:
 
 
 def _measures(contents: Sequence[Mapping[str, Any]], split: str) -> list[list[str]]:
-    known = [scores(c["evaluation"][split]) if split in c["evaluation"] else {} for c in contents]
-    labels = list(dict.fromkeys((what, m) for table in known for what in table for m in table[what]["network"]))
+    tables = [scores(c["evaluation"][split]) if split in c["evaluation"] else {} for c in contents]
+    labels = list(dict.fromkeys((what, m) for table in tables for what in table for m in table[what]["network"]))
     return [
-        [f"{what} {m}", *(_number(table[what]["network"][m]) if what in table else "–" for table in known)]
+        [f"{what} {m}", *(_number(table[what]["network"][m]) if what in table else "–" for table in tables)]
         for what, m in labels
     ]
 
 
 def as_html(markdown: str, folders: Sequence[Path]) -> str:
-    """Return a page of its own: the text, and the curves of the runs."""
-    charts = []
-    phases = list(dict.fromkeys(p for folder in folders for p in TrainingRecord.read(folder).content["phases"]))
-    for phase in phases:
-        lines: dict[str, list[tuple[float, float]]] = {}
-        for folder in folders:
-            epochs = curves(folder, phase)
-            for key in ("train/loss", "val/loss"):
-                points = [(float(e["step"]), float(e[key])) for e in epochs if key in e]
-                if points:
-                    lines[f"{folder.name} {key}" if len(folders) > 1 else key] = points
-        if lines:
-            charts.append(line_chart(f"{phase}: loss by epoch", lines))
-    for folder in folders:
-        for split, found in TrainingRecord.read(folder).content["evaluation"].items():
-            if found.get("acceptance", {}).get("calibration"):
-                title = f"{folder.name}: calibration of acceptance on {split}"
-                charts.append(calibration_chart(title, found["acceptance"]["calibration"]))
-    style = (
-        "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}"
-        "table{border-collapse:collapse}td,th{border:1px solid #ccc;padding:.2rem .6rem;text-align:left}"
-        "figure{display:inline-block;margin:.5rem}"
-    )
+    """Return a page without external files: the curves of the runs, and the text."""
     title = html.escape(markdown.splitlines()[0].lstrip("# "))
-    body = "".join(charts) + _markup(markdown)
+    body = "".join(f"<figure>{svg_text(chart)}</figure>" for chart in _pictures(folders)) + _markup(markdown)
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f"<style>{style}</style></head><body>{body}</body></html>\n"
+        f"<style>{_STYLE}</style></head><body>{body}</body></html>\n"
     )
+
+
+def _pictures(folders: Sequence[Path]) -> list[Chart]:
+    """Return the loss curves of each phase, and the calibration of each run's acceptance model."""
+    contents = {folder: TrainingRecord.read(folder).content for folder in folders}
+    charts = []
+    for phase in dict.fromkeys(phase for content in contents.values() for phase in content["phases"]):
+        lines = _losses(phase, folders)
+        if lines:
+            title = f"{phase}: loss by epoch"
+            charts.append(line_chart(lines, name=f"loss_{phase}", title=title, x_title="epoch", y_title="loss"))
+    for folder, content in contents.items():
+        for split, tables in content["evaluation"].items():
+            bins = tables.get("acceptance", {}).get("calibration")
+            if bins:
+                title = f"{folder.name}: calibration of acceptance on {split}"
+                charts.append(calibration_chart(bins, name=f"calibration_{folder.name}_{split}", title=title))
+    return charts
+
+
+def _losses(phase: str, folders: Sequence[Path]) -> dict[str, list[tuple[float, float]]]:
+    """Return (epoch, loss) of training and validation, by name of the curve."""
+    lines = {}
+    for folder in folders:
+        epochs = curves(folder, phase)
+        for key in ("train/loss", "val/loss"):
+            points = [(float(epoch["step"]), float(epoch[key])) for epoch in epochs if key in epoch]
+            if points:
+                lines[f"{folder.name} {key}" if len(folders) > 1 else key] = points
+    return lines
 
 
 def _markup(markdown: str) -> str:

@@ -1,4 +1,4 @@
-"""The trainer of the four layers: phases in order, each resumable, all of them in one record."""
+"""The trainer of the four layers: phases in order, each resumable, recorded in one file."""
 
 from __future__ import annotations
 
@@ -44,29 +44,29 @@ Samples = MacroDataset | MicroDataset | OfflineData | TrainingData
 
 
 def weights_digest(model: nn.Module) -> str:
-    """SHA-256 of a network's arrays."""
-    known = hashlib.sha256()
+    """Return the SHA-256 of a network's arrays."""
+    digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
-        known.update(name.encode())
-        known.update(tensor.detach().cpu().numpy().tobytes())
-    return known.hexdigest()
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().numpy().tobytes())
+    return digest.hexdigest()
 
 
 class HRLXFTrainer:
-    """Trains L2, L3, the acceptance model and L4 from a dataset.
+    """Trainer of L2, L3, the acceptance model and L4 from a dataset.
 
-    Every phase writes its files into ``cfg.output_dir`` and goes on from the newest of them.
+    Every phase writes its files into ``cfg.output_dir`` and resumes from the newest checkpoint there.
 
     Args:
-        l2: The network of L2; needed by L3 for its goals.
+        l2: The network of L2; its goals are inputs of L3.
         l3: The network of L3, or None.
         l4: The network of L4, or None.
         cfg: The options.
         acceptance: The acceptance model, or None.
 
     Attributes:
-        record: What was trained with what result; ``training.json`` in the folder.
-        stop: Set it to stop at the next batch; the same calls go on afterwards.
+        record: The training record; ``training.json`` in the folder.
+        stop: Request to stop at the next batch; the same calls resume afterwards.
     """
 
     def __init__(
@@ -86,10 +86,10 @@ class HRLXFTrainer:
         self._data: TrainingData | None = None
 
     def train_phase0_bc(self, macro: Samples, micro: Samples | None = None) -> None:
-        """Behaviour cloning: L2, the goals of L3, L3.
+        """Clone behaviour: L2, the backfilled goals, L3.
 
         Args:
-            macro: Mornings: a dataset, or what `load_tournament_data` gave.
+            macro: Days: a dataset, or the first result of `load_tournament_data`.
             micro: Decisions of the same dataset; may be left out.
         """
         data = self._attach(macro, micro)
@@ -98,46 +98,48 @@ class HRLXFTrainer:
             self.train_l3(data)
 
     def train_phase1_awr(self, macro: Samples, micro: Samples | None = None) -> None:
-        """Advantage-weighted regression of L3, from its present weights on."""
+        """Train L3 by advantage-weighted regression, starting from its present weights."""
         data = self._attach(macro, micro)
         model = _needed(self.l3, "l3")
-        weights, found = self._awr_weights(data)
-        logger.info("AWR: effective sample size %.3f, critic explains %.3f", found["ess"], found["critic_explained"])
+        weights, figures = self._awr_weights(data)
+        logger.info(
+            "AWR: effective sample size %.3f, critic explains %.3f", figures["ess"], figures["critic_explained"]
+        )
         spec = self._specs(data).l3(model, self.goal_hat(data), weights)
         result = run_phase(spec)
-        self._finish(spec, result, self._evaluate_l3(spec, data, "L3/AWR"), **found)
+        self._finish(spec, result, self._evaluate_l3(spec, data, "L3/AWR"), **figures)
 
     def train_l2(self, data: TrainingData) -> None:
-        """Trains L2 on the recorded goals."""
+        """Train L2 on the recorded goals."""
         data = self._attach(data)
         spec = self._specs(data).l2("l2_bc", self.folder, self.l2, rows_of(data.macro, "train"))
-        self._say_split("L2", data)
+        self._log_split("L2", data)
         result = run_phase(spec)
-        found: dict[str, float] = {}
+        evaluation: dict[str, float] = {}
         for split in _HELD_OUT:
             rows = rows_of(data.macro, split)
             if len(rows):
                 parts = measure(spec, rows)
-                found |= {f"{split}/loss": parts["loss"], f"{split}/mse": parts["mse"]}
+                evaluation |= {f"{split}/loss": parts["loss"], f"{split}/mse": parts["mse"]}
                 logger.info("L2/%s loss %.4f / mse %.4f", split, parts["loss"], parts["mse"])
-        self._finish(spec, result, found)
+        self._finish(spec, result, evaluation)
 
     def train_l3(self, data: TrainingData) -> None:
-        """Trains L3 on the recorded decisions, with goals of networks that did not see them."""
+        """Train L3 on the recorded decisions, with goals predicted out of fold."""
         data = self._attach(data)
-        self._say_split("L3", data)
+        self._log_split("L3", data)
         spec = self._specs(data).l3(_needed(self.l3, "l3"), self.goal_hat(data))
         result = run_phase(spec)
         self._finish(spec, result, self._evaluate_l3(spec, data, "L3"))
 
     def train_acceptance(self, data: TrainingData) -> None:
-        """Trains the acceptance model on counter-offers that were answered."""
+        """Train the acceptance model on counter-offers that were answered."""
         data = self._attach(data)
         spec = self._specs(data).acceptance(_needed(self.acceptance, "acceptance"))
         self._finish(spec, run_phase(spec), {})
 
     def train_l4_distill(self, macro: Samples, micro: Samples | None = None) -> None:
-        """Distils L4 from the exact coordinator, on recorded rounds."""
+        """Distil L4 from the exact coordinator, on recorded rounds."""
         data = self._attach(macro, micro)
         model = _needed(self.l4, "l4")
         goal_hat = self.goal_hat(data)
@@ -151,12 +153,12 @@ class HRLXFTrainer:
         self._finish(spec, run_phase(spec), {}, rounds=len(train))
 
     def goal_hat(self, data: TrainingData) -> GoalHat:
-        """Return the goals of all mornings, out of fold in training; computed once, and kept on disk."""
+        """Return the goals of all days, out of fold in training; computed once, and kept on disk."""
         data = self._attach(data)
         if self._goal_hat is None:
             folds = folds_of(data.macro, self.cfg.backfill_folds, self.cfg.seed)
             models = {fold: self._fold_model(fold, folds, data) for fold in np.unique(folds).tolist()}
-            filled = Backfill(
+            backfill = Backfill(
                 data=data,
                 folder=self.folder / "backfill",
                 folds=folds,
@@ -167,7 +169,7 @@ class HRLXFTrainer:
                 device=resolve_device(self.cfg.l2_backfill_device),
                 stop=self.stop,
             )
-            self._goal_hat = filled.run()
+            self._goal_hat = backfill.run()
         return self._goal_hat
 
     def save_all(self, tag: str) -> list[Path]:
@@ -178,7 +180,9 @@ class HRLXFTrainer:
         """
         data = self._data
         if data is None:
-            raise DataError("nothing was trained", "weights say what they were made with", "train a phase first")
+            raise DataError(
+                "nothing was trained", "weights name the dataset they were made with", "train a phase first"
+            )
         written = []
         for model in (self.l2, self.l3, self.acceptance, self.l4):
             if model is not None:
@@ -192,12 +196,12 @@ class HRLXFTrainer:
         return written
 
     def _attach(self, macro: Samples, micro: Samples | None = None) -> TrainingData:
-        """Take the dataset from whatever was given, and fits the networks' buckets to it."""
+        """Return the dataset of the given samples, and set the networks' buckets from it."""
         data: Any = getattr(macro, "data", macro)
         if micro is not None and getattr(micro, "data", micro) is not data:
             raise DataError(
                 "macro and micro samples come from two datasets",
-                "decisions refer to the mornings of their own dataset",
+                "decisions refer to the days of their own dataset",
                 "take both from the same call of load_tournament_data",
             )
         if self._data is not data:
@@ -214,12 +218,12 @@ class HRLXFTrainer:
         sizes, league_horizon = self.l2.sizes, data.league_horizon
         model = seeded(self.cfg.seed + 1 + fold, lambda: HorizonManagerPPO(league_horizon=league_horizon, **sizes))
         rows, _ = fold_rows(folds, fold)
-        logger.info("backfill: L2 without fold %d, %d mornings", fold, len(rows))
+        logger.info("backfill: L2 without fold %d, %d days", fold, len(rows))
         run_phase(self._specs(data).l2(f"l2_fold{fold}", self.folder / "backfill", model, rows))
         return model
 
     def _awr_weights(self, data: TrainingData) -> tuple[Floats32, dict[str, float]]:
-        """Weights of all decisions from advantages over critics that did not see them, and what is known of them."""
+        """Return weights of all decisions from out-of-fold advantages, and figures on them."""
         folds = folds_of(data.macro, self.cfg.backfill_folds, self.cfg.seed)
         value = np.zeros(len(folds), np.float32)
         for fold in np.unique(folds).tolist():
@@ -231,7 +235,7 @@ class HRLXFTrainer:
             if len(predicted):
                 value[predicted] = predict_days(critic, data, predicted, size, device)[0]
         day_row = np.asarray(data.micro["day_row"])
-        advantage = np.asarray(data.micro["return_norm"]) - value[day_row]
+        advantage = np.asarray(data.micro["return_norm"]) - value[day_row]  # [decision] R − V(s)
         train = rows_of(data.micro, "train")
         weights = np.ones(len(day_row), np.float32)
         scaled = standardize(torch.from_numpy(advantage[train]))
@@ -242,14 +246,14 @@ class HRLXFTrainer:
         return weights, {"ess": effective_sample_size(raw), "critic_explained": explained}
 
     def _evaluate_l3(self, spec: PhaseSpec, data: TrainingData, name: str) -> dict[str, float]:
-        found: dict[str, float] = {}
+        evaluation: dict[str, float] = {}
         for split in _HELD_OUT:
             rows = rows_of(data.micro, split)
             if len(rows):
                 parts = measure(spec, rows)
-                found |= {f"{split}/{part}": value for part, value in parts.items()}
+                evaluation |= {f"{split}/{part}": value for part, value in parts.items()}
                 logger.info("%s/%s loss %.4f", name, split, parts["loss"])
-        return found
+        return evaluation
 
     def _finish(self, spec: PhaseSpec, result: PhaseResult, evaluation: Mapping[str, float], **more: float) -> None:
         self.record.phase(spec, result, {**evaluation, **more}, weights_digest(spec.model))
@@ -257,8 +261,8 @@ class HRLXFTrainer:
     def _specs(self, data: TrainingData) -> Specs:
         return Specs(self.cfg, self.folder, self.device, data, self.stop)
 
-    def _say_split(self, layer: str, data: TrainingData) -> None:
-        """Log the worlds of each split, as document 002 does."""
+    def _log_split(self, layer: str, data: TrainingData) -> None:
+        """Log the number of worlds of each split."""
         world = data.macro["world"]
         counts = {split: len(np.unique(world[rows_of(data.macro, split)])) for split in SPLITS}
         logger.info("%s: %s", layer, ", ".join(f"{split}={count}" for split, count in counts.items()))

@@ -1,4 +1,4 @@
-"""L2 beside what needs no network: errors of goals in raw units, by split, side and bucket.
+"""Evaluation of L2 beside baselines: errors of goals in raw units, by split, side and bucket.
 
 Baselines: the mean goal of training by side and bucket; yesterday's goal of the same factory (*persistence*); for
 prices the trading price (*spot*); and a ridge regression on the network's inputs.
@@ -26,7 +26,7 @@ _CHUNK = 4096
 
 
 def _counts(macro: Table, rows: Ints) -> tuple[Array, Array]:
-    """Return which quantities and prices count, each bool ``[n, 2, B]``: sides that `x_role` says are traded."""
+    """Return the masks of quantities and prices, each bool ``[n, 2, B]``: sides that are traded (`x_role`)."""
     role = np.asarray(macro["x_role"][rows])[:, :, None] > 0
     shape = macro["goal_q"].shape[1:]
     return np.broadcast_to(role, (len(rows), *shape)), np.asarray(macro["goal_p_mask"][rows]) & role
@@ -35,7 +35,7 @@ def _counts(macro: Table, rows: Ints) -> tuple[Array, Array]:
 def goal_error(
     model: HorizonManagerPPO, data: TrainingData, split: Split, batch_size: int, device: torch.device
 ) -> dict[str, dict[str, float]]:
-    """Return the errors of Q and P in raw units, masked by `x_role`; what ``scripts/eval_l2_val_error.py`` prints."""
+    """Return the errors of Q and P in raw units, masked by `x_role`."""
     rows = data.macro.rows(split)
     quantity, price = predict_days(model, data, rows, batch_size, device)
     q_counts, p_counts = _counts(data.macro, rows)
@@ -46,7 +46,7 @@ def goal_error(
 
 
 def persistence_rows(macro: Table) -> Ints:
-    """Return the row of the same factory's morning before, −1 without one."""
+    """Return the row of the same factory's day before, −1 if there is none."""
     keys = [np.asarray(macro[name], np.int64) for name in ("day", "factory", "world")]
     order = np.lexsort(keys)
     day, factory, world = (key[order] for key in keys)
@@ -66,8 +66,8 @@ def _inputs(macro: Table, rows: Ints) -> Array:
 def _scaled(macro: Table, rows: Ints) -> tuple[Array, Array]:
     """Return goals without units, ``[n, 2·B]``: quantities over lines, prices over trading prices."""
     lines = np.maximum(np.asarray(macro["lines"][rows]), 1.0)[:, None, None]
-    usual = np.maximum(np.asarray(macro["price"][rows]), 1e-6)[:, :, None]
-    quantity, price = np.asarray(macro["goal_q"][rows]) / lines, np.asarray(macro["goal_p"][rows]) / usual - 1.0
+    trading_price = np.maximum(np.asarray(macro["price"][rows]), 1e-6)[:, :, None]
+    quantity, price = np.asarray(macro["goal_q"][rows]) / lines, np.asarray(macro["goal_p"][rows]) / trading_price - 1.0
     return quantity.reshape(len(rows), -1), price.reshape(len(rows), -1)
 
 
@@ -77,16 +77,16 @@ def _linear(data: TrainingData, rows: Ints) -> tuple[Array, Array]:
 
     def chunks(which: int) -> Iterator[tuple[Array, Array, Array]]:
         for start in range(0, len(train), _CHUNK):
-            some = train[start : start + _CHUNK]
-            counts = _counts(macro, some)[which].reshape(len(some), -1).astype(np.float64)
-            yield _inputs(macro, some), _scaled(macro, some)[which], counts
+            rows_ = train[start : start + _CHUNK]
+            counts = _counts(macro, rows_)[which].reshape(len(rows_), -1).astype(np.float64)
+            yield _inputs(macro, rows_), _scaled(macro, rows_)[which], counts
 
     shape = (len(rows), *macro["goal_q"].shape[1:])
     x = _inputs(macro, rows)
     quantity = predict_linear(fit_ridge(lambda: chunks(0)), x).reshape(shape)
     price = predict_linear(fit_ridge(lambda: chunks(1)), x).reshape(shape)
-    lines, usual = np.asarray(macro["lines"][rows])[:, None, None], np.asarray(macro["price"][rows])[:, :, None]
-    return np.maximum(0.0, quantity * lines), (1.0 + price) * usual
+    lines, trading_price = np.asarray(macro["lines"][rows])[:, None, None], np.asarray(macro["price"][rows])[:, :, None]
+    return np.maximum(0.0, quantity * lines), (1.0 + price) * trading_price
 
 
 def _mean(data: TrainingData, rows: Ints) -> tuple[Array, Array]:
@@ -97,16 +97,16 @@ def _mean(data: TrainingData, rows: Ints) -> tuple[Array, Array]:
         counts = _counts(macro, train)[which]
         values = _scaled(macro, train)[which].reshape(counts.shape)
         means.append((values * counts).sum(0) / np.maximum(counts.sum(0), 1))
-    lines, usual = np.asarray(macro["lines"][rows])[:, None, None], np.asarray(macro["price"][rows])[:, :, None]
-    return means[0] * lines, (1.0 + means[1]) * usual
+    lines, trading_price = np.asarray(macro["lines"][rows])[:, None, None], np.asarray(macro["price"][rows])[:, :, None]
+    return means[0] * lines, (1.0 + means[1]) * trading_price
 
 
 def _persistence(data: TrainingData, rows: Ints, mean: tuple[Array, Array]) -> tuple[Array, Array]:
     macro = data.macro
     before = persistence_rows(macro)[rows]
-    known = (before >= 0)[:, None, None]
-    quantity = np.where(known, np.asarray(macro["goal_q"])[before], mean[0])
-    priced = known & np.asarray(macro["goal_p_mask"])[before]
+    has_before = (before >= 0)[:, None, None]
+    quantity = np.where(has_before, np.asarray(macro["goal_q"])[before], mean[0])
+    priced = has_before & np.asarray(macro["goal_p_mask"])[before]
     return quantity, np.where(priced, np.asarray(macro["goal_p"])[before], mean[1])
 
 
@@ -130,9 +130,9 @@ def evaluate_l2(model: HorizonManagerPPO, data: TrainingData, split: Split, devi
 
 
 def _by_bucket(predicted: Array, target: Array, counts: Array) -> dict[str, dict[str, float]]:
-    found = {"all": errors(predicted[counts], target[counts])}
+    measures = {"all": errors(predicted[counts], target[counts])}
     for side, name in enumerate(("buy", "sell")):
         for bucket in range(target.shape[2]):
             here = counts[:, side, bucket]
-            found[f"{name} {bucket}"] = errors(predicted[here, side, bucket], target[here, side, bucket])
-    return found
+            measures[f"{name} {bucket}"] = errors(predicted[here, side, bucket], target[here, side, bucket])
+    return measures

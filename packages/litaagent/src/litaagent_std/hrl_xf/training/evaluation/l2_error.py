@@ -1,4 +1,4 @@
-"""Errors of a trained L2 in raw units: what ``scripts/eval_l2_val_error.py`` prints."""
+"""Errors of a trained L2 in raw units: the command behind ``scripts/eval_l2_val_error.py``."""
 
 from __future__ import annotations
 
@@ -40,25 +40,25 @@ class L2ErrorConfig:
     """A training run; it must hold world_split.json and l2_bc.pt."""
 
     split: Split = "val"
-    """What to measure on: train, val or test."""
+    """Split to evaluate on: train, val or test."""
 
     data_dir: Path | None = None
     """Records. Default: those that the run was trained on."""
 
     dataset_dir: Path | None = None
-    """A dataset that is there, instead of records. Default: the run's."""
+    """An existing dataset, instead of records. Default: the run's."""
 
     agent_name: str | None = None
-    """Whose decisions. Default: those that the run learned from."""
+    """Agent whose days are evaluated. Default: the one that the run learned from."""
 
     num_workers: Annotated[int, Field(ge=0)] = 0
     """Worlds to parse at once; 0 is as many as there are CPUs."""
 
     batch_size: Annotated[int, Field(ge=1)] = 1024
-    """Mornings per batch."""
+    """Rows per batch."""
 
     device: str = "cpu"
-    """Where to compute."""
+    """Device."""
 
 
 def l2_error(config: L2ErrorConfig) -> dict[str, dict[str, float]]:
@@ -74,8 +74,8 @@ def l2_error(config: L2ErrorConfig) -> dict[str, dict[str, float]]:
                 f"{str(folder)!r} has no {name}", "a run with a trained L2 has one", "name the folder of such a run"
             )
     data = _dataset(config)
-    kept = WorldSplit.read(folder / SPLIT_NAME)
-    if config.agent_name is None and kept.config_seeds[config.split] != data.split.config_seeds[config.split]:
+    run_split = WorldSplit.read(folder / SPLIT_NAME)
+    if config.agent_name is None and run_split.config_seeds[config.split] != data.split.config_seeds[config.split]:
         raise _NoRunError(
             f"the split {config.split!r} of {str(folder)!r} is not that of the dataset {str(data.folder)!r}",
             "errors are measured on the configurations that the run held out",
@@ -88,28 +88,35 @@ def l2_error(config: L2ErrorConfig) -> dict[str, dict[str, float]]:
 
 
 def _dataset(config: L2ErrorConfig) -> OfflineData:
-    told = RunRecord.read(config.output_dir).config
+    run_config = RunRecord.read(config.output_dir).config
     if config.dataset_dir is not None and config.data_dir is None:
         return OfflineData.open(config.dataset_dir)
-    ratios = told["split_ratios"]
+    ratios = run_config["split_ratios"]
     assert isinstance(ratios, list)  # the run's configuration was validated
     shares = [float(str(ratio)) for ratio in ratios]
     options = DatasetOptions(
-        agent_name=str(told["agent_name"]) if config.agent_name is None else config.agent_name,
-        labels="deals" if told["labels"] == "deals" else "intention",
-        split_seed=int(str(told["split_seed"])),
+        agent_name=str(run_config["agent_name"]) if config.agent_name is None else config.agent_name,
+        labels="deals" if run_config["labels"] == "deals" else "intention",
+        split_seed=int(str(run_config["split_seed"])),
         ratios=(shares[0], shares[1], shares[2]),
     )
     folder = config.dataset_dir
-    if folder is None and config.data_dir is None and config.agent_name is None and told["dataset_dir"] is not None:
-        folder = Path(str(told["dataset_dir"]))
-    records = Path(str(told["data_dir"])) if config.data_dir is None else config.data_dir
+    if (
+        folder is None
+        and config.data_dir is None
+        and config.agent_name is None
+        and run_config["dataset_dir"] is not None
+    ):
+        folder = Path(str(run_config["dataset_dir"]))
+    records = Path(str(run_config["data_dir"])) if config.data_dir is None else config.data_dir
     return build_dataset(records, folder, options, num_workers=config.num_workers or None)
 
 
 def run(config: L2ErrorConfig) -> int:
-    """Print the errors, a line for Q and one for P, as document 002 has them."""
-    for name, found in l2_error(config).items():
-        errors = f"MAE {found['mae']:.4f}, RMSE {found['rmse']:.4f}, mean_target {found['mean_target']:.4f}"
-        print(f"{config.split} {name}: {errors}, mean_rel_err {found['mean_rel_err']:.4f} ({found['count']} values)")
+    """Print the errors, a line for Q and one for P."""
+    for name, measures in l2_error(config).items():
+        errors = f"MAE {measures['mae']:.4f}, RMSE {measures['rmse']:.4f}, mean_target {measures['mean_target']:.4f}"
+        print(
+            f"{config.split} {name}: {errors}, mean_rel_err {measures['mean_rel_err']:.4f} ({measures['count']} values)"
+        )
     return 0

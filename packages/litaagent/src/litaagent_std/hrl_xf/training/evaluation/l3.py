@@ -1,4 +1,4 @@
-"""L3 and the acceptance model beside what needs no network.
+"""Evaluation of L3 and of the acceptance model beside baselines.
 
 Baselines of operations: the majority of training, L1's baseline, and one logistic regression per operation. Of
 counter-offers: the last row of the history copied, our own last offer copied, L1's baseline, the median of training,
@@ -45,9 +45,9 @@ _BATCH = 2048
 _CHUNK = 4096
 
 
-def thinned(rows: Ints, most: int) -> Ints:
-    """Return at most so many rows, evenly over all of them."""
-    return rows[:: max(1, -(-len(rows) // most))]
+def thinned(rows: Ints, max_rows: int) -> Ints:
+    """Return at most ``max_rows`` rows, evenly over all of them."""
+    return rows[:: max(1, -(-len(rows) // max_rows))]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class _Decisions:
 
     @staticmethod
     def inputs(batch: MicroBatch) -> Array:
-        """Return what a linear model sees: everything but the older history."""
+        """Return the inputs of a linear model: everything but the older history."""
         thread = batch.thread
         own, there = last_own(thread.history, thread.history_mask)
         last, any_ = last_row(thread.history, thread.history_mask)
@@ -85,7 +85,7 @@ class _Decisions:
 
 
 def last_row(history: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the last row of each history ``[M, 6]``, zeros without one, and whether there is one ``[M]``."""
+    """Return the last row of each history ``[M, 6]``, zeros if there is none, and whether there is one ``[M]``."""
     index = mask.sum(1) - 1
     there = (index >= 0).to(history.dtype)
     return history[torch.arange(len(history)), index.clamp(min=0)] * there.unsqueeze(1), there
@@ -94,13 +94,15 @@ def last_row(history: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 def _raw(row: Tensor, there: Tensor, batch: MicroBatch, horizon: int, fallback: Array) -> Array:
     """Return an offer of the history in raw units ``[M, 3]``, the fallback where there is none."""
     quantity, lead, price = (row[:, column] for column in thread_columns().history_amounts)
-    usual = batch.thread.day.price.gather(1, _side(batch).unsqueeze(1)).squeeze(1)
-    offer = torch.stack([quantity * batch.thread.day.lines, lead * horizon, usual * (1.0 + PRICE_UNIT * price)], dim=1)
+    trading_price = batch.thread.day.price.gather(1, _side(batch).unsqueeze(1)).squeeze(1)
+    offer = torch.stack(
+        [quantity * batch.thread.day.lines, lead * horizon, trading_price * (1.0 + PRICE_UNIT * price)], dim=1
+    )
     return np.where(there.numpy()[:, None] > 0, np.rint(offer.numpy()), fallback)
 
 
 def _side(batch: MicroBatch) -> Tensor:
-    """0 where we buy, 1 where we sell ``[M]``."""
+    """Return 0 where we buy, 1 where we sell ``[M]``."""
     return (batch.thread.x_thread[:, THREAD_FEATURES["x_thread"].index("selling")] > 0.5).long()
 
 
@@ -110,32 +112,32 @@ def evaluate_l3(
     goal_hat: GoalHat,
     split: Split,
     *,
-    most: int = 100_000,
+    max_rows: int = 100_000,
 ) -> dict[str, Any]:
     """Return measures of operations and counter-offers, by name of the predictor.
 
     Args:
         model: The network.
         data: The dataset.
-        goal_hat: Goals of all mornings.
-        split: What to measure on.
-        most: Rows to measure and to fit linear models on, at most, evenly over the split.
+        goal_hat: Goals of all days.
+        split: Split to evaluate on.
+        max_rows: Maximal number of rows to evaluate and to fit linear models on, evenly over the split.
     """
     source = _Decisions(data, goal_hat)
-    train = thinned(rows_of(data.micro, "train"), most)
+    train = thinned(rows_of(data.micro, "train"), max_rows)
     fitted = _fit(source, train)
     ops: dict[str, list[Array]] = {}
     offers: dict[str, list[Array]] = {}
     truth: list[tuple[Array, Array]] = []
     model.cpu().eval()
-    for batch in source.batches(thinned(data.micro.rows(split), most), _BATCH):
+    for batch in source.batches(thinned(data.micro.rows(split), max_rows), _BATCH):
         truth.append((batch.op.numpy(), batch.offer.numpy()))
-        said = model.decide(batch.thread, batch.low, batch.high)
-        _append(ops, {"network": said.op.numpy()} | fitted.operations(batch))
-        _append(offers, {"network": said.offer.numpy()} | fitted.offers(batch, data.league_horizon))
-    op = np.concatenate([one for one, _ in truth])
-    offer = np.concatenate([one for _, one in truth])
-    made = op == 1
+        decided = model.decide(batch.thread, batch.low, batch.high)
+        _append(ops, {"network": decided.op.numpy()} | fitted.operations(batch))
+        _append(offers, {"network": decided.offer.numpy()} | fitted.offers(batch, data.league_horizon))
+    op = np.concatenate([ops_ for ops_, _ in truth])
+    offer = np.concatenate([offers_ for _, offers_ in truth])
+    made = op == 1  # rows with a counter-offer
     return {
         "operation": {name: _operation_scores(np.concatenate(parts), op) for name, parts in ops.items()},
         "offer": {name: _offer_scores(np.concatenate(parts)[made], offer[made]) for name, parts in offers.items()},
@@ -143,9 +145,9 @@ def evaluate_l3(
     }
 
 
-def _append(found: dict[str, list[Array]], parts: dict[str, Array]) -> None:
+def _append(predictions: dict[str, list[Array]], parts: dict[str, Array]) -> None:
     for name, values in parts.items():
-        found.setdefault(name, []).append(values)
+        predictions.setdefault(name, []).append(values)
 
 
 def _operation_scores(predicted: Array, op: Array) -> dict[str, float]:
@@ -153,14 +155,14 @@ def _operation_scores(predicted: Array, op: Array) -> dict[str, float]:
 
 
 def _offer_scores(predicted: Array, offer: Array) -> dict[str, float]:
-    found = {f"{name}_mae": errors(predicted[:, i], offer[:, i])["mae"] for i, name in enumerate(("q", "t", "p"))}
+    measures = {f"{name}_mae": errors(predicted[:, i], offer[:, i])["mae"] for i, name in enumerate(("q", "t", "p"))}
     right = np.rint(predicted[:, 1]) == offer[:, 1]
-    return found | {"t_accuracy": float(right.mean()) if len(offer) else 0.0}
+    return measures | {"t_accuracy": float(right.mean()) if len(offer) else 0.0}
 
 
 @dataclass(frozen=True)
 class _Fitted:
-    """Baselines with what they learned from the training rows."""
+    """Baselines, fitted to the training rows."""
 
     majority: int
     median: Array
@@ -181,25 +183,24 @@ class _Fitted:
         thread = batch.thread
         middle = np.broadcast_to(self.median, (len(batch.op), 3))
         width = (batch.high[:, 2] - batch.low[:, 2]).double().numpy()
-        middle = _placed(middle, batch, width)
+        middle = _legal_offers(middle, batch, width)
         base = thread.baseline.double().numpy()
         l1 = np.stack([base[:, 3] * thread.day.lines.numpy(), base[:, 4] * horizon, base[:, 5]], axis=1)
         l1[:, 2] = batch.low[:, 2].numpy() + l1[:, 2] * width
         linear = predict_linear(self.amounts, _Decisions.inputs(batch))
         own = last_own(thread.history, thread.history_mask)
         last = last_row(thread.history, thread.history_mask)
-        found = {
-            "linear": _placed(linear, batch, width),
+        return {
+            "linear": _legal_offers(linear, batch, width),
             "copy last row": _raw(*last, batch, horizon, middle),
             "copy own last": _raw(*own, batch, horizon, middle),
             "L1 baseline": np.where(base[:, 6:7] > 0, np.rint(l1), middle),
             "median": middle,
         }
-        return found
 
 
-def _placed(amounts: Array, batch: MicroBatch, width: Array) -> Array:
-    """Return quantity / lines, lead and place in the price band as a legal offer ``[M, 3]``."""
+def _legal_offers(amounts: Array, batch: MicroBatch, width: Array) -> Array:
+    """Return quantity / lines, lead and position in the price band as a legal offer ``[M, 3]``."""
     low, high = batch.low.double().numpy(), batch.high.double().numpy()
     lines = batch.thread.day.lines.double().numpy()
     offer = np.stack([amounts[:, 0] * lines, amounts[:, 1], low[:, 2] + amounts[:, 2] * width], axis=1)
@@ -207,10 +208,10 @@ def _placed(amounts: Array, batch: MicroBatch, width: Array) -> Array:
 
 
 def _targets(batch: MicroBatch) -> Array:
-    """Return counter-offers as quantity / lines, lead, place in the price band ``[M, 3]``."""
+    """Return counter-offers as quantity / lines, lead, position in the price band ``[M, 3]``."""
     offer, low, high = (t.double().numpy() for t in (batch.offer, batch.low, batch.high))
-    place = (offer[:, 2] - low[:, 2]) / np.maximum(high[:, 2] - low[:, 2], 1.0)
-    return np.stack([offer[:, 0] / batch.thread.day.lines.double().numpy(), offer[:, 1], place], axis=1)
+    position = (offer[:, 2] - low[:, 2]) / np.maximum(high[:, 2] - low[:, 2], 1.0)
+    return np.stack([offer[:, 0] / batch.thread.day.lines.double().numpy(), offer[:, 1], position], axis=1)
 
 
 def _fit(source: _Decisions, rows: Ints) -> _Fitted:
@@ -233,22 +234,22 @@ def _fit(source: _Decisions, rows: Ints) -> _Fitted:
 
 
 def evaluate_acceptance(
-    model: AcceptanceModel, data: TrainingData, split: Split, *, most: int = 100_000
+    model: AcceptanceModel, data: TrainingData, split: Split, *, max_rows: int = 100_000
 ) -> dict[str, Any]:
     """Return AUC and Brier score of the model and of baselines, and the model's calibration."""
     source = _Decisions(data, None)
-    train = thinned(answered(data, rows_of(data.micro, "train")), most)
+    train = thinned(answered(data, rows_of(data.micro, "train")), max_rows)
     rate = float((np.asarray(data.micro["taken"][train]) == 1).mean())
     coefficients = fit_logistic(_answers(source, train))
     chances: dict[str, list[Array]] = {}
     truth = []
     model.cpu().eval()
     with torch.no_grad():
-        for batch in source.batches(thinned(answered(data, data.micro.rows(split)), most), _BATCH):
+        for batch in source.batches(thinned(answered(data, data.micro.rows(split)), max_rows), _BATCH):
             truth.append(batch.taken.numpy())
-            said = torch.sigmoid(model(batch.thread, batch.offer_inputs.unsqueeze(1)).squeeze(1)).numpy()
+            probability = torch.sigmoid(model(batch.thread, batch.offer_inputs.unsqueeze(1)).squeeze(1)).numpy()
             linear = predict_logistic(coefficients, _offer_and_inputs(source, batch))[:, 0]
-            _append(chances, {"network": said, "linear": linear, "base rate": np.full(len(said), rate)})
+            _append(chances, {"network": probability, "linear": linear, "base rate": np.full(len(probability), rate)})
     taken = np.concatenate(truth) if truth else np.zeros(0)
     joined = {name: np.concatenate(parts) for name, parts in chances.items()}
     return {

@@ -15,7 +15,7 @@ from litaagent_std.policy.arrays import Array
 __all__ = ["fit_logistic", "fit_ridge", "predict_linear", "predict_logistic"]
 
 Chunks = Callable[[], Iterable[tuple[Array, Array, Array]]]
-"""Gives inputs ``[n, d]``, targets ``[n, k]`` and weights ``[n, k]``, again from the start at each call."""
+"""Yields inputs ``[n, d]``, targets ``[n, k]`` and weights ``[n, k]``, from the start at each call."""
 
 _RIDGE = 1.0
 _NEWTON_STEPS = 8
@@ -31,10 +31,10 @@ def fit_ridge(chunks: Chunks, penalty: float = _RIDGE) -> Array:
     right: Array | None = None
     for x, y, w in chunks():
         wide = _with_one(x)
-        one_left = np.einsum("nk,ni,nj->kij", w, wide, wide, optimize=True)
-        one_right = np.einsum("nk,ni,nk->ki", w, wide, y, optimize=True)
-        left = one_left if left is None else left + one_left
-        right = one_right if right is None else right + one_right
+        chunk_left = np.einsum("nk,ni,nj->kij", w, wide, wide, optimize=True)
+        chunk_right = np.einsum("nk,ni,nk->ki", w, wide, y, optimize=True)
+        left = chunk_left if left is None else left + chunk_left
+        right = chunk_right if right is None else right + chunk_right
     if left is None or right is None:
         raise ValueError("there are no rows to fit a linear model to; give at least one")
     size = left.shape[1]
@@ -63,10 +63,10 @@ def _newton(chunks: Iterator[tuple[Array, Array, Array]] | Iterable[Any], now: A
         if now is None:
             now = np.zeros((wide.shape[1], y.shape[1]))
         chance = _sigmoid(wide @ now)
-        one_gradient = (wide.T @ (w * (chance - y))).T
-        one_curvature = np.einsum("nk,ni,nj->kij", w * chance * (1 - chance), wide, wide, optimize=True)
-        gradient = one_gradient if gradient is None else gradient + one_gradient
-        curvature = one_curvature if curvature is None else curvature + one_curvature
+        chunk_gradient = (wide.T @ (w * (chance - y))).T
+        chunk_curvature = np.einsum("nk,ni,nj->kij", w * chance * (1 - chance), wide, wide, optimize=True)
+        gradient = chunk_gradient if gradient is None else gradient + chunk_gradient
+        curvature = chunk_curvature if curvature is None else curvature + chunk_curvature
     if now is None or gradient is None or curvature is None:
         raise ValueError("there are no rows to fit a linear model to; give at least one")
     size = curvature.shape[1]

@@ -23,42 +23,42 @@ __all__ = ["evaluate_all"]
 logger = logging.getLogger(__name__)
 
 
-def evaluate_all(trainer: HRLXFTrainer, data: TrainingData, *, most: int = 100_000) -> dict[str, Any]:
-    """Measures every network that the trainer holds on val and test, where these have rows.
+def evaluate_all(trainer: HRLXFTrainer, data: TrainingData, *, max_rows: int = 100_000) -> dict[str, Any]:
+    """Evaluate every network of the trainer on val and test, where these have rows.
 
     Args:
         trainer: The networks.
         data: The dataset.
-        most: Decisions per split, at most.
+        max_rows: Maximal number of decisions per split.
     """
     tables: dict[str, Any] = {}
     splits: tuple[Split, ...] = ("val", "test")
     for split in splits:
         if not len(rows_of(data.macro, split)):
             continue
-        found: dict[str, Any] = {"l2": evaluate_l2(trainer.l2.cpu(), data, split, torch.device("cpu"))}
+        measures: dict[str, Any] = {"l2": evaluate_l2(trainer.l2.cpu(), data, split, torch.device("cpu"))}
         if trainer.l3 is not None:
-            found["l3"] = evaluate_l3(trainer.l3, data, trainer.goal_hat(data), split, most=most)
+            measures["l3"] = evaluate_l3(trainer.l3, data, trainer.goal_hat(data), split, max_rows=max_rows)
         if trainer.acceptance is not None:
-            found["acceptance"] = evaluate_acceptance(trainer.acceptance, data, split, most=most)
+            measures["acceptance"] = evaluate_acceptance(trainer.acceptance, data, split, max_rows=max_rows)
         if trainer.l4 is not None:
-            found["l4"] = _evaluate_l4(trainer, data, split)
-        tables[split] = found
-        for line in summary_lines(found):
+            measures["l4"] = _evaluate_l4(trainer, data, split)
+        tables[split] = measures
+        for line in summary_lines(measures):
             logger.info("Eval %s | %s", split, line)
     return tables
 
 
 @torch.no_grad()
 def _evaluate_l4(trainer: HRLXFTrainer, data: TrainingData, split: Split) -> dict[str, float]:
-    """Return the agreement with the exact coordinator, by thread and by round, beside taking nothing."""
-    assert trainer.l4 is not None  # asked before
+    """Return the agreement with the exact coordinator, by thread and by round, beside accepting nothing."""
+    assert trainer.l4 is not None  # checked by the caller
     rounds = rounds_of(data, trainer.goal_hat(data), split, 5000)
     if not len(rounds):
         return {"rounds": 0.0}
     tensors = rounds.tensors(np.arange(len(rounds)))
-    said = (trainer.l4.cpu()(tensors["threads"], tensors["mask"]) > 0).numpy()
-    right = (said == (rounds.taken > 0.5)) | ~rounds.mask
+    accepted = (trainer.l4.cpu()(tensors["threads"], tensors["mask"]) > 0).numpy()
+    right = (accepted == (rounds.taken > 0.5)) | ~rounds.mask
     nothing = (rounds.taken <= 0.5) | ~rounds.mask
     count = rounds.mask.sum()
     return {

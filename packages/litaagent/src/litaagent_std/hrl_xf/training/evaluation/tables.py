@@ -1,4 +1,4 @@
-"""Reading an evaluation: networks and baselines side by side, and where a baseline is not beaten."""
+"""Comparison of networks with baselines: scores side by side, and baselines that are not beaten."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any, Final
 __all__ = ["HIGHER", "losers", "scores", "summary_lines"]
 
 HIGHER: Final = ("accuracy", "macro_f1", "auc", "t_accuracy")
-"""Measures of which more is better; of the others less is."""
+"""Measures of which higher is better; of the others lower is."""
 
 
-def scores(found: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
+def scores(tables: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
     """Return the tables of a split as ``{what: {predictor: {measure: value}}}``."""
     out: dict[str, dict[str, dict[str, float]]] = {}
     for what in ("quantity", "price"):
-        table = found["l2"][what]
+        table = tables["l2"][what]
         out[f"L2 {what}"] = {name: {k: parts["all"][k] for k in ("mae", "rmse")} for name, parts in table.items()}
-    if "l3" in found:
-        out["L3 operation"], out["L3 offer"] = found["l3"]["operation"], found["l3"]["offer"]
-    if "acceptance" in found:
-        out["acceptance"] = found["acceptance"]["scores"]
+    if "l3" in tables:
+        out["L3 operation"], out["L3 offer"] = tables["l3"]["operation"], tables["l3"]["offer"]
+    if "acceptance" in tables:
+        out["acceptance"] = tables["acceptance"]["scores"]
     return out
 
 
-def losers(found: Mapping[str, Any]) -> list[str]:
-    """Return where a baseline is as good as the network or better, such as ``L2 price mae: linear 0.1 ≤ 0.2``."""
+def losers(tables: Mapping[str, Any]) -> list[str]:
+    """Return where a baseline is as good as the network, such as ``L2 price mae: linear 0.1, network 0.2``."""
     lost = []
-    for what, table in scores(found).items():
+    for what, table in scores(tables).items():
         for measure, own in table["network"].items():
             for name, values in table.items():
                 better = values[measure] >= own if measure in HIGHER else values[measure] <= own
@@ -36,12 +36,14 @@ def losers(found: Mapping[str, Any]) -> list[str]:
     return lost
 
 
-def summary_lines(found: Mapping[str, Any]) -> list[str]:
+def summary_lines(tables: Mapping[str, Any]) -> list[str]:
     """Return a line for each table: the network and each baseline with their measures."""
     lines = []
-    for what, table in scores(found).items():
+    for what, table in scores(tables).items():
         cells = [f"{name} " + " ".join(f"{k}={v:.4f}" for k, v in values.items()) for name, values in table.items()]
         lines.append(f"{what}: " + "; ".join(cells))
-    if "l4" in found and "agreement" in found["l4"]:
-        lines.append(f"L4: agreement {found['l4']['agreement']:.4f}, nothing {found['l4']['agreement_of_nothing']:.4f}")
+    if "l4" in tables and "agreement" in tables["l4"]:
+        lines.append(
+            f"L4: agreement {tables['l4']['agreement']:.4f}, nothing {tables['l4']['agreement_of_nothing']:.4f}"
+        )
     return lines
