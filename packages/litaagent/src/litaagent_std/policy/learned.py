@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .digest import l1_digest
+from .features import features_digest
 from .l2.learned import LearnedGoals
 from .l3.learned import LearnedDecisions
 from .l4.learned import LearnedCoordination
 from .layers import LayerSet
 from .networks.inference import CoordinatorNetwork, DecisionNetwork, GoalNetwork
-from .networks.weights import WeightsError, read_weights
+from .networks.weights import Weights, WeightsError, read_weights
 
-__all__ = ["load_layers"]
+__all__ = ["check_made_with", "load_layers"]
 
 
 def load_layers(path: str | Path) -> LayerSet:
     """Return the learned layers that a weights file or folder holds, ready for `Brain`.
 
     Raises:
-        WeightsError: As `read_weights`; also for an L3 without the L2 whose goals it was trained with.
+        WeightsError: As `read_weights`; also for weights that were made with other features or another L1, and for an
+            L3 without the L2 whose goals it was trained with.
     """
     weights = read_weights(path)
+    for content in weights.values():
+        check_made_with(content)
     goal = LearnedGoals(GoalNetwork(weights["l2"])) if "l2" in weights else None
     decision = None
     if "l3" in weights:
@@ -32,3 +37,21 @@ def load_layers(path: str | Path) -> LayerSet:
         decision = LearnedDecisions(DecisionNetwork(weights["l3"]), goal)
     coordination = LearnedCoordination(CoordinatorNetwork(weights["l4"])) if "l4" in weights else None
     return LayerSet(goal, decision, coordination)
+
+
+def check_made_with(weights: Weights) -> None:
+    """Make sure that weights fit the present features and the present L1.
+
+    Raises:
+        WeightsError: If a digest differs.
+    """
+    present = {"features_digest": features_digest(), "l1_digest": l1_digest()}
+    for name, digest in present.items():
+        made = str(weights.meta.get(name))
+        if made != digest:
+            what = "features" if name == "features_digest" else "another L1"
+            raise WeightsError(
+                f"weights {weights.source!r} were made with {what} {made[:12]}…, present is {digest[:12]}…; "
+                "their inputs would mean something else: train again with this version, or use the version that "
+                "made them"
+            )

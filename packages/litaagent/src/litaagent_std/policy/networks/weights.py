@@ -1,7 +1,7 @@
 """Weights of trained layers on disk: ``.npz`` files without pickled objects.
 
 A file holds the arrays of a network, and ``meta``, a JSON string with their kind, sizes and digests.
-Weights made with other features or with another L1 are refused.
+Whether they fit the present features and the present L1 is checked where layers are made of them (`policy.learned`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,11 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ..arrays import Array
-from ..digest import l1_digest
-from ..features import features_digest
 
-__all__ = ["FORMAT", "FORMAT_VERSION", "Weights", "WeightsError", "check_made_with", "load_weights", "read_weights"]
+__all__ = ["FORMAT", "FORMAT_VERSION", "Weights", "WeightsError", "load_weights", "read_weights"]
 
 FORMAT: Final = "litaagent.weights"
 FORMAT_VERSION: Final = 1
-_MADE_WITH: Final = ("features_digest", "l1_digest")
 
 
 class WeightsError(ValueError):
@@ -50,15 +47,11 @@ class Weights:
         return str(self.meta["kind"])
 
 
-def load_weights(path: str | Path, *, check: bool = True) -> Weights:
-    """Read a weights file.
-
-    Args:
-        path: An ``.npz`` file.
-        check: Whether to refuse weights that were made with other features or another L1.
+def load_weights(path: str | Path) -> Weights:
+    """Read an ``.npz`` weights file.
 
     Raises:
-        WeightsError: If the file is missing, damaged, of another format, or was made with something else.
+        WeightsError: If the file is missing, damaged or of another format.
     """
     name = str(path)
     try:
@@ -74,28 +67,7 @@ def load_weights(path: str | Path, *, check: bool = True) -> Weights:
             f"{name!r} has format {meta.get('format')!r} version {meta.get('format_version')!r}, this version reads "
             f"{FORMAT!r} version {FORMAT_VERSION}; export the trained layer again"
         )
-    weights = Weights(arrays, meta, name)
-    if check:
-        check_made_with(weights)
-    return weights
-
-
-def check_made_with(weights: Weights) -> None:
-    """Make sure that weights fit the present features and the present L1.
-
-    Raises:
-        WeightsError: If a digest differs.
-    """
-    present = {"features_digest": features_digest(), "l1_digest": l1_digest()}
-    for name in _MADE_WITH:
-        made = str(weights.meta.get(name))
-        if made != present[name]:
-            what = "features" if name == "features_digest" else "another L1"
-            raise WeightsError(
-                f"weights {weights.source!r} were made with {what} {made[:12]}…, present is {present[name][:12]}…; "
-                "their inputs would mean something else: train again with this version, or use the version that "
-                "made them"
-            )
+    return Weights(arrays, meta, name)
 
 
 def read_weights(path: str | Path) -> dict[str, Weights]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from litaagent_std.policy.arrays import Floats
 from litaagent_std.world.rules.settlement import Line, Terms
+
+Grid = NDArray[np.float64]
+"""Values over quantities bought and sold, [B, 1], [1, S] or [B, S]."""
 
 
 def find_limit_on_grid(
@@ -58,12 +61,12 @@ def find_limit_on_grid(
     return float(profit[row, column]), row, column, int(produced[row, column])
 
 
-def _purchases(buying: Floats, price: float, secured: list[Line], terms: Terms) -> tuple[Floats, Floats, Floats]:
+def _purchases(buying: Grid, price: float, secured: list[Line], terms: Terms) -> tuple[Grid, Grid, Grid]:
     stock = (terms.stock_in_bill / terms.stock_in if terms.stock_in else 0, terms.stock_in)
-    lines: list[tuple[float, Floats | int]] = [(price, buying), *secured, stock]
-    bill: Floats = np.zeros_like(buying)
-    bought: Floats = np.zeros_like(buying)
-    affordable: Floats = np.zeros_like(buying)
+    lines: list[tuple[float, Grid | int]] = [(price, buying), *secured, stock]
+    bill: Grid = np.zeros_like(buying)
+    bought: Grid = np.zeros_like(buying)
+    affordable: Grid = np.zeros_like(buying)
     broke = np.full(buying.shape, terms.balance < 0)
     for unit_price, quantity in sorted(lines, key=lambda line: line[0]):  # cheapest first
         due = unit_price * quantity
@@ -77,12 +80,12 @@ def _purchases(buying: Floats, price: float, secured: list[Line], terms: Terms) 
     return bill, bought, np.where(broke, affordable, bought)
 
 
-def _sales(selling: Floats, price: float, secured: list[Line], terms: Terms, produced: Floats) -> tuple[Floats, Floats]:
+def _sales(selling: Grid, price: float, secured: list[Line], terms: Terms, produced: Grid) -> tuple[Grid, Grid]:
     stock = (terms.stock_out_bill / terms.stock_out if terms.stock_out else 0, terms.stock_out)
-    lines: list[tuple[float, Floats | int]] = [(price, selling), *secured, stock]
+    lines: list[tuple[float, Grid | int]] = [(price, selling), *secured, stock]
     shape = np.broadcast_shapes(produced.shape, selling.shape)
-    revenue: Floats = np.zeros(shape)
-    sold: Floats = np.zeros_like(selling)
+    revenue: Grid = np.zeros(shape)
+    sold: Grid = np.zeros_like(selling)
     delivering = np.ones(shape, dtype=bool)
     for unit_price, quantity in sorted(lines, key=lambda line: -line[0]):  # most expensive first
         last = delivering & (sold + quantity >= produced)
