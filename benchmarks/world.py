@@ -1,8 +1,8 @@
 """CPU seconds per simulated day of the fast world, beside scml's own, on the same configurations.
 
-Every variant of a configuration runs in the same process, one after the other, and the fast world tells every event
-to an observer, as a recorder would hear it. The variants of scml are its own, unmodified class: with negotiation logs,
-which is how the documents collect data; as a tournament constructs it; and with every option that makes it faster.
+All variants of a configuration run in the same process, one after the other, and an observer receives every event of
+the fast world, as a recorder would. The variants of scml are its own, unmodified class: with negotiation logs, which
+is the usual way to collect data from it; as a tournament constructs it; and with every option that makes it faster.
 """
 
 import gc
@@ -36,32 +36,32 @@ LOGGED, DEFAULT, FASTEST = "scml, negotiation logs", "scml, default", "scml, fas
 GOALS: dict[str, dict[str, float | None]] = {
     "official mix": {LOGGED: 30.0, DEFAULT: 12.0, FASTEST: 5.0},
     "finalists only": {LOGGED: 15.0, DEFAULT: 4.0, FASTEST: 2.0},
-    "default agents": {DEFAULT: 100.0, FASTEST: None},  # played by native minds; the second figure has no goal
+    "default agents": {DEFAULT: 100.0, FASTEST: None},  # native agents; the second figure has no goal
 }
 SHARE_GOAL = 25.0
 REPEATS = 5
-"""Runs of the fast world, whose median counts: it is so short that a single one says little."""
+"""Runs of the fast world, whose median counts: a single one is too short to be measured well."""
 
 
 class Listener(WorldObserver):
-    """Hears every event once and keeps the latest, as cheap as an observer can be."""
+    """Counts every event once and keeps the latest, as cheap as an observer can be."""
 
     def __init__(self) -> None:
-        self.heard = 0
-        self.clock: list[tuple[int, float]] = []  # events heard and CPU seconds at the end of each day
+        self.n_events = 0
+        self.clock: list[tuple[int, float]] = []  # number of events and CPU seconds at the end of each day
 
-    def hear(self, *event: object) -> None:
-        """Take any event."""
-        self.heard += 1
+    def count(self, *event: object) -> None:
+        """Count an event of any kind."""
+        self.n_events += 1
         self.latest = event
 
-    on_world_start = on_day_start = on_negotiation_start = on_turn = on_decision = hear  # type: ignore[assignment]
-    on_negotiation_end = on_contract = on_settlement = on_bankruptcy = on_error = on_world_end = hear  # type: ignore[assignment]
+    on_world_start = on_day_start = on_negotiation_start = on_turn = on_decision = count  # type: ignore[assignment]
+    on_negotiation_end = on_contract = on_settlement = on_bankruptcy = on_error = on_world_end = count  # type: ignore[assignment]
 
     def on_day_end(self, event: DayEnd) -> None:
-        """Note the CPU time of the day."""
-        self.hear(event)
-        self.clock.append((self.heard, time.process_time()))
+        """Record the CPU time at the end of the day."""
+        self.count(event)
+        self.clock.append((self.n_events, time.process_time()))
 
 
 def make_setup(scenario: str, seed: int, days: int) -> WorldSetup:
@@ -74,7 +74,7 @@ def make_setup(scenario: str, seed: int, days: int) -> WorldSetup:
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
-    """CPU seconds of the work, whatever agents print."""
+    """Return the CPU seconds of the work; what agents print is dropped."""
     gc.collect()
     started = time.process_time()
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
@@ -105,7 +105,7 @@ def run_scml(setup: WorldSetup, variant: str) -> None:
 
 
 def compare(scenario: str, seed: int, days: int) -> dict[str, Any]:
-    """Milliseconds per day of every variant on one configuration."""
+    """Measure the milliseconds per day of every variant on one configuration."""
     setup = make_setup(scenario, seed, days)
     defaults: Defaults = "native" if scenario == "default agents" else "hosted"
     cpu_seconds(lambda: run_world(make_setup(scenario, seed, 6), defaults=defaults))  # imports and caches
@@ -117,7 +117,7 @@ def compare(scenario: str, seed: int, days: int) -> dict[str, Any]:
 
 
 def profile(seed: int, days: int) -> dict[str, Any]:
-    """Shares of CPU time of a finalists' world, by samples of the stack: whose code was running."""
+    """Sample the stack of a finalists' world and count whose code was running."""
     setup = make_setup("finalists only", seed, days)
     cpu_seconds(lambda: run_world(make_setup("finalists only", seed, 6)))
     samples: Counter[str] = Counter()
@@ -136,24 +136,24 @@ def profile(seed: int, days: int) -> dict[str, Any]:
 
 
 def _owner(frame: FrameType | None) -> str:
-    """Whose code runs: the innermost frame that is the agents', ours or the framework's decides."""
+    """Return whose code runs, by the innermost frame of the agents, of ours or of the framework."""
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
         if name.startswith(("scml_agents.", "scml.std.agents", "scml.oneshot.agents")):
             return "agents"
         if name.startswith("litaagent_std."):
             part = name.rpartition(".")[2]
-            return f"world: {'interface' if part in {'awi', 'ufun', 'standins', 'topics', 'contracts'} else 'engine'}"
+            return f"world: {'interface' if part in {'agenda', 'awi', 'contracts', 'proxies', 'ufun'} else 'engine'}"
         if name.startswith(("negmas", "scml.")):
             return "world: negmas and scml classes under agents"
-        if name == __name__ and frame.f_code.co_name in {"hear", "on_day_end"}:
+        if name == __name__ and frame.f_code.co_name in {"count", "on_day_end"}:
             return "world: observation"
         frame = frame.f_back
     return "world: engine"
 
 
 def flatness(seed: int, days: int) -> dict[str, Any]:
-    """CPU time per event late in a long world of default agents, relative to early in it."""
+    """Measure the CPU time per event early and late in a long world of default agents."""
     listener = Listener()
     cpu_seconds(lambda: run_world(make_setup("default agents", seed, 6)))
     cpu_seconds(lambda: run_world(make_setup("default agents", seed, days), observers=[listener]))
@@ -167,7 +167,7 @@ def flatness(seed: int, days: int) -> dict[str, Any]:
 
 
 def memory(seed: int, days: int, worlds: int) -> dict[str, Any]:
-    """Resident megabytes after three worlds and after many more in one process."""
+    """Measure the resident megabytes after three worlds and after many more in one process."""
     process = psutil.Process()
     sizes = []
     for _ in range(3 + worlds):
@@ -178,14 +178,14 @@ def memory(seed: int, days: int, worlds: int) -> dict[str, Any]:
 
 
 def measure(kind: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401  # plain JSON values
-    """One unit of the benchmark."""
-    works: dict[str, Callable[..., dict[str, Any]]] = {
+    """Measure one unit of the benchmark."""
+    measurements: dict[str, Callable[..., dict[str, Any]]] = {
         "compare": compare,
         "profile": profile,
         "flatness": flatness,
         "memory": memory,
     }
-    return works[kind](**arguments)
+    return measurements[kind](**arguments)
 
 
 def plan(quick: bool, seeds: list[int]) -> dict[str, dict[str, Any]]:
@@ -195,7 +195,7 @@ def plan(quick: bool, seeds: list[int]) -> dict[str, dict[str, Any]]:
     for scenario in GOALS:
         for seed in seeds:
             key = f"{scenario.replace(' ', '-')}-{seed}"
-            long = scenario == "default agents"  # a few days are not typical: the first ones are the dearest
+            long = scenario == "default agents"  # the first days are the most expensive ones
             units[key] = {"kind": "compare", "scenario": scenario, "seed": seed, "days": 30 if long else days}
     for seed in seeds:
         units[f"profile-{seed}"] = {"kind": "profile", "seed": seed, "days": 12 if quick else 60}
@@ -208,11 +208,13 @@ def report(units: dict[str, dict[str, Any]], results: dict[str, Any]) -> list[Fi
     """Return the figures beside the goals: medians over the configurations of ratios within each."""
     figures = []
     for scenario, goals in GOALS.items():
-        found = [results[key] for key, unit in units.items() if unit.get("scenario") == scenario]
-        fast = median(one["fast"] for one in found)
+        configurations = [results[key] for key, unit in units.items() if unit.get("scenario") == scenario]
+        fast = median(times["fast"] for times in configurations)
         for variant, goal in goals.items():
-            ratios = [one[variant] / one["fast"] for one in found]
-            note = f"{fast:.1f} ms/day beside {median(one[variant] for one in found):.0f}; {_spread(ratios)}"
+            ratios = [times[variant] / times["fast"] for times in configurations]
+            note = (
+                f"{fast:.1f} ms/day beside {median(times[variant] for times in configurations):.0f}; {_spread(ratios)}"
+            )
             name = f"{scenario}: {variant} / fast"
             figures.append(Figure(name=name, value=median(ratios), unit="x", op=">=", goal=goal, note=note))
     samples: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""An independent, plainly written account of the rules, kept by listening to a world's events."""
+"""An independent, plainly written account of the rules, checked against a world's events."""
 
 import importlib.util
 import sys
@@ -12,7 +12,7 @@ CLOSE = {"rel": 1e-9, "abs": 1e-9}
 
 
 class Auditor(WorldObserver):
-    """Keeps its own books from what it hears and fails at the first event that the rules do not allow."""
+    """Does its own accounting from the events and fails at the first one that the rules do not allow."""
 
     def __init__(self, setup, inventory="as_shipped"):
         self.setup = setup
@@ -265,5 +265,5 @@ def hostile_agents():
 
 @pytest.fixture(scope="session")
 def probe_agents():
-    """The module of agents that tell what happens to them."""
+    """The module of agents that record what happens to them."""
     return _register("probe_agents")

@@ -187,11 +187,11 @@ NMI = [
 def _plain(value):
     """Reduces a value to plain data that two engines can be compared by."""
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (set, frozenset)):
         return sorted(value)
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if hasattr(value, "tolist"):
         return value.tolist()
     if hasattr(value, "breach_prob"):

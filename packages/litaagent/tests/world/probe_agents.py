@@ -1,4 +1,4 @@
-"""Agents that tell what happens to them."""
+"""Agents that record what happens to them."""
 
 import random
 
@@ -7,20 +7,20 @@ from negmas import ResponseType
 from scml.std.agent import StdAgent
 from scml.std.agents.rand import RandomStdAgent
 
-LUCK: dict[str, list[tuple[float, float]]] = {}
+DRAWS: dict[str, list[tuple[float, float]]] = {}
 CLOCK: list[tuple[int, float, float]] = []
 VIEWS: list[dict] = []
 
 
-class TellsItsLuck(StdAgent):
-    """Notes a draw from each global generator every day, and draws nothing else."""
+class RecordsDraws(StdAgent):
+    """Records one draw from each global generator every day, and draws nothing else."""
 
     def propose(self, negotiator_id, state):
         return None
 
     def before_step(self):
         super().before_step()
-        LUCK.setdefault(self.id[:2], []).append((random.random(), np.random.rand()))
+        DRAWS.setdefault(self.id[:2], []).append((random.random(), np.random.rand()))
 
 
 class DrawsMuch(RandomStdAgent):
@@ -32,16 +32,16 @@ class DrawsMuch(RandomStdAgent):
         np.random.rand(23)
 
 
-class TellsTheTime(RandomStdAgent):
-    """Notes round, time and relative time of the states it sees."""
+class RecordsTime(RandomStdAgent):
+    """Records round, time and relative time of the states it sees."""
 
     def propose(self, negotiator_id, state):
         CLOCK.append((state.step, state.time, state.relative_time))
         return super().propose(negotiator_id, state)
 
 
-class Watches(RandomStdAgent):
-    """Notes what the interface says at the end of every day."""
+class RecordsInterface(RandomStdAgent):
+    """Records what the interface shows at the end of every day."""
 
     def step(self):
         super().step()

@@ -1,4 +1,4 @@
-"""Events reach who listens, in order, whole or in parts."""
+"""Events reach the observers in order, as turns and as responses and offers."""
 
 import pytest
 
@@ -7,29 +7,29 @@ from litaagent_std.world.run import run_world
 from litaagent_std.world.setup import official_setup
 
 
-class Hears(WorldObserver):
-    def __init__(self, name, heard):
-        self.name, self.heard = name, heard
+class OfferRecorder(WorldObserver):
+    def __init__(self, name, events):
+        self.name, self.events = name, events
 
     def on_offer(self, negotiation, round_, agent, offer):
-        self.heard.append((self.name, negotiation.index, round_, agent, offer))
+        self.events.append((self.name, negotiation.index, round_, agent, offer))
 
 
-def test_nobody_listens_costs_nothing():
+def test_unobserved_events_cost_nothing():
     hub = EventHub([WorldObserver(), object()])
     assert all(getattr(hub, name) is None for name in EventHub.__slots__)
 
 
-def test_listeners_are_told_in_order():
-    heard = []
-    hub = EventHub([Hears("first", heard), Hears("second", heard)])
+def test_observers_are_notified_in_order():
+    events = []
+    hub = EventHub([OfferRecorder("first", events), OfferRecorder("second", events)])
     assert hub.response is None
     hub.offer(NegotiationRef(0, 4, "a", "b", "a", "b", 1), 2, "a", (1, 0, 10))
-    assert heard == [("first", 4, 2, "a", (1, 0, 10)), ("second", 4, 2, "a", (1, 0, 10))]
+    assert events == [("first", 4, 2, "a", (1, 0, 10)), ("second", 4, 2, "a", (1, 0, 10))]
 
 
-class HearsTurns(WorldObserver):
-    """Puts turns together from responses and offers, and hears them whole."""
+class TurnRecorder(WorldObserver):
+    """Assembles turns from responses and offers, and records whole turns beside them."""
 
     def __init__(self):
         self.seats, self.parts, self.turns, self.decided = {}, [], [], set()
@@ -57,10 +57,10 @@ class HearsTurns(WorldObserver):
 @pytest.mark.parametrize(("engine", "options"), [("fast", {}), ("fast", {"defaults": "native"}), ("scml", {})])
 def test_a_turn_is_its_response_and_its_offer(engine, options):
     setup = official_setup(3, n_days=5, n_levels=2)
-    heard = HearsTurns()
-    run_world(setup, engine=engine, observers=[heard], **options)
-    assert heard.turns == heard.parts
-    assert len(heard.turns) > 500
+    events = TurnRecorder()
+    run_world(setup, engine=engine, observers=[events], **options)
+    assert events.turns == events.parts
+    assert len(events.turns) > 500
     synchronous = {seat for seat, agent in enumerate(setup.agents) if "SyncRandom" in agent.path}
     assert synchronous
-    assert heard.decided == synchronous
+    assert events.decided == synchronous

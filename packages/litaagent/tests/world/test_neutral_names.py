@@ -12,20 +12,20 @@ from litaagent_std.world.run import run_world
 from litaagent_std.world.setup import AgentSpec, WorldSetup, official_setup
 
 
-class Listener(WorldObserver):
+class Recorder(WorldObserver):
     """Keeps the ids, the contracts and the balances."""
 
     def __init__(self):
-        self.heard = []
+        self.events = []
 
     def on_world_start(self, event):
-        self.heard.append(event.agents)
+        self.events.append(event.agents)
 
     def on_contract(self, event):
-        self.heard.append((event.negotiation, event.quantity, event.time, event.unit_price))
+        self.events.append((event.negotiation, event.quantity, event.time, event.unit_price))
 
     def on_day_end(self, event):
-        self.heard.append(event)
+        self.events.append(event)
 
 
 @pytest.fixture
@@ -42,19 +42,19 @@ def doubles(monkeypatch):
 @pytest.mark.parametrize("engine", ["fast", "scml"])
 def test_a_double_under_another_name_changes_nothing(doubles, engine):
     setup = replace(official_setup(3, n_days=6, n_levels=2), neutral_names=True)
-    stories = []
+    runs = []
     for double in doubles:
-        listener = Listener()
-        run_world(setup.with_agents({0: double}), engine=engine, observers=[listener])
-        stories.append(listener.heard)
-    assert stories[0] == stories[1]
-    assert stories[0][0][0] == "00@0"
+        recorder = Recorder()
+        run_world(setup.with_agents({0: double}), engine=engine, observers=[recorder])
+        runs.append(recorder.events)
+    assert runs[0] == runs[1]
+    assert runs[0][0][0] == "00@0"
 
 
 def test_official_names_show_the_class(doubles):
-    listener = Listener()
-    run_world(official_setup(3, n_days=6, n_levels=2).with_agents({0: doubles[0]}), observers=[listener])
-    assert listener.heard[0][0] == "00ABG@0"
+    recorder = Recorder()
+    run_world(official_setup(3, n_days=6, n_levels=2).with_agents({0: doubles[0]}), observers=[recorder])
+    assert recorder.events[0][0] == "00ABG@0"
 
 
 def test_the_digest_of_official_names_stays_and_neutral_ones_survive_json():

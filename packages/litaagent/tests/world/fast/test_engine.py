@@ -1,4 +1,4 @@
-"""The fast world against scml's own: the same story, event by event."""
+"""The fast world against scml's own: the same trace, event by event."""
 
 import gc
 import tracemalloc
@@ -17,15 +17,15 @@ FINALISTS = (
 )
 
 
-def assert_same_story(setup, inventory="as_shipped"):
+def assert_same_trace(setup, inventory="as_shipped"):
     traces = {engine: Trace() for engine in ("scml", "fast")}
     for engine, trace in traces.items():
         run_world(setup, engine, [trace], inventory)
-    place = first_difference(traces["scml"], traces["fast"])
-    if place is not None:
+    position = first_difference(traces["scml"], traces["fast"])
+    if position is not None:
         shown = []
         for engine in traces:
-            window = Window(place)
+            window = Window(position)
             run_world(setup, engine, [window], inventory)
             shown += [engine, *window.texts]
         pytest.fail("\n".join(shown))
@@ -33,41 +33,42 @@ def assert_same_story(setup, inventory="as_shipped"):
 
 
 @pytest.mark.parametrize("n_levels", [2, 3, 4])
-def test_default_agents_tell_the_same_story(n_levels):
-    assert_same_story(official_setup(11, n_days=8, n_levels=n_levels))
+def test_default_agents_emit_the_same_events(n_levels):
+    assert_same_trace(official_setup(11, n_days=8, n_levels=n_levels))
 
 
 @pytest.mark.parametrize("fill", ["defaults", "competitors"])
-def test_synchronous_agents_tell_the_same_story(fill):
-    assert_same_story(official_setup(12, FINALISTS, fill=fill, n_days=8, n_levels=3))
+def test_synchronous_agents_emit_the_same_events(fill):
+    assert_same_trace(official_setup(12, FINALISTS, fill=fill, n_days=8, n_levels=3))
 
 
 def test_stock_that_production_consumes():
     setup = official_setup(13, n_days=8, n_levels=2)
-    assert_same_story(setup, inventory="depleting")
+    assert_same_trace(setup, inventory="depleting")
     scores = [run_world(setup, inventory=rule).scores for rule in ("as_shipped", "depleting")]
     assert scores[0] != scores[1]
 
 
-def test_bankruptcy_tells_the_same_story():
+def test_bankruptcy_emits_the_same_events():
     """Random agents go bankrupt; their contracts are void and nobody negotiates with them."""
     from dataclasses import replace
 
     setup = official_setup(14, n_days=15, n_levels=2)
-    poor = replace(setup, factories=tuple(replace(one, balance=one.balance // 12) for one in setup.factories))
+    factories = tuple(replace(factory, balance=factory.balance // 12) for factory in setup.factories)
+    poor = replace(setup, factories=factories)
     trace = Trace()
     run_world(poor, "fast", [trace])
     assert trace.counts["on_bankruptcy"] > 2
-    assert_same_story(poor)
+    assert_same_trace(poor)
 
 
-def test_two_worlds_at_once_do_not_touch_each_other():
+def test_two_worlds_at_once_do_not_affect_each_other():
     setup = official_setup(15, FINALISTS, n_days=6, n_levels=2)
     alone = run_world(setup)
-    one, other = FastWorld(setup), FastWorld(setup.with_seed(99))
-    while one.step_day() | other.step_day():
+    world, other = FastWorld(setup), FastWorld(setup.with_seed(99))
+    while world.step_day() | other.step_day():
         pass
-    assert one.outcome() == alone
+    assert world.outcome() == alone
     assert other.outcome() != alone
 
 

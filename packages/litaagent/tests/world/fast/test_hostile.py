@@ -61,10 +61,10 @@ def hostile_setup(name, days=5):
     return official_setup(5, [f"hostile_agents.{name}"], n_days=days, n_levels=2, n_competitors=3)
 
 
-def show(setup, place):
+def show(setup, position):
     texts = []
     for engine in ("scml", "fast"):
-        window = Window(place)
+        window = Window(position)
         run_world(setup, engine=engine, observers=[window])
         texts.append(f"{engine}:\n" + "\n".join(window.texts))
     return "\n".join(texts)
@@ -73,8 +73,8 @@ def show(setup, place):
 def test_no_hostile_agent_is_forgotten(hostile_agents):
     classes = {
         name
-        for name, one in vars(hostile_agents).items()
-        if inspect.isclass(one) and one.__module__ == "hostile_agents" and not name.startswith("_")
+        for name, value in vars(hostile_agents).items()
+        if inspect.isclass(value) and value.__module__ == "hostile_agents" and not name.startswith("_")
     }
     assert classes == set(COMPARED) | ELSEWHERE
 
@@ -87,8 +87,8 @@ def test_hostile_agents_are_treated_as_scml_treats_them(hostile_agents, name):
         traces[engine] = Trace()
         end = run_world(setup, engine=engine, observers=[traces[engine]])
         assert end.days == setup.n_days
-    place = first_difference(traces["scml"], traces["fast"])
-    assert place is None, show(setup, place)
+    position = first_difference(traces["scml"], traces["fast"])
+    assert position is None, show(setup, position)
     if name.startswith("Raises"):
         assert traces["fast"].counts["on_error"] > 0
         assert sum(end.n_errors.values()) == traces["fast"].counts["on_error"]
@@ -118,7 +118,9 @@ def test_damage_to_what_an_agent_is_handed_does_not_reach_others(hostile_agents,
     watcher = next(seat for seat, agent in enumerate(setup.agents) if not agent.competitor)
     probe_agents.VIEWS.clear()
     prices = Prices()
-    run_world(setup.with_agents({watcher: AgentSpec("probe_agents.Watches")}), engine="fast", observers=[prices])
+    run_world(
+        setup.with_agents({watcher: AgentSpec("probe_agents.RecordsInterface")}), engine="fast", observers=[prices]
+    )
     assert [view["day"] for view in probe_agents.VIEWS] == list(range(6))
     levels = [[name for name in prices.ids if name.endswith(f"@{level}")] for level in range(2)]
     factory = setup.factories[watcher]

@@ -1,4 +1,4 @@
-"""Native minds against the agents that they stand for: the same worlds, event by event."""
+"""Native agents against the agent objects that they replace: the same worlds, event by event."""
 
 from dataclasses import replace
 
@@ -21,16 +21,16 @@ FINALISTS = (
 )
 
 
-def story(setup, defaults, **options):
+def run(setup, defaults, **options):
     trace = Trace()
     world = FastWorld(setup, [trace], defaults=defaults, **options)
     world.run()
     return trace, world
 
 
-def assert_same_story(setup, **options):
-    hosted, _ = story(setup, "hosted", **options)
-    native, world = story(setup, "native", **options)
+def assert_same_trace(setup, **options):
+    hosted, _ = run(setup, "hosted", **options)
+    native, world = run(setup, "native", **options)
     assert first_difference(hosted, native) is None
     return native, world
 
@@ -43,7 +43,7 @@ def of_one_kind(setup, name, **params):
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("n_levels", [2, 3, 4])
 def test_the_league_of_default_agents(seed, n_levels):
-    trace, world = assert_same_story(official_setup(seed, n_days=12, n_levels=n_levels))
+    trace, world = assert_same_trace(official_setup(seed, n_days=12, n_levels=n_levels))
     assert {type(seat.native) for seat in world.seats} <= {NativeGreedy, NativeRandom, NativeSyncRandom}
     assert trace.counts["on_contract"] > 0
 
@@ -51,7 +51,7 @@ def test_the_league_of_default_agents(seed, n_levels):
 @pytest.mark.parametrize("n_levels", [2, 4])
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_worlds_of_one_kind(name, n_levels):
-    assert_same_story(of_one_kind(official_setup(30, n_days=25, n_levels=n_levels), name))
+    assert_same_trace(of_one_kind(official_setup(30, n_days=25, n_levels=n_levels), name))
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_worlds_of_one_kind(name, n_levels):
 )
 def test_parameters_are_the_agents_own(name, params):
     setup = official_setup(31, n_days=12, n_levels=3)
-    changed, world = assert_same_story(of_one_kind(setup, name, **params))
+    changed, world = assert_same_trace(of_one_kind(setup, name, **params))
     assert all(seat.native is not None for seat in world.seats)
-    assert first_difference(changed, story(of_one_kind(setup, name), "native")[0]) is not None
+    assert first_difference(changed, run(of_one_kind(setup, name), "native")[0]) is not None
 
 
 def test_against_scml_itself():
@@ -82,15 +82,16 @@ def test_against_scml_itself():
 @pytest.mark.parametrize("inventory", ["as_shipped", "depleting"])
 def test_among_hosted_agents(inventory):
     setup = official_setup(42, FINALISTS, n_days=10, n_levels=3, n_competitors=4)
-    _, world = assert_same_story(setup, inventory=inventory)
-    minds = [seat.native is not None for seat in world.seats]
-    assert minds == [not spec.competitor for spec in setup.agents]
+    _, world = assert_same_trace(setup, inventory=inventory)
+    is_native = [seat.native is not None for seat in world.seats]
+    assert is_native == [not spec.competitor for spec in setup.agents]
 
 
 def test_bankruptcies():
     setup = official_setup(43, n_days=25, n_levels=3)
-    poor = replace(setup, factories=tuple(replace(one, balance=one.balance // 12) for one in setup.factories))
-    trace, _ = assert_same_story(poor)
+    factories = tuple(replace(factory, balance=factory.balance // 12) for factory in setup.factories)
+    poor = replace(setup, factories=factories)
+    trace, _ = assert_same_trace(poor)
     assert trace.counts["on_bankruptcy"] > 2
 
 
@@ -114,22 +115,22 @@ def test_bankruptcies():
 )
 def test_among_hostile_agents(agent):
     setup = official_setup(44, n_days=8, n_levels=3)
-    assert_same_story(setup.with_agents({seat: AgentSpec(f"hostile_agents.{agent}") for seat in (0, 5)}))
+    assert_same_trace(setup.with_agents({seat: AgentSpec(f"hostile_agents.{agent}") for seat in (0, 5)}))
 
 
 def test_few_rounds_and_odd_numbers_of_lines():
-    """Where an agent can raise, it stays an agent: one round, or lines at which the last days draw from nothing."""
+    """An agent that can raise is hosted: one round, or lines at which the last days draw from an empty range."""
     setup = official_setup(45, n_days=30, n_levels=2)
-    _, world = assert_same_story(of_one_kind(replace(setup, n_rounds=1), "GreedyStdAgent"))
+    _, world = assert_same_trace(of_one_kind(replace(setup, n_rounds=1), "GreedyStdAgent"))
     assert all(seat.native is None for seat in world.seats)
-    _, world = assert_same_story(of_one_kind(replace(setup, n_rounds=3), "GreedyStdAgent"))
+    _, world = assert_same_trace(of_one_kind(replace(setup, n_rounds=3), "GreedyStdAgent"))
     assert all(seat.native is not None for seat in world.seats)
     for n_lines in (7, 13):
-        factories = tuple(replace(one, n_lines=n_lines) for one in setup.factories)
-        assert_same_story(replace(setup, factories=factories))
+        factories = tuple(replace(factory, n_lines=n_lines) for factory in setup.factories)
+        assert_same_trace(replace(setup, factories=factories))
 
 
-def test_seats_driven_from_outside():
+def test_external_seats():
     setup = official_setup(46, n_days=6, n_levels=2).with_agents({0: external_seat(0)})
 
     def play(defaults):
@@ -161,13 +162,13 @@ def test_derived_classes_stay_hosted():
     assert [seat.native is None for seat in world.seats] == [True] + [False] * (setup.n_seats - 1)
 
 
-def test_scml_has_no_native_minds():
+def test_scml_has_no_native_agents():
     with pytest.raises(ValueError, match="engine='fast'"):
         run_world(official_setup(48, n_days=5, n_levels=2), "scml", defaults="native")
 
 
 def test_the_plan_of_the_verification():
     plans = plan(VerifyConfig(native=True))
-    assert {one.defaults for one in plans} == {"native"}
-    assert {one.fill for one in plans} == {"defaults"}
-    assert sum(not one.competitors for one in plans) == 50
+    assert {case.defaults for case in plans} == {"native"}
+    assert {case.fill for case in plans} == {"defaults"}
+    assert sum(not case.competitors for case in plans) == 50

@@ -1,4 +1,4 @@
-"""The draws of native minds against the functions that they stand for: the same numbers, the same state after them."""
+"""Native agents' draws against the functions that they replace: the same numbers, the same state after them."""
 
 import random
 

@@ -37,7 +37,7 @@ for engine in ("fast", "scml"):
 
 
 def digests_in_another_process(seed, competitors, salt):
-    """The digests of both engines' stories, under another salt of the hashes."""
+    """The digests of both engines' traces, under another salt of the hashes."""
     words = [sys.executable, "-W", "ignore", "-c", PROGRAM, str(seed), *competitors]
     environment = {**os.environ, "PYTHONHASHSEED": salt}
     done = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)
@@ -51,7 +51,7 @@ def trace_of(setup, engine):
 
 
 @both_engines
-def test_two_runs_tell_the_same_story_and_another_seed_another(engine):
+def test_two_runs_emit_the_same_events_and_another_seed_others(engine):
     setup = official_setup(11, [PENGUIN, SYNC], n_days=6, n_levels=2)
     first = trace_of(setup, engine)
     assert first_difference(first, trace_of(setup, engine)) is None
@@ -59,7 +59,7 @@ def test_two_runs_tell_the_same_story_and_another_seed_another(engine):
     assert first_difference(first, trace_of(setup.with_seed(12), engine)) is not None
 
 
-def test_the_story_depends_on_neither_process_nor_hash_seed():
+def test_the_trace_depends_on_neither_process_nor_hash_seed():
     competitors = [GREEDY, RANDOM]  # neither iterates over a set of names, as most others do
     here = trace_of(official_setup(5, competitors, n_days=6, n_levels=2, fill="competitors"), "fast").digest
     assert digests_in_another_process(5, competitors, "1") | digests_in_another_process(5, competitors, "2") == {here}
@@ -71,7 +71,7 @@ def test_agents_that_iterate_over_names_repeat_under_a_fixed_hash_seed():
 
 
 @both_engines
-def test_the_story_does_not_depend_on_the_speed_of_the_machine(engine, monkeypatch):
+def test_the_trace_does_not_depend_on_the_speed_of_the_machine(engine, monkeypatch):
     setup = official_setup(3, [CAUTIOUS, EMSEL], n_days=5, n_levels=2)
     expected = trace_of(setup, engine)
     offset, real, real_ns = [0.0], time.perf_counter, time.perf_counter_ns
@@ -86,23 +86,23 @@ def test_the_story_does_not_depend_on_the_speed_of_the_machine(engine, monkeypat
 
 
 @both_engines
-def test_replacing_an_agent_leaves_the_luck_of_the_others(engine, probe_agents):
+def test_replacing_an_agent_leaves_the_draws_of_the_others(engine, probe_agents):
     setup = official_setup(2, n_days=5, n_levels=2)
-    watched = {0: AgentSpec("probe_agents.TellsItsLuck"), 5: AgentSpec("probe_agents.TellsItsLuck")}
-    lucks = []
+    watched = {0: AgentSpec("probe_agents.RecordsDraws"), 5: AgentSpec("probe_agents.RecordsDraws")}
+    runs = []
     for other in ("probe_agents.DrawsMuch", GREEDY):
-        probe_agents.LUCK.clear()
+        probe_agents.DRAWS.clear()
         run_world(setup.with_agents({**watched, 1: AgentSpec(other)}), engine=engine)
-        lucks.append({seat: list(luck) for seat, luck in probe_agents.LUCK.items()})
-    assert lucks[0] == lucks[1]
-    assert len(lucks[0]["00"]) == 5
-    assert lucks[0]["00"] != lucks[0]["05"]
+        runs.append({seat: list(draws) for seat, draws in probe_agents.DRAWS.items()})
+    assert runs[0] == runs[1]
+    assert len(runs[0]["00"]) == 5
+    assert runs[0]["00"] != runs[0]["05"]
 
 
 @both_engines
 def test_time_inside_negotiations_is_virtual(engine, probe_agents):
     probe_agents.CLOCK.clear()
-    run_world(official_setup(2, ["probe_agents.TellsTheTime"], n_days=5, n_levels=2), engine=engine)
+    run_world(official_setup(2, ["probe_agents.RecordsTime"], n_days=5, n_levels=2), engine=engine)
     assert {round_ for round_, _, _ in probe_agents.CLOCK} >= {0, 5}
     for round_, seconds, relative in probe_agents.CLOCK:
         assert seconds == elapsed_seconds(round_) < 0.5

@@ -49,14 +49,14 @@ def test_stock_depletes_only_under_the_rule_that_says_so():
     assert stocks["depleting"] < stocks["as_shipped"]
 
 
-def test_a_window_shows_the_place_of_a_difference():
+def test_a_window_shows_the_position_of_a_difference():
     setup = official_setup(1, n_days=5, n_levels=2)
-    one, other = trace_of(setup), trace_of(setup.with_seed(2))
-    place = first_difference(one, other)
-    window = Window(place)
+    trace, other = trace_of(setup), trace_of(setup.with_seed(2))
+    position = first_difference(trace, other)
+    window = Window(position)
     make_scml_world(setup, [window]).run_to_end()
-    assert len(window.texts) == min(place, 4) + 1
-    assert window.fingerprints == one.fingerprints
+    assert len(window.texts) == min(position, 4) + 1
+    assert window.fingerprints == trace.fingerprints
 
 
 def test_with_agents_that_draw_nothing_the_reference_equals_scmls_unmodified_world(probe_agents):
