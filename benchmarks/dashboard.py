@@ -4,9 +4,9 @@ It is measured on ``tournament_history/bench_collect`` if that holds enough worl
 and replicated under other numbers until there are enough: the files are as large and the questions as wide as those of
 real ones, but the worlds repeat. The note of every figure says which of the two it was.
 
-A view is timed from its address to the JSON that the browser gets, in a process of its own, at its first question. The
-figure is CPU time over all threads, which on a machine of its own is no less than the time that the person waits; the
-time on the clock, also of later questions, is in the note.
+A view is timed from its address to the HTML that the browser gets, in a process of its own, at its first request. The
+figure is CPU time over all threads, which on an idle machine is no less than the time that the user waits; the wall
+time, also of later requests, is in the note.
 """
 
 import json
@@ -46,7 +46,7 @@ def main() -> int:
     times = _measured(folder)
     for view, (first, again, cpu) in times.items():
         goal = FIRST_VIEW if view in {"list of tournaments", "tournament"} else DRILL_DOWN
-        more = f"{note}; on the clock {first:.2f} s, then {again:.2f} s"
+        more = f"{note}; wall time {first:.2f} s, then {again:.2f} s"
         figures.append(Figure(name=view, value=cpu, unit="CPU s", op="<", goal=goal, note=more))
     return bench.finish(figures, folder=str(folder), measured_at=current_commit())
 
@@ -56,7 +56,7 @@ def _options(parser: ArgumentParser) -> None:
 
 
 def _folder(wanted: int) -> tuple[Path, str]:
-    """Return a tournament of enough worlds, and what to say of it."""
+    """Return a tournament of enough worlds, and a note about it."""
     for real in (COLLECTED, *sorted(Path("tournament_history").glob("*"))):
         if real != MADE and _n_worlds(real) >= wanted:
             return real, f"{_n_worlds(real)} recorded worlds"
@@ -111,15 +111,15 @@ def _renumbered(tables: dict[str, pa.Table], number: int, turn: int) -> dict[str
     for name, table in tables.items():
         changed = table.set_column(0, table.schema.field("world"), pa.array([number] * table.num_rows, pa.int32()))
         if name == "worlds":
-            place = table.schema.get_field_index("config")
+            column = table.schema.get_field_index("config")
             config = pa.array([value.as_py() + 2 * turn for value in table["config"]], pa.int32())
-            changed = changed.set_column(place, table.schema.field(place), config)
+            changed = changed.set_column(column, table.schema.field(column), config)
         made[name] = changed
     return made
 
 
 def _measured(folder: Path) -> dict[str, tuple[float, float, float]]:
-    """Every view's time, the first and the median of later ones, and CPU seconds, in processes of their own."""
+    """Return each view's first time, the median of later ones, and CPU seconds, each in a process of its own."""
     times = {}
     for view in VIEWS:
         words = [sys.executable, "-m", "benchmarks.dashboard", "--measure", str(folder), view]
@@ -130,25 +130,21 @@ def _measured(folder: Path) -> dict[str, tuple[float, float, float]]:
 
 def measure(folder: Path, view: str) -> None:
     """Print the times of one view."""
-    from litaagent_std.dashboard.components import render
     from litaagent_std.dashboard.history import History
-    from litaagent_std.dashboard.routes import page_at
     from litaagent_std.dashboard.server import make_app
 
-    history = History(folder.parent)
-    make_app(history)
+    client = make_app(History(folder.parent)).test_client()
     table = pq.read_table(next((folder / "records/factories").glob("*.parquet")), columns=["competitor"])
     agent = next(name for name in table["competitor"].to_pylist() if name is not None)
     path, query = VIEWS[view]
-    search = "?" + query.format(name=folder.name, world=_n_worlds(folder) // 2, agent=agent)
+    address = f"{path}?{query.format(name=folder.name, world=_n_worlds(folder) // 2, agent=agent)}"
     spent = []
     cpu = time.process_time()
     for turn in range(1 + REPEATS):
         start = time.perf_counter()
-        page = page_at(history, path, search)
-        json.dumps([part.to_plotly_json() for part in render(page)], default=lambda part: part.to_plotly_json())
+        page = client.get(address).get_data(as_text=True)
         spent.append(time.perf_counter() - start)
-        assert "cannot be shown" not in page.title, page
+        assert "cannot be shown" not in page, page
         if turn == 0:
             cpu = time.process_time() - cpu
     print(json.dumps([spent[0], statistics.median(spent[1:]), cpu]))

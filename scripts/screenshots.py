@@ -1,4 +1,4 @@
-"""Takes the pictures of the documentation from a folder that ``lita demo`` left.
+"""Take the screenshots of the documentation from the folder that ``lita demo`` wrote.
 
 python scripts/screenshots.py runs/demo docs/images
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from apexrl.charts.matplotlib import save_figure
+from apexrl.charts import save_figure
 from litaagent_std.dashboard.history import History
 from litaagent_std.dashboard.report import pages_of
 from litaagent_std.dashboard.server import open_server
@@ -23,7 +23,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--
 
 
 def main(folder: Path, target: Path) -> None:
-    """Serve the folder, look at every view twice, and draw the figures that the pages show."""
+    """Serve the folder, take every view at both widths, and draw figures of the pages as SVG."""
     world = "/world?name=tournament&world=0"
     pages = pages_of(folder / "tournament")
     negotiation = next(page for page in pages if page.title.startswith("Negotiation"))
@@ -36,9 +36,9 @@ def main(folder: Path, target: Path) -> None:
         "reasons": _reasons(folder / "tournament"),
     }
     target.mkdir(parents=True, exist_ok=True)
-    for picture in (picture for page in pages for picture in page.pictures()):
-        if picture.name in {"map", "negotiation_price", "calendar"}:
-            save_figure(picture, target, ("svg",))
+    for chart in (chart for page in pages for chart in page.charts()):
+        if chart.name in {"map", "negotiation_price", "calendar"}:
+            save_figure(chart, target, ("svg",))
     server = open_server(History(folder), host="127.0.0.1", port=0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     chromium = subprocess.run(["scripts/chromium.sh"], capture_output=True, text=True, check=True).stdout.strip()
@@ -52,7 +52,7 @@ def main(folder: Path, target: Path) -> None:
                 page.wait_for_selector(".js-plotly-plot .main-svg")
                 page.wait_for_timeout(3000)
                 if name == "reasons":
-                    page.get_by_text("Why it did so").evaluate("spot => spot.scrollIntoView()")
+                    page.get_by_text("Why it did so").evaluate("heading => heading.scrollIntoView()")
                     page.wait_for_timeout(1000)
                 page.screenshot(path=target / f"{name}_{width}.png")
         browser.close()

@@ -1,4 +1,4 @@
-"""``lita serve`` and ``lita report``: tournaments, evaluations and trainings in the browser or as one file."""
+"""``lita serve`` and ``lita report``: tournaments, evaluations and trainings in the browser or as one HTML file."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from apexrl.runs.errors import ConfigurationError
 class ServeConfig:
     """Show tournaments, evaluations and trainings in the browser.
 
-    Everything under PATH is shown, also while it still grows. Nothing is loaded from elsewhere, and nobody else can
-    look unless you name a --host and a --token. Needs the extra `dashboard`.
+    Everything under PATH is shown, also while it still grows. Pages load nothing from elsewhere, and other machines
+    have no access unless you give a --host and a --token. Needs the extra `dashboard`.
     """
 
     path: Annotated[Path, Positional] = Path(".")
@@ -30,7 +30,11 @@ class ServeConfig:
     """Port to listen at; 0 takes a free one."""
 
     token: str | None = None
-    """A word that every request must carry; open the page once with ?token=WORD behind its address."""
+    """A secret that every request must carry; open the page once with ?token=WORD appended to its address."""
+
+    source_url: str | None = None
+    """Where the source code of this version is, for the link on every page. Default: /source.zip, an archive of the
+    installed packages."""
 
 
 def serve(config: ServeConfig) -> int:
@@ -48,7 +52,9 @@ def serve(config: ServeConfig) -> int:
         raise ConfigurationError(
             f"{str(config.path)!r} is no folder", "PATH is a folder with tournaments or trainings", "correct the path"
         )
-    server = open_server(History(config.path), host=config.host, port=config.port, token=config.token)
+    server = open_server(
+        History(config.path), host=config.host, port=config.port, token=config.token, source_url=config.source_url
+    )
     query = "" if config.token is None else "/?token=WORD"
     print(f"http://{config.host}:{server.server_port}{query} shows {config.path}; Ctrl-C ends it", flush=True)
     try:
@@ -62,7 +68,7 @@ def serve(config: ServeConfig) -> int:
 
 @configuration
 class ReportConfig:
-    """Write a report of tournaments, evaluations of the arena and trainings as one file of HTML.
+    """Write a report of tournaments, evaluations of the arena and trainings as one HTML file.
 
     The file loads nothing from elsewhere and can be sent by mail. The same figures are written as PNG and SVG into a
     folder beside it. Needs the extra `dashboard`.

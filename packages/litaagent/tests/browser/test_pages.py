@@ -51,7 +51,7 @@ def test_from_the_list_down_to_a_negotiation(open_page, site):
 
 
 def test_a_request_that_is_lost_is_asked_again(open_page, site):
-    page = open_page(site)
+    page = open_page(f"{site}/tournament?{SMALL}")
     lost = []
 
     def drop_the_first(route):
@@ -61,9 +61,10 @@ def test_a_request_that_is_lost_is_asked_again(open_page, site):
             lost.append(route.request.url)
             route.abort("internetdisconnected")
 
-    page.context.route("**/_dash-update-component*", drop_the_first)
-    page.get_by_role("link", name="tournament_history/small").click()
-    page.get_by_role("link", name="world 4", exact=True).wait_for()
+    before = page.locator("table").first.inner_text()
+    page.context.route("**/tournament?*", drop_the_first)
+    page.get_by_label("level", exact=True).select_option("first")
+    expect(page.locator("table").first).not_to_have_text(before, timeout=PATIENCE)
     assert len(lost) == 1
 
 
@@ -71,16 +72,49 @@ def test_a_filter_changes_the_ranking_and_the_address(open_page, site):
     page = open_page(f"{site}/tournament?{SMALL}")
     seats = page.locator("table").first
     before = seats.inner_text()
-    page.locator(".filter").first.locator("button, [role=combobox]").first.click()
-    page.get_by_text("first level", exact=True).click()
+    page.get_by_label("level", exact=True).select_option("first")
     expect(seats).not_to_have_text(before, timeout=PATIENCE)
-    deadline = time.monotonic() + 30
-    while "level=first" not in page.url and time.monotonic() < deadline:
-        page.wait_for_timeout(100)
     assert "level=first" in page.url
+    chosen = seats.inner_text()
     page.reload()
     page.wait_for_selector("table")
-    assert seats.inner_text() != before
+    assert seats.inner_text() == chosen != before
+    page.go_back()
+    expect(seats).to_have_text(before, timeout=PATIENCE, use_inner_text=True)
+    assert "level" not in page.url
+
+
+def test_filters_work_by_keyboard_and_keep_scroll_and_focus(open_page, site):
+    page = open_page(f"{site}/world?{SMALL}&world=0", 390)
+    page.wait_for_selector(".js-plotly-plot .main-svg")
+    day = page.get_by_label("day", exact=True)
+    day.focus()
+    top = page.evaluate("window.scrollY")
+    assert top > 0
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("main")).to_contain_text("on day 1", timeout=PATIENCE)
+    assert "day=1" in page.url
+    assert page.evaluate("document.activeElement.id") == "filter-day"
+    assert abs(page.evaluate("window.scrollY") - top) < 5
+    expect(page.locator(".js-plotly-plot")).to_have_count(6)
+
+
+def test_trainings_are_compared_by_ticking_them(open_page, site):
+    page = open_page(f"{site}/training?name=runs%2Fone")
+    page.locator("summary").click()
+    page.get_by_label("runs/two").check()
+    expect(page.locator("table").first).to_contain_text("runs/two", timeout=PATIENCE)
+    assert "compare=runs%2Ftwo" in page.url
+    page.get_by_label("runs/two").uncheck()
+    expect(page.locator("table").first).not_to_contain_text("runs/two", timeout=PATIENCE)
+    assert "compare" not in page.url
+
+
+def test_every_page_offers_its_source(open_page, site):
+    page = open_page(site)
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Source").click()
+    assert download.value.suggested_filename == "litaagent-source.zip"
 
 
 def test_a_negotiation_replays(open_page, site):
@@ -114,9 +148,9 @@ def test_hostile_names_are_shown_and_never_run(open_page, site, hostile_name):
     page.wait_for_selector(".js-plotly-plot .main-svg")
     world = open_page(f"{site}/world?{HOSTILE}&world=0")
     world.wait_for_selector(".js-plotly-plot .main-svg")
-    for one in (page, world):
-        assert one.evaluate("window.broken === undefined")
-        assert one.locator("img").count() == 0
+    for shown in (page, world):
+        assert shown.evaluate("window.broken === undefined")
+        assert shown.locator("img").count() == 0
 
 
 def test_a_running_tournament_grows_by_itself(open_page, serve, recorded, tmp_path):
@@ -133,6 +167,12 @@ def test_a_running_tournament_grows_by_itself(open_page, serve, recorded, tmp_pa
             store.add(key.world, pack_world(key.world, source.world(key).tables))
         expect(page.locator("main")).to_contain_text("3 of 6 worlds", timeout=PATIENCE)
         page.wait_for_selector(".js-plotly-plot .main-svg")
+        page.evaluate("window.scrollTo(0, 400)")
+        page.evaluate("window.chart = document.querySelector('.js-plotly-plot')")
+        store.add(3, pack_world(3, source.world(source.keys[3]).tables))
+        expect(page.locator("main")).to_contain_text("4 of 6 worlds", timeout=PATIENCE)
+        assert page.evaluate("window.scrollY") == 400
+        assert page.evaluate("window.chart.isConnected")  # the chart was redrawn, not replaced
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -156,7 +196,7 @@ def test_the_reasons_of_our_agent_are_replayed_by_a_click(open_page, serve, with
 
 
 def test_what_is_wrong_is_said(open_page, site):
-    page = open_page(f"{site}/tournament?name=..%2F..%2Fetc")
+    page = open_page(f"{site}/tournament?name=..%2F..%2Fetc", expected="404")
     expect(page.locator(".text-error")).to_contain_text("there is no tournament", timeout=PATIENCE)
 
 
@@ -177,7 +217,7 @@ def test_a_report_opens_from_the_disk(open_page, recorded, tmp_path, width, host
     pages = pages_of(recorded / "tournament_history/hostile")
     [path] = make_report(pages, tmp_path / "report.html", title="report", figures=False)
     page = open_page(path.as_uri(), width)
-    n_figures = sum(1 for one in pages for _ in one.pictures())
+    n_figures = sum(1 for section in pages for _ in section.charts())
     expect(page.locator(".js-plotly-plot")).to_have_count(n_figures, timeout=PATIENCE)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate("window.broken === undefined")

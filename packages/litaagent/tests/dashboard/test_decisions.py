@@ -10,14 +10,13 @@ from dataclasses import replace
 
 import pytest
 
-from apexrl.charts.plotly import plotly_figure
+from apexrl.charts import plotly_figure
 from litaagent_std.agents.explain import from_tournament
 from litaagent_std.agents.hrl import LitaAgentHRL
 from litaagent_std.dashboard import replays as replays_module
-from litaagent_std.dashboard.components import render
 from litaagent_std.dashboard.decisions import Choice, Deal, Goal, SeatDecisions, decisions_from, decisions_text
 from litaagent_std.dashboard.history import History
-from litaagent_std.dashboard.page import Facts, Link, Rows, Text
+from litaagent_std.dashboard.page import Link
 from litaagent_std.dashboard.replays import Replays, cache_folder, code_digest
 from litaagent_std.dashboard.report import pages_of
 from litaagent_std.dashboard.routes import page_at
@@ -51,12 +50,8 @@ def kept(tmp_path, monkeypatch):
     return own
 
 
-def texts(page, tone):
-    return [block.text for block in page.blocks if isinstance(block, Text) and block.tone == tone]
-
-
 def names(page):
-    return [picture.name for picture in page.pictures()]
+    return [chart.name for chart in page.charts()]
 
 
 def keep(kept, folder, decisions):
@@ -128,14 +123,15 @@ def test_a_seat_of_others_is_refused(with_ours, seat):
         replay_seat(with_ours / "ours", 0, seat + 1)
 
 
-def test_a_page_starts_the_replay_goes_on_and_shows_it_when_it_is_done(with_ours, seat, found, kept):
+def test_a_page_starts_the_replay_and_shows_it_when_it_is_done(with_ours, seat, found, kept, texts, html):
     history = History(with_ours)
     plain = page_at(history, "/agent", f"?{AGENT}")
     assert names(plain) == OVERALL
     assert not plain.live
 
     waiting = page_at(history, "/agent", f"?{AGENT}&seat=0-{seat}")
-    [(_, link)] = next(b.pairs for b in waiting.blocks if isinstance(b, Facts) and b.pairs[0][0] == "not replayed yet")
+    assert "not replayed yet" in html(waiting)
+    link = waiting.context["reasons"].replay_link
     assert isinstance(link, Link)
     assert not waiting.live
     assert not list(kept.folder.iterdir())
@@ -156,21 +152,21 @@ def test_a_page_starts_the_replay_goes_on_and_shows_it_when_it_is_done(with_ours
         *OVERALL,
     ]
     assert any("turn by turn" in text for text in texts(page, "note"))
-    json.dumps([plotly_figure(picture) for picture in page.pictures()], allow_nan=False)
-    assert render(page)
+    json.dumps([plotly_figure(chart) for chart in page.charts()], allow_nan=False)
+    assert html(page).index("goal_units_sell") < html(page).index("In all its worlds")
     again = page_at(history, "/agent", f"?{AGENT}&seat=0-{seat}&day=3")  # kept: no replay is asked for
-    table = next(block for block in again.blocks if isinstance(block, Rows) and block.title.startswith("Decisions"))
+    table = again.context["reasons"].decisions
     assert len(table.rows) == sum(choice.day == 3 for choice in found.choices) > 0
 
 
-def test_a_seat_that_is_not_ours_says_so(with_ours, kept):
+def test_a_seat_that_is_not_ours_says_so(with_ours, kept, texts):
     page = page_at(History(with_ours), "/agent", "?name=ours&agent=RandomStdAgent&seat=0-1&replay=yes")
     assert names(page) == OVERALL
     assert "is not ours" in texts(page, "note")[0]
     assert not list(kept.folder.iterdir())
 
 
-def test_a_replay_that_differs_says_so_first(with_ours, seat, found, kept):
+def test_a_replay_that_differs_says_so_first(with_ours, seat, found, kept, texts):
     folder = with_ours / "ours"
     for changed, said in (
         (replace(found, first_difference=5), "from day 5 on"),
@@ -188,7 +184,7 @@ def test_learned_weights_and_both_sides_are_drawn(with_ours, seat, found, kept):
     keep(kept, with_ours / "ours", replace(found, goals=found.goals + goals, choices=choices))
     page = page_at(History(with_ours), "/agent", f"?{AGENT}&seat=0-{seat}")
     assert {"goal_units_buy", "goal_gap_buy", "goal_prices_buy", "weights"} <= set(names(page))
-    weights = next(picture for picture in page.pictures() if picture.name == "weights")
+    weights = next(chart for chart in page.charts() if chart.name == "weights")
     assert {value for series in weights.series for value in series.y} == {0.25, None}
 
 

@@ -6,22 +6,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from apexrl.charts import Chart, Heat
-from apexrl.charts.plotly import plotly_figure
-from litaagent_std.dashboard.components import render
+from apexrl.charts import plotly_figure
 from litaagent_std.dashboard.history import History
-from litaagent_std.dashboard.page import Rows, Text
-from litaagent_std.dashboard.routes import page_at
+from litaagent_std.dashboard.routes import page_at, query_of
 
 SMALL = "name=tournament_history%2Fsmall"
 
 
-def texts(page, tone):
-    return [block.text for block in page.blocks if isinstance(block, Text) and block.tone == tone]
-
-
-def pictures(page):
-    return [block.name for block in page.blocks if isinstance(block, Chart | Heat)]
+def charts(page):
+    return [chart.name for chart in page.charts()]
 
 
 @pytest.fixture(scope="module")
@@ -41,31 +34,26 @@ def history(recorded):
         ("/hmasd", "name=hmasd%2Ffirst&group=Rewards", ["Rewards_Episode_Return_Mean"]),
     ],
 )
-def test_every_view_opens(history, path, search, expected):
+def test_every_view_opens(history, texts, html, path, search, expected):
     page = page_at(history, path, f"?{search}")
     assert not texts(page, "error")
-    assert pictures(page) == expected
-    json.dumps([plotly_figure(picture) for picture in page.pictures()], allow_nan=False)
-    assert render(page)
+    assert charts(page) == expected
+    json.dumps([plotly_figure(chart) for chart in page.charts()], allow_nan=False)
+    assert html(page).count('class="chart"') == len(expected)
 
 
 def test_the_arena_opens(history):
     [name] = [item.name for item in history.items() if item.kind == "arena"]
     page = page_at(history, "/arena", f"?name={name}")
-    assert pictures(page) == ["differences", "scores"]
+    assert charts(page) == ["differences", "scores"]
     assert "GreedyStdAgent" in repr(page)
 
 
 def test_a_negotiation_replays_every_turn(history):
     world = page_at(history, "/world", f"?{SMALL}&world=0&day=1")
-    links = [
-        row[0]
-        for block in world.blocks
-        if isinstance(block, Rows) and "Negotiations" in block.title
-        for row in block.rows
-    ]
+    links = [row[0] for row in world.context["negotiations"].rows]
     longest = max((page_at(history, link.path, link.address.split("?")[1]) for link in links), key=lambda p: _turns(p))
-    prices = plotly_figure(next(longest.pictures()))
+    prices = plotly_figure(next(longest.charts()))
     assert len(prices["frames"]) == _turns(longest) > 1
     first, last = prices["frames"][0], prices["frames"][-1]
     assert sum(len(trace["x"]) for trace in first["data"]) == 1
@@ -74,10 +62,10 @@ def test_a_negotiation_replays_every_turn(history):
 
 
 def _turns(page):
-    return next(len(block.rows) for block in page.blocks if isinstance(block, Rows) and block.title == "Turns")
+    return len(page.context["turns"].rows)
 
 
-def test_filters_choose_seats(history):
+def test_filters_choose_seats(history, texts):
     everyone = repr(page_at(history, "/tournament", f"?{SMALL}"))
     first = page_at(history, "/tournament", f"?{SMALL}&level=first")
     assert repr(first) != everyone
@@ -96,7 +84,7 @@ def test_filters_choose_seats(history):
         ("/tournament", "&".join(f"a{i}=1" for i in range(99)), "does not know"),
     ],
 )
-def test_what_is_not_there_is_said(history, path, search, said):
+def test_what_is_not_there_is_said(history, texts, path, search, said):
     [message] = texts(page_at(history, path, f"?{search}"), "error")
     assert said in message
 
@@ -109,20 +97,20 @@ def test_what_is_not_there_is_said(history, path, search, said):
         st.one_of(st.text(max_size=8), st.integers(-5, 10**12).map(str)),
     ),
 )
-def test_no_address_breaks_a_page(history, path, query):
+def test_no_address_breaks_a_page(history, html, path, query):
     from urllib.parse import urlencode
 
     page = page_at(history, path, "?" + urlencode({"name": "tournament_history/small", **query}))
-    assert page.blocks
+    assert html(page)
 
 
-def test_an_empty_history_says_so(tmp_path):
+def test_an_empty_history_says_so(tmp_path, texts):
     page = page_at(History(tmp_path), "/", "")
     assert page.live
-    assert "nothing to look at yet" in texts(page, "warning")[0]
+    assert "nothing to show yet" in texts(page, "warning")[0]
 
 
-def test_a_tournament_without_a_finished_world_says_so(tmp_path):
+def test_a_tournament_without_a_finished_world_says_so(tmp_path, texts):
     from litaagent_std.records.store import RecordStore
 
     RecordStore(tmp_path / "new/records", {"played": {}}, 5)
@@ -133,7 +121,7 @@ def test_a_tournament_without_a_finished_world_says_so(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["records/factories/00000.parquet", "records/manifest.json"])
-def test_damaged_records_give_a_message_and_leave_the_list(small, damage):
+def test_damaged_records_give_a_message_and_leave_the_list(small, texts, damage):
     path = small / damage
     path.write_bytes(path.read_bytes()[:50])
     history = History(small.parent)
@@ -143,12 +131,12 @@ def test_damaged_records_give_a_message_and_leave_the_list(small, damage):
     assert "small" in repr(page_at(history, "/", ""))
 
 
-def test_a_manifest_of_another_form_gives_a_message(small):
+def test_a_manifest_of_another_form_gives_a_message(small, texts):
     (small / "records/manifest.json").write_text('{"format": "litaagent.records"}')
     assert "does not know" in texts(page_at(History(small.parent), "/tournament", "?name=small"), "error")[0]
 
 
-def test_damaged_metrics_give_a_message(tmp_path):
+def test_damaged_metrics_give_a_message(tmp_path, texts):
     (tmp_path / "run").mkdir()
     (tmp_path / "run/metrics.jsonl").write_text('{"step": 1, "a": 2}\nnonsense\n{"step": 3}\n')
     assert "line 2" in texts(page_at(History(tmp_path), "/training", "?name=run"), "error")[0]
@@ -159,19 +147,20 @@ def test_a_run_that_is_being_written_is_shown_up_to_its_last_whole_line(tmp_path
     (tmp_path / "run/metrics.jsonl").write_text('{"step": 1, "a": 2}\n{"step": 2, "a"')
     page = page_at(History(tmp_path), "/training", "?name=run")
     assert page.live
-    assert pictures(page) == ["a"]
+    assert charts(page) == ["a"]
 
 
-def test_a_hostile_name_is_quoted_in_every_figure(history, hostile_name):
+def test_a_hostile_name_is_escaped_everywhere(history, html, hostile_name):
     for path, more in (("/tournament", ""), ("/world", "&world=0")):
         page = page_at(history, path, f"?name=tournament_history%2Fhostile{more}")
-        figures = json.dumps([plotly_figure(picture) for picture in page.pictures()])
+        figures = json.dumps([plotly_figure(chart) for chart in page.charts()])
         assert hostile_name in repr(page).replace("\\'", "'")
-        assert "<img" not in figures
+        assert "<img" not in figures + html(page)
+        assert "<script>window" not in html(page)
         assert "&lt;img" in figures
 
 
-def test_a_training_with_phases_is_one_training(tmp_path):
+def test_a_training_with_phases_is_one_training(tmp_path, texts):
     for phase in ("l2_bc", "l3_bc"):
         folder = tmp_path / "run/metrics" / phase
         folder.mkdir(parents=True)
@@ -180,5 +169,15 @@ def test_a_training_with_phases_is_one_training(tmp_path):
     [item] = History(tmp_path).items()
     assert (item.kind, item.name) == ("training", "run")
     page = page_at(History(tmp_path), "/training", "?name=run")
-    assert pictures(page) == ["l2_bc_val_loss", "l3_bc_val_loss"]
+    assert charts(page) == ["l2_bc_val_loss", "l3_bc_val_loss"]
     assert "run.json" in texts(page, "error")[0]  # which is damaged here
+
+
+def test_of_a_parameter_given_twice_the_last_counts_and_lists_are_joined():
+    assert query_of("?world=1&world=2&compare=a&compare=b%2Fc") == {"world": "2", "compare": "a,b/c"}
+
+
+def test_a_page_that_is_not_there_has_its_status(history):
+    assert page_at(history, "/elsewhere", "").status == 404
+    assert page_at(history, "/tournament", "?name=nothing").status == 404
+    assert page_at(history, "/tournament", f"?{SMALL}").status == 200

@@ -47,11 +47,19 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate:
-    """A value with its interval; `low` and `high` are None where there is too little data for one."""
+    """A value with its interval.
+
+    Attributes:
+        value: The value.
+        low: Lower end of the interval; None if there is too little data for one.
+        high: Upper end.
+        label: A text shown on hover.
+    """
 
     value: float
     low: float | None = None
     high: float | None = None
+    label: str = ""
 
 
 def curve_over_seeds(name: str, x: Sequence[float], runs: Floats) -> Curve:
@@ -206,6 +214,7 @@ def forest_plot(
                 high=[None if row is None else row.high for row in rows],
                 kind="points",
                 color=color_of(index),
+                labels=["" if row is None else row.label for row in rows] if _has_labels(estimates) else [],
             )
         )
     return Chart(
@@ -218,3 +227,7 @@ def forest_plot(
         reference=reference,
         height=max(260, 110 + 34 * len(categories)),
     )
+
+
+def _has_labels(estimates: Mapping[str, Estimate]) -> bool:
+    return any(estimate.label for estimate in estimates.values())

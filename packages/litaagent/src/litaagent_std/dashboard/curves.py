@@ -1,4 +1,4 @@
-"""Curves of a training as it logged them."""
+"""Logged metrics of a training as curves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_POINTS: Final = 1500
 
 
 def read_curves(path: Path) -> dict[str, Curve]:
-    """Every metric of a file as steps and values.
+    """Return every metric of a file as steps and values.
 
     Raises:
         MetricError: If a line is damaged.
@@ -26,7 +26,7 @@ def read_curves(path: Path) -> dict[str, Curve]:
         rows = read_jsonl(path)
     except OSError as error:
         raise MetricError(
-            f"{path.name!r} cannot be read: {error.strerror}", "a training leaves its metrics there", "start it first"
+            f"{path.name!r} cannot be read: {error.strerror}", "a training writes its metrics there", "start it first"
         ) from error
     curves: dict[str, Curve] = {}
     for row in rows:
@@ -39,7 +39,7 @@ def read_curves(path: Path) -> dict[str, Curve]:
 
 
 def thinned(curve: Curve) -> Curve:
-    """Return a curve with no more points than the eye can tell apart."""
+    """Return a curve with every n-th point, so that no more than 1,500 are drawn."""
     steps, values = curve
     every = -(-len(steps) // _MOST_POINTS)
     return (steps[::every], values[::every]) if every else curve

@@ -1,6 +1,6 @@
 """What the layers of our agent decided in one seat of one world, as plain data that a file can hold.
 
-Records of a tournament hold what an agent did, not why. A replay (`seat_replay`) finds out; this is its result.
+Records of a tournament hold what an agent did, not why. A replay (`seat_replay`) finds the reasons; this is its result.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Side:
     Attributes:
         wanted: Units of the goal, all delivery days together.
         signed: Units that were signed.
-        received: Offers that lay on the table, each once per round.
+        received: Offers received, each once per round.
         accepted: Those that L4 chose to accept.
         rounds: Rounds in which there was a choice between two offers or more.
         alpha: Mean of L4's weights, if a learned layer played.
@@ -118,7 +118,7 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeatDecisions:
-    """What came out of a replay.
+    """The result of a replay.
 
     Attributes:
         world: The world's number.
@@ -155,7 +155,7 @@ class SeatDecisions:
         return self.same_world and self.first_difference is None
 
     def sides(self, *, buying: bool) -> list[Side]:
-        """One side day by day."""
+        """Return one side day by day."""
         goals = {goal.day: sum(goal.units) for goal in self.goals if goal.buying == buying}
         deals, choices = _by_day(self.deals, buying), _by_day(self.choices, buying)
         return [_side(goals.get(day, 0), deals.get(day, []), choices.get(day, [])) for day in range(self.n_days)]
@@ -165,35 +165,35 @@ _Row = TypeVar("_Row", Choice, Deal)
 
 
 def _by_day(rows: Sequence[_Row], buying: bool) -> dict[int, list[_Row]]:
-    found: dict[int, list[_Row]] = {}
+    by_day: dict[int, list[_Row]] = {}
     for row in rows:
         if row.buying == buying:
-            found.setdefault(row.day, []).append(row)
-    return found
+            by_day.setdefault(row.day, []).append(row)
+    return by_day
 
 
 def _side(wanted: int, deals: Sequence[Deal], choices: Sequence[Choice]) -> Side:
     offered = [choice for choice in choices if choice.received is not None]
-    at_once: dict[int, int] = {}
+    offers_by_round: dict[int, int] = {}
     for choice in offered:
-        at_once[choice.round] = at_once.get(choice.round, 0) + 1
+        offers_by_round[choice.round] = offers_by_round.get(choice.round, 0) + 1
     weights = [choice.alpha for choice in choices if choice.alpha is not None]
     return Side(
         wanted=wanted,
         signed=sum(deal.quantity for deal in deals),
         received=len(offered),
         accepted=sum(choice.kind == "accept" for choice in offered),
-        rounds=sum(count > 1 for count in at_once.values()),
+        rounds=sum(count > 1 for count in offers_by_round.values()),
         alpha=sum(weights) / len(weights) if weights else None,
     )
 
 
-_FORM: TypeAdapter[SeatDecisions] = TypeAdapter(SeatDecisions)
+_ADAPTER: TypeAdapter[SeatDecisions] = TypeAdapter(SeatDecisions)
 
 
 def decisions_text(decisions: SeatDecisions) -> bytes:
     """Return the decisions as JSON."""
-    return _FORM.dump_json(decisions)
+    return _ADAPTER.dump_json(decisions)
 
 
 def decisions_from(text: bytes) -> SeatDecisions:
@@ -202,4 +202,4 @@ def decisions_from(text: bytes) -> SeatDecisions:
     Raises:
         ValueError: If it holds something else.
     """
-    return _FORM.validate_json(text)
+    return _ADAPTER.validate_json(text)

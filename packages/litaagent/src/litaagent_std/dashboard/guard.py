@@ -1,10 +1,9 @@
-"""Who may ask: this machine alone, or whoever carries the token. And what a page may load: nothing from elsewhere."""
+"""Access control: requests from this machine, or with the token. And what a page may load: nothing from elsewhere."""
 
 from __future__ import annotations
 
 import hmac
 import ipaddress
-from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlencode, urlsplit
 
@@ -18,6 +17,11 @@ __all__ = ["COOKIE", "is_loopback", "protect", "require_token"]
 COOKIE: Final = "lita_token"
 _SHORTEST: Final = 8
 _NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_POLICY: Final = (
+    "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; object-src 'none'; "
+    "script-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
+)
+"""Content security policy; plotly.js needs inline styles."""
 
 
 def is_loopback(host: str) -> bool:
@@ -48,46 +52,41 @@ def require_token(host: str, token: str | None) -> None:
         )
 
 
-def protect(server: Flask, host: str, token: str | None, script_hashes: Sequence[str]) -> None:
-    """Check every request, and tell the browser to load nothing from elsewhere.
+def protect(app: Flask, host: str, token: str | None) -> None:
+    """Check every request, and forbid the browser to load anything from elsewhere.
 
     Args:
-        server: The server.
+        app: The application.
         host: The address it listens at.
-        token: The word that every request must carry, as a header, a cookie or ``?token=``; None for loopback.
-        script_hashes: Of the scripts within the page.
+        token: A secret that every request must carry, as a header, a cookie or ``?token=``; None for loopback.
     """
-    policy = (
-        "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; object-src 'none'; "
-        f"script-src 'self' {' '.join(script_hashes)}; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
-    )
 
-    @server.before_request
+    @app.before_request
     def check() -> BaseResponse | None:
         if token is None:
-            # A page elsewhere may have its name lead to this machine; then the name in the request is not ours.
+            # DNS rebinding: a foreign name may resolve to this machine; then the request's Host is not ours.
             name = urlsplit(f"//{request.host}").hostname or ""
             return None if name in _NAMES or name == host else _refusal(403, "this address is not served here")
         return _checked(token)
 
-    @server.after_request
+    @app.after_request
     def add_headers(response: Response) -> Response:
-        response.headers["Content-Security-Policy"] = policy
+        response.headers["Content-Security-Policy"] = _POLICY
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Referrer-Policy"] = "no-referrer"
         return response
 
 
 def _checked(token: str) -> BaseResponse | None:
-    """Let a request with the token pass; one with the token in its address gets a cookie and a clean address."""
+    """Let a request with the token pass; one with the token in its address is redirected, with a cookie, without it."""
     given = request.args.get("token")
     if given is not None and _same(given, token):
         rest = [(name, value) for name, value in request.args.items(multi=True) if name != "token"]
         answer = redirect("/" + request.path.lstrip("/") + (f"?{urlencode(rest)}" if rest else ""))
         answer.set_cookie(COOKIE, token, httponly=True, samesite="Strict")
         return answer
-    carried = request.headers.get("Authorization", "").removeprefix("Bearer ")
-    if _same(carried, token) or _same(request.cookies.get(COOKIE, ""), token):
+    header = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    if _same(header, token) or _same(request.cookies.get(COOKIE, ""), token):
         return None
     return _refusal(401, "a token is needed: open this address once with ?token=WORD behind it")
 

@@ -1,4 +1,4 @@
-"""What there is to look at under a folder, and how names from an address become paths in it, and only in it."""
+"""Finds what can be shown under a folder, and resolves names from addresses to paths inside it, and only inside it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MARKS: Final[dict[ItemKind, str]] = {
     "hmasd": "logs/metrics.jsonl",
     "training": "metrics.jsonl",
 }
-"""The file that tells what a folder holds."""
+"""The file by which a folder's kind is recognised."""
 
 _DEPTH: Final = 4
 _FRESH: Final = 900.0  # seconds
@@ -39,13 +39,13 @@ class NotHereError(UserFacingError):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something to look at.
+    """Something that can be shown.
 
     Attributes:
         kind: What it is.
         name: Its path from the history's folder, with ``/`` between the parts; ``.`` for the folder itself.
         path: Where it is.
-        modified: When its telling file last changed, in seconds since 1970.
+        modified: When the file that marks its kind last changed, in seconds since 1970.
     """
 
     kind: ItemKind
@@ -55,12 +55,12 @@ class Item:
 
 
 def kind_of(path: Path) -> ItemKind | None:
-    """Return what a folder holds, if it is something to look at."""
+    """Return the kind of a folder; None if it holds nothing that can be shown."""
     return next((kind for kind in _MARKS if mark_of(path, kind) is not None), None)
 
 
 def mark_of(path: Path, kind: ItemKind) -> Path | None:
-    """Return the file that tells that a folder holds something of a kind, if it does."""
+    """Return the file that marks a folder as one of a kind; None if it is not."""
     mark = path / _MARKS[kind]
     if mark.is_file():
         return mark
@@ -76,7 +76,7 @@ def phase_files(path: Path) -> dict[str, Path]:
 
 
 def grows(file: Path) -> bool:
-    """Whether a file was written within the last minutes, so that more may come."""
+    """Whether a file was written within the last 15 minutes, so that it may still grow."""
     try:
         return time.time() - file.stat().st_mtime < _FRESH
     except OSError:  # not there yet
@@ -94,9 +94,9 @@ class History:
         self.root = root.resolve()
 
     def items(self) -> list[Item]:
-        """Everything to look at, the newest first. Symbolic links are not followed."""
-        found = [item for path in self._folders() if (item := self._item(path)) is not None]
-        return sorted(found, key=lambda item: -item.modified)
+        """Return everything that can be shown, the newest first. Symbolic links are not followed."""
+        items = [item for path in self._folders() if (item := self._item(path)) is not None]
+        return sorted(items, key=lambda item: -item.modified)
 
     def find(self, kind: ItemKind, name: str) -> Path:
         """Return the folder of a name that came with an address.
@@ -107,7 +107,7 @@ class History:
         try:
             path = (self.root / name).resolve()
             inside = path.is_relative_to(self.root) and kind_of(path) == kind
-        except (OSError, ValueError):  # too long, or no name at all, such as one with a zero byte
+        except (OSError, ValueError):  # too long, or not a valid name, such as one with a zero byte
             inside = False
         if not inside:
             raise NotHereError(
@@ -124,7 +124,7 @@ class History:
         mark = mark_of(path, kind)
         try:
             modified = 0.0 if mark is None else mark.stat().st_mtime
-        except OSError:  # it went away meanwhile
+        except OSError:  # removed meanwhile
             return None
         return Item(kind, path.relative_to(self.root).as_posix(), path, modified)
 
@@ -147,5 +147,5 @@ def _folders_in(path: Path) -> list[str]:
                 for entry in entries
                 if not entry.name.startswith(".") and entry.name not in _SKIPPED and entry.is_dir(follow_symlinks=False)
             ]
-    except OSError:  # not ours to read, or gone
+    except OSError:  # not readable, or removed
         return []

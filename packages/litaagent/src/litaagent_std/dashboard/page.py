@@ -1,20 +1,20 @@
-"""A page as plain data: what the web page and the static report both show, each in its own way."""
+"""A page: the name of its Jinja template and the template's context, with the small values that templates lay out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any
 from urllib.parse import urlencode
 
 from apexrl.charts import Chart, Heat, Picture
 
-__all__ = ["Block", "Cell", "Facts", "Filter", "Filters", "Link", "Page", "Rows", "Text", "number", "signed"]
+__all__ = ["Cell", "Filter", "Link", "Page", "Table", "number", "signed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A text that leads to another page: its path, and parameters for the query."""
+    """A link to another page: its text, its path and the parameters of its query."""
 
     text: str
     path: str
@@ -22,7 +22,7 @@ class Link:
 
     @property
     def address(self) -> str:
-        """The address, with everything quoted that needs it."""
+        """Path and URL-encoded query."""
         return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
 
 
@@ -30,23 +30,8 @@ Cell = str | Link
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """A sentence or two. A warning says what is missing, an error what is wrong."""
-
-    text: str
-    tone: Literal["plain", "heading", "note", "warning", "error"] = "plain"
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """A few names with their values."""
-
-    pairs: Sequence[tuple[str, Cell]]
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """A table; the columns from the ``n_texts``-th on hold numbers."""
+class Table:
+    """A table; the first ``n_texts`` columns are left-aligned texts, the others numbers."""
 
     title: str
     columns: Sequence[str]
@@ -56,7 +41,15 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A choice that is part of the address: its name there, its label, the choices as (value, text), the value."""
+    """A choice that is part of the address.
+
+    Attributes:
+        name: Its parameter in the query.
+        label: Its label on the page.
+        choices: Pairs of value and text.
+        value: The chosen value; several are separated by commas.
+        several: Whether more than one value can be chosen.
+    """
 
     name: str
     label: str
@@ -64,15 +57,9 @@ class Filter:
     value: str
     several: bool = False
 
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """Choices side by side; only the web page shows them."""
-
-    filters: Sequence[Filter]
-
-
-Block = Text | Facts | Rows | Filters | Picture
+    def is_chosen(self, value: str) -> bool:
+        """Whether a value is the chosen one, or one of them."""
+        return value in self.value.split(",") if self.several else value == self.value
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,27 +67,33 @@ class Page:
     """A page.
 
     Attributes:
-        title: Its heading.
-        blocks: What it shows, from the top.
-        trail: The way to it.
-        live: Whether what it shows still grows.
+        template: Name of the template, without ``.html``.
+        title: The heading.
+        context: Variables of the template.
+        trail: Links to the pages above it.
+        live: Whether what it shows still grows, so that the browser asks again.
+        status: Status code of the HTTP response.
     """
 
+    template: str
     title: str
-    blocks: Sequence[Block]
+    context: Mapping[str, Any]
     trail: Sequence[Link] = ()
     live: bool = False
+    status: int = 200
 
-    def pictures(self) -> Iterator[Picture]:
-        """Its charts."""
-        return (block for block in self.blocks if isinstance(block, Chart | Heat))
+    def charts(self) -> Iterator[Picture]:
+        """Return the charts of the context: variables that are a chart or a list of charts, in their order."""
+        for value in self.context.values():
+            values = value if isinstance(value, list) else [value]
+            yield from (chart for chart in values if isinstance(chart, Chart | Heat))
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Return a number for a table; a missing one is a dash."""
+    """Format a number for a table; None is a dash."""
     return "–" if value is None else f"{value:.{digits}f}"
 
 
 def signed(value: float | None, digits: int = 3) -> str:
-    """Return a number with its sign."""
+    """Format a number with its sign; None is a dash."""
     return "–" if value is None else f"{value:+.{digits}f}"

@@ -1,7 +1,7 @@
-"""Replays that a page asked for: one at a time, in processes of their own, kept in a folder for the next look.
+"""Replays that a page requested: one at a time, in processes of their own, with their results kept in a folder.
 
-A replay is kept under the digest of the recorded world and of the code that played it, so that neither another
-recording nor another release is ever shown what it did not do.
+A result is kept under the digest of the recorded world and of the code that played it, so that it is never shown for
+another recording or another release.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Asked", "Replays", "cache_folder", "code_digest", "shared_replays"]
 
 _VARIABLE: Final = "LITA_CACHE_DIR"
 _PACKAGE: Final = Path(__file__).parents[1]
-_PLAYING: Final = ("policy/**/*", "hrl_xf/*", "market/**/*", "arena/tuned/*")
+_PLAYING: Final = ("agents/**/*", "policy/**/*", "world/**/*", "tournament/competitors/**/*")
 _CODE: Final = frozenset({".py", ".npz", ".json", ".yaml"})
 _SECONDS: Final = 1800.0
 _MOST_WAITING: Final = 8
@@ -32,32 +32,32 @@ _MOST_KEPT: Final = 200
 
 
 def cache_folder() -> Path:
-    """Where replays are kept: ``$LITA_CACHE_DIR``, or ``litaagent`` in the user's cache folder."""
-    named = os.environ.get(_VARIABLE)
-    if named:
-        return Path(named) / "replays"
+    """Return where replays are kept: ``$LITA_CACHE_DIR``, or ``litaagent`` in the user's cache folder."""
+    configured = os.environ.get(_VARIABLE)
+    if configured:
+        return Path(configured) / "replays"
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "litaagent" / "replays"
 
 
 def code_digest() -> str:
-    """Digest of everything that decides how a world with our agent goes: code, parameters and weights."""
-    known = hashlib.sha256()
+    """Return the digest of everything that determines a world with our agent: code, parameters and weights."""
+    digest = hashlib.sha256()
     for pattern in _PLAYING:
         for path in sorted(_PACKAGE.glob(pattern)):
             if path.suffix in _CODE and path.is_file():
-                known.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0")
-                known.update(hashlib.sha256(path.read_bytes()).digest())
-    return known.hexdigest()
+                digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0")
+                digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How a replay stands.
+    """The state of a replay.
 
     Attributes:
-        state: ``none`` if nobody asked for it, ``running`` while it waits or runs, ``done`` or ``failed``.
-        decisions: What came out of it.
+        state: ``none`` if it was not requested, ``running`` while it waits or runs, ``done`` or ``failed``.
+        decisions: Its result.
         why: Why it failed.
     """
 
@@ -68,7 +68,7 @@ class Asked:
 
 @dataclass(slots=True)
 class _Jobs:
-    """What is under way; guarded by the lock."""
+    """Replays that wait or run, guarded by the lock; `turn` lets one run at a time."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     turn: threading.Lock = field(default_factory=threading.Lock)
@@ -78,11 +78,11 @@ class _Jobs:
 
 
 class Replays:
-    """Replays by request.
+    """Runs replays on request.
 
     Args:
-        folder: Where results are kept; a folder of this process when it cannot be written.
-        seconds: After how long a replay is given up.
+        folder: Where results are kept; a temporary folder if it cannot be written.
+        seconds: Time limit of a replay.
     """
 
     def __init__(self, folder: Path, seconds: float = _SECONDS) -> None:
@@ -98,13 +98,13 @@ class Replays:
             child.kill()
 
     def look(self, tournament: Path, world: int, seat: int, recorded: str) -> Asked:
-        """How a replay stands; starts nothing.
+        """Return the state of a replay without starting it.
 
         Args:
             tournament: The tournament's folder.
             world: The world.
             seat: The seat.
-            recorded: Digest of what the record holds of that world.
+            recorded: Digest of the recorded world.
         """
         key = _key(tournament, world, seat, recorded)
         kept = self._kept(key)
@@ -117,60 +117,60 @@ class Replays:
         return Asked("none") if why is None else Asked("failed", why=why)
 
     def ask(self, tournament: Path, world: int, seat: int, recorded: str) -> Asked:
-        """How a replay stands; starts it if nobody has. Same arguments as `look`."""
-        found = self.look(tournament, world, seat, recorded)
-        if found.state != "none":
-            return found
+        """Return the state of a replay, and start it if it was not requested yet. Same arguments as `look`."""
+        present = self.look(tournament, world, seat, recorded)
+        if present.state != "none":
+            return present
         key = _key(tournament, world, seat, recorded)
         with self._jobs.lock:
             if len(self._jobs.running) >= _MOST_WAITING:
-                return Asked("failed", why=f"{_MOST_WAITING} replays are waiting already; look again later")
+                return Asked("failed", why=f"{_MOST_WAITING} replays are waiting already; try again later")
             if key not in self._jobs.running:
                 self._jobs.running.add(key)
-                words = [str(tournament), str(world), str(seat)]
-                threading.Thread(target=self._run, args=(key, words), daemon=True).start()
+                arguments = [str(tournament), str(world), str(seat)]
+                threading.Thread(target=self._run, args=(key, arguments), daemon=True).start()
         return Asked("running")
 
     def wait(self, tournament: Path, world: int, seat: int, recorded: str) -> Asked:
-        """Return the finished replay, for those who can wait. Same arguments as `look`."""
-        found = self.look(tournament, world, seat, recorded)
-        if found.state == "none":
+        """Run a replay in this thread, if it is not kept yet, and return it. Same arguments as `look`."""
+        present = self.look(tournament, world, seat, recorded)
+        if present.state == "none":
             key = _key(tournament, world, seat, recorded)
             self._run(key, [str(tournament), str(world), str(seat)])
-            found = self.look(tournament, world, seat, recorded)
-        return found
+            present = self.look(tournament, world, seat, recorded)
+        return present
 
     def _kept(self, key: str) -> SeatDecisions | None:
         try:
             return decisions_from((self.folder / f"{key}.json").read_bytes())
-        except (OSError, ValueError):  # not there, or not whole: then it is made again
+        except (OSError, ValueError):  # missing or incomplete: the replay runs again
             return None
 
-    def _run(self, key: str, words: list[str]) -> None:
+    def _run(self, key: str, arguments: list[str]) -> None:
         with self._jobs.turn:
-            why = self._play([*words, str(self.folder / f"{key}.json")])
+            why = self._play([*arguments, str(self.folder / f"{key}.json")])
         with self._jobs.lock:
             self._jobs.running.discard(key)
             if why is not None:
                 self._jobs.failed[key] = why
         _forget_old(self.folder)
 
-    def _play(self, words: list[str]) -> str | None:
-        """Run the replay; returns why it failed, if it did."""
-        # -P: whatever lies in the present folder is not imported.
-        command = [sys.executable, "-P", "-m", "litaagent_std.dashboard.seat_replay", *words]
+    def _play(self, arguments: list[str]) -> str | None:
+        """Run the replay; return why it failed, or None."""
+        # -P: modules in the working directory are not imported.
+        command = [sys.executable, "-P", "-m", "litaagent_std.dashboard.seat_replay", *arguments]
         environment = os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
         child = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self._jobs.child = child
         try:
-            _, said = child.communicate(timeout=self._seconds)
+            _, output = child.communicate(timeout=self._seconds)
         except subprocess.TimeoutExpired:
             child.kill()
             child.communicate()
             return f"the replay was given up after {self._seconds:.0f} seconds"
         if child.returncode == 0:
             return None
-        lines = said.strip().splitlines()
+        lines = output.strip().splitlines()
         return lines[-1][:500] if lines else f"the replay ended with status {child.returncode}"
 
 

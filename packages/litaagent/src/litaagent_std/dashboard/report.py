@@ -1,4 +1,4 @@
-"""What goes into a report of a tournament, an evaluation or a training."""
+"""Reports of a tournament, an evaluation or a training: one HTML file, and every chart as PNG and SVG."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from apexrl.charts.matplotlib import save_figure
+from apexrl.charts import save_figure
+from apexrl.runs.atomic import ensure_folder, write_text
 from apexrl.runs.errors import UserFacingError
 from litaagent_std.dashboard.history import History, kind_of
 from litaagent_std.dashboard.page import Page
-from litaagent_std.dashboard.static_report import write_report
+from litaagent_std.dashboard.render import render_report
 from litaagent_std.dashboard.views.agent import agent_page
 from litaagent_std.dashboard.views.arena import arena_page
-from litaagent_std.dashboard.views.negotiation import negotiation_page, telling_negotiation
+from litaagent_std.dashboard.views.negotiation import example_negotiation, negotiation_page
 from litaagent_std.dashboard.views.tournament import tournament_page
 from litaagent_std.dashboard.views.training import training_page
 from litaagent_std.dashboard.views.world import world_page
@@ -32,8 +33,8 @@ def pages_of(path: Path, world: int | None = None, agent: str | None = None) -> 
 
     Args:
         path: The folder of a tournament, an evaluation of the arena, a training or an HMASD run.
-        world: Of a tournament, the world to show; the first finished one when None.
-        agent: Of a tournament, an agent to show too; of ours, its reasons in that world, for which it is replayed.
+        world: Of a tournament, the world to show; default: the first finished one.
+        agent: Of a tournament, an agent to show too; for ours, also its reasons in that world, which is replayed.
 
     Raises:
         NothingToReportError: If the folder holds none of them.
@@ -60,11 +61,11 @@ def _tournament(path: Path, world: int | None, agent: str | None) -> list[Page]:
         return pages
     chosen = store.worlds[0] if world is None else world
     query = {"world": str(chosen)}
-    shown = telling_negotiation(store, chosen)
-    if shown is None:
+    example = example_negotiation(store, chosen)
+    if example is None:
         pages.append(world_page(path, path.name, query))
     else:
-        query["day"], index = map(str, shown)
+        query["day"], index = map(str, example)
         pages.append(world_page(path, path.name, query))
         pages.append(negotiation_page(path, path.name, {**query, "negotiation": index}))
     if agent is not None:
@@ -76,27 +77,28 @@ def _tournament(path: Path, world: int | None, agent: str | None) -> list[Page]:
 def _seat(store: Warehouse, world: int, agent: str) -> str:
     """Return the agent's seat in a world as addresses name it; empty if it has none there."""
     question = "SELECT factory FROM factories WHERE competitor = ? ORDER BY factory LIMIT 1"
-    found = store.ask(question, ["factories"], [agent], world=world)
-    return f"{world}-{found[0]['factory']}" if found else ""
+    rows = store.ask(question, ["factories"], [agent], world=world)
+    return f"{world}-{rows[0]['factory']}" if rows else ""
 
 
 def make_report(pages: Sequence[Page], output: Path, *, title: str, figures: bool = True) -> list[Path]:
-    """Write the file of HTML and, beside it, every chart as PNG and SVG.
+    """Write the HTML file and, beside it, every chart as PNG and SVG.
 
     Args:
-        pages: What to show.
-        output: The file of HTML.
+        pages: The pages to show.
+        output: The HTML file.
         title: Its title.
         figures: Whether to write the charts too, into the folder ``NAME_figures`` beside it.
 
     Returns:
-        The files, the one of HTML first.
+        The files, the HTML file first.
     """
-    written = [write_report(pages, output, title)]
+    write_text(output, render_report(pages, title))
+    written = [output]
     if figures:
         folder = output.with_name(f"{output.stem}_figures")
-        folder.mkdir(parents=True, exist_ok=True)
-        for place, page in enumerate(pages, start=1):
-            for picture in page.pictures():
-                written += save_figure(replace(picture, name=f"{place}_{picture.name}"), folder)
+        ensure_folder(folder)
+        for index, page in enumerate(pages, start=1):
+            for chart in page.charts():
+                written += save_figure(replace(chart, name=f"{index}_{chart.name}"), folder)
     return written

@@ -1,4 +1,4 @@
-"""From an address to a page. Whatever is wrong with the data becomes a page that says so."""
+"""From an address to a page. An error in the data or the address becomes a page that describes it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from apexrl.runs.errors import UserFacingError
 from litaagent_std.dashboard.history import History, ItemKind, NotHereError
-from litaagent_std.dashboard.page import Link, Page, Text
+from litaagent_std.dashboard.page import Link, Page
 from litaagent_std.dashboard.views.agent import agent_page
 from litaagent_std.dashboard.views.arena import arena_page
 from litaagent_std.dashboard.views.home import home_page
@@ -33,23 +33,46 @@ _VIEWS: Final[dict[str, tuple[ItemKind, View]]] = {
     "/arena": ("arena", arena_page),
 }
 _TRAININGS: Final[dict[str, ItemKind]] = {"/training": "training", "/hmasd": "hmasd"}
+_LISTS: Final = frozenset({"compare"})  # parameters with several values
+_MOST_FIELDS: Final = 20
 
 
-def query_of(search: str) -> dict[str, str]:
-    """Return the parameters of an address; of one that is given twice, the last counts."""
-    return dict(parse_qsl(search.removeprefix("?"), keep_blank_values=True, max_num_fields=20))
+def query_of(search: str, *, strict: bool = True) -> dict[str, str]:
+    """Return the parameters of an address.
+
+    Of a parameter that occurs twice the last value counts; values of a list are joined with commas.
+
+    Args:
+        search: The query, with or without the question mark.
+        strict: Whether too many parameters are an error; if not, there are none.
+
+    Raises:
+        ValueError: If there are too many parameters.
+    """
+    try:
+        pairs = parse_qsl(search.removeprefix("?"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        if strict:
+            raise
+        return {}
+    query: dict[str, str] = {}
+    for name, value in pairs:
+        query[name] = f"{query[name]},{value}" if name in _LISTS and name in query else value
+    return query
 
 
 def page_at(history: History, path: str, search: str) -> Page:
-    """Return the page of an address; never raises for what the data or the address hold."""
+    """Return the page of an address; never raises for what the data or the address contain."""
     try:
         return _page(history, path, query_of(search))
+    except NotHereError as error:
+        return _error_page(str(error), 404)
     except UserFacingError as error:
-        return _trouble(str(error))
+        return _error_page(str(error))
     except (KeyError, TypeError, ValueError, IndexError, OSError) as error:
-        # Data of a form that no release wrote: the log has the details, the page goes on.
+        # Data in a format that no release wrote: the log has the details, and the server continues.
         logger.exception("the page %s%s failed", path, search)
-        return _trouble(f"what is stored there has a form that this release does not know ({type(error).__name__})")
+        return _error_page(f"what is stored there has a form that this release does not know ({type(error).__name__})")
 
 
 def _page(history: History, path: str, query: Mapping[str, str]) -> Page:
@@ -66,5 +89,11 @@ def _page(history: History, path: str, query: Mapping[str, str]) -> Page:
     )
 
 
-def _trouble(message: str) -> Page:
-    return Page(title="This cannot be shown", blocks=[Text(message, "error")], trail=[Link("all", "/")])
+def _error_page(message: str, status: int = 200) -> Page:
+    return Page(
+        template="error",
+        title="This cannot be shown",
+        context={"error": message},
+        trail=[Link("all", "/")],
+        status=status,
+    )

@@ -1,7 +1,7 @@
-"""Playing a recorded world again to see what the layers of our agent decided in one seat.
+"""Plays a recorded world again to see what the layers of our agent decided in one seat.
 
-``python -m litaagent_std.dashboard.seat_replay FOLDER WORLD SEAT OUTPUT`` is what the dashboard runs in a process of
-its own: worlds need fixed hashing and minutes, a page has neither. A record is data and must not choose code to run,
+The dashboard runs ``python -m litaagent_std.dashboard.seat_replay FOLDER WORLD SEAT OUTPUT`` in a process of its own,
+because a world needs fixed hashing and takes up to minutes. A record is data and must not choose code to run,
 so only agents that this project or the league ships are seated.
 """
 
@@ -36,7 +36,7 @@ from litaagent_std.world.reproducible.silence import silence
 
 __all__ = ["ReplayRefusedError", "main", "replay_seat"]
 
-_OURS: Final = "litaagent_std.hrl_xf."
+_OURS: Final = ("litaagent_std.agents.", "litaagent_std.hrl_xf.")  # today's module paths and older ones
 _COMPARED: Final = {"turns": ("day", "negotiation", "turn"), "contracts": ("day", "negotiation", "turn")}
 
 
@@ -113,12 +113,12 @@ def _play(replay: Replay, seat: int, recorder: Recorder) -> tuple[Brain, str, tu
     logged = {seat: replace(spec, params={**spec.params, "keep_log": True})}
     world = FastWorld(replay.setup.with_agents(logged), [recorder], inventory=replay.inventory, defaults="native")
     agent = world.seats[seat].agent
-    counted = [0]
+    totals = [0]  # interventions of L1 up to the end of each day
     with silence():
         while world.step_day():
-            counted.append(agent.brain.interventions)
-    counted.append(agent.brain.interventions)
-    by_day = tuple(late - early for early, late in pairwise(counted))
+            totals.append(agent.brain.interventions)
+    totals.append(agent.brain.interventions)
+    by_day = tuple(late - early for early, late in pairwise(totals))
     return agent.brain, type(agent).__name__, by_day
 
 
@@ -136,9 +136,9 @@ def _first_difference(recorded: dict[str, pa.Table], played: dict[str, pa.Table]
 def _differing_day(before: pa.Table, now: pa.Table) -> int:
     """Return the day of the first row in which two ordered tables differ."""
     old, new = before.to_pylist(), now.to_pylist()
-    for one, other in zip(old, new, strict=False):
-        if one != other:
-            return int(min(one["day"], other["day"]))
+    for recorded, played in zip(old, new, strict=False):
+        if recorded != played:
+            return int(min(recorded["day"], played["day"]))
     return int(max(old, new, key=len)[min(len(old), len(new))]["day"])
 
 
@@ -197,9 +197,9 @@ def _deals(contracts: pa.Table, names: Sequence[str], seat: int, log: Sequence[D
     return tuple(deals)
 
 
-def main(words: Sequence[str]) -> int:
-    """Replay, and write the decisions; the last line on standard error says why it could not."""
-    folder, world, seat, output = words
+def main(arguments: Sequence[str]) -> int:
+    """Replay, and write the decisions; if it fails, the last line on standard error says why."""
+    folder, world, seat, output = arguments
     try:
         write_bytes(Path(output), decisions_text(replay_seat(Path(folder), int(world), int(seat))))
     except UserFacingError as error:

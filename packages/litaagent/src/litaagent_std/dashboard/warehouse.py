@@ -1,8 +1,8 @@
-"""Questions to a folder of records, answered by DuckDB on the Parquet files.
+"""SQL queries on a folder of records, run by DuckDB on the Parquet files.
 
-Only the columns and row groups that a question needs are read: a question about one world opens one file per table
-and reads that world's group. Worlds that are in no shard yet come from their segments. A folder that is being written
-can be asked at any time.
+Only the columns and row groups that a query needs are read: a query about one world opens one file per table and reads
+that world's group. Worlds that are in no shard yet are read from their segments. A folder that is being written can be
+queried at any time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from litaagent_std.records.store import segments_in
 __all__ = ["Warehouse"]
 
 _GLOB: Final = re.compile(r"([*?\[])")
-_OUR_MISTAKES: Final = (duckdb.ParserException, duckdb.CatalogException)
+_QUERY_ERRORS: Final = (duckdb.ParserException, duckdb.CatalogException)
 _KEPT_SEGMENTS: Final = 400
 Row = dict[str, Any]
 
@@ -36,7 +36,7 @@ class Warehouse:
         folder: The folder with the manifest.
 
     Attributes:
-        manifest: What the folder says of itself.
+        manifest: The folder's manifest.
         damaged: Segments that cannot be read, with the reason.
 
     Raises:
@@ -52,41 +52,41 @@ class Warehouse:
         self._segments: dict[int, dict[str, pa.Table]] = {}
         for world, path in waiting.items():
             if world not in gathered:
-                self._take(world, path)
+                self._add_segment(world, path)
 
     @property
     def worlds(self) -> list[int]:
-        """Finished worlds in order of their numbers."""
+        """Finished worlds in ascending order."""
         return sorted({world for shard in self.manifest.shards for world in shard.worlds} | self._segments.keys())
 
     def ask(
         self, question: str, tables: Sequence[str], values: Sequence[Any] = (), world: int | None = None
     ) -> list[Row]:
-        """Ask in SQL.
+        """Run a SQL query.
 
         Args:
-            question: A query on `tables`; values stand in it as ``?``.
-            tables: The tables that it reads; each is there as a view.
-            values: What the question marks stand for.
-            world: If the question is about one world, its number; only its files are opened.
+            question: A query on `tables` with ``?`` for values.
+            tables: The tables that it reads; each is available as a view.
+            values: Values for the question marks.
+            world: If the query is about one world, its number; only its files are opened.
 
         Raises:
             RecordsDamagedError: If a file is missing or not what was written.
         """
         with duckdb.connect() as connection:
             for name in tables:
-                self._show(connection, name, world)
+                self._create_view(connection, name, world)
             try:
                 answer = connection.execute(question, list(values))
                 columns = [column[0] for column in answer.description or ()]
                 return [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
-            except _OUR_MISTAKES:
+            except _QUERY_ERRORS:
                 raise
             except duckdb.Error as error:
                 raise _damaged(str(error)) from error
 
-    def _show(self, connection: duckdb.DuckDBPyConnection, name: str, world: int | None) -> None:
-        """Make a table visible under its name: shards and segments together."""
+    def _create_view(self, connection: duckdb.DuckDBPyConnection, name: str, world: int | None) -> None:
+        """Create a view of a table: shards and segments together."""
         if name not in TABLES:
             raise KeyError(f"there is no table {name!r}; choose one of {list(TABLES)}")
         shards = [shard for shard in self.manifest.shards if world is None or shard.first <= world < shard.stop]
@@ -107,17 +107,17 @@ class Warehouse:
             raise _damaged(str(error)) from error
 
     def _path(self, shard: Shard, name: str) -> Path:
-        """Where a shard's file is; a manifest that names a file elsewhere is not followed."""
+        """Return the path of a shard's file; refuse a manifest that names a file outside the folder."""
         path = (self.folder / shard.files[name].path).resolve()
         if not path.is_relative_to(self.folder):
             raise _damaged(f"the manifest names {shard.files[name].path!r}, which is outside its folder")
         return path
 
-    def _take(self, world: int, path: Path) -> None:
+    def _add_segment(self, world: int, path: Path) -> None:
         try:
             tables = _decoded(path)
         except FileNotFoundError:
-            return  # it has gone into a shard in this moment; the next look finds it there
+            return  # it has just been moved into a shard; the next query reads it there
         except RecordsDamagedError as error:
             self.damaged[world] = str(error)
             return
@@ -133,12 +133,12 @@ def _decoded(path: Path) -> dict[str, pa.Table] | None:
 @lru_cache(maxsize=_KEPT_SEGMENTS)
 def _tables_of(path: str, modified: int, size: int) -> dict[str, pa.Table] | None:
     """Return a segment's tables, None for a world that failed; kept, so that a live page decodes each segment once."""
-    del modified, size  # they tell one state of a file from another
+    del modified, size  # part of the key: another state of the file is read again
     return read_segment(Path(path)).tables
 
 
 def _literal(path: Path) -> str:
-    """Return a path as DuckDB's text, in which no character is a pattern."""
+    """Return a path as a DuckDB string literal, with glob characters escaped."""
     return "'" + _GLOB.sub(r"[\1]", str(path)).replace("'", "''") + "'"
 
 

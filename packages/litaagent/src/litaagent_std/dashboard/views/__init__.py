@@ -1,1 +1,1 @@
-"""What there is to see: each module turns data into pages, and knows nothing of web servers or files of HTML."""
+"""Views: each module turns data into pages (a template and its context); none knows of the server or of HTML."""

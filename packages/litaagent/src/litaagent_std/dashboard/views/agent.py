@@ -1,4 +1,4 @@
-"""An agent in a tournament: what it sold, at which prices, with whom it came to terms, and why."""
+"""An agent in a tournament: what it sold, at which prices, with whom it agreed, and why."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Final
 
 from apexrl.charts import Chart, Series, color_of
 from litaagent_std.dashboard.history import NotHereError
-from litaagent_std.dashboard.page import Block, Facts, Filter, Filters, Link, Page, Rows, Text, number
-from litaagent_std.dashboard.views.decisions import decision_blocks
+from litaagent_std.dashboard.page import Filter, Link, Page, Table, number
+from litaagent_std.dashboard.views.decisions import reasons_of
 from litaagent_std.dashboard.warehouse import Row, Warehouse
 from litaagent_std.records.reader import RECORDS_FOLDER
 
 __all__ = ["agent_page"]
 
-_PARTS: Final = 20  # parts of a world's length, so that worlds of different lengths can be laid over each other
+_PARTS: Final = 20  # parts of a world's length, so that worlds of different lengths can be compared
 
 _SEATS: Final = """
     SELECT count(*) AS seats, avg(score) AS score, avg((bankrupt_day IS NOT NULL)::INT) AS bankrupt,
@@ -63,7 +63,7 @@ def agent_page(folder: Path, name: str, query: Mapping[str, str], *, wait: bool 
         folder: The tournament's folder.
         name: Its name in addresses.
         query: The ``agent``; for its reasons in one world also ``seat``, ``replay`` and ``day``.
-        wait: Whether to wait for a replay, as a report does; a page never does.
+        wait: Whether to wait for a replay, as a report does; the server never does.
 
     Raises:
         NotHereError: If it did not play.
@@ -86,54 +86,60 @@ def agent_page(folder: Path, name: str, query: Mapping[str, str], *, wait: bool 
     days = store.ask(_DAYS, ["factories", "settlements", "worlds"], [agent])
     prices = store.ask(_PRICES, ["factories", "contracts", "markets"], [agent, agent])
     partners = store.ask(_PARTNERS, ["factories", "negotiations"], [agent, agent])
-    reasons, running = decision_blocks(store, folder, name, query, wait=wait)
-    blocks: list[Block] = [
-        _facts(seats),
-        _course(days, "sales", "Units per day", (("sold", "sold"), ("bought", "bought"), ("produced", "produced"))),
-        _course(
-            days, "troubles", "Stock and shortfall per day", (("stock", "stock of input"), ("shortfall", "shortfall"))
-        ),
-        _prices(prices),
-        _course(days, "wealth", "Balance over initial balance", (("balance", "balance"),)),
-        _acceptance(partners),
-        _partner_table(partners),
-    ]
-    everywhere = Text("In all its worlds", "heading")
-    # Who chose a seat wants to know why; who did not, what it does in general.
-    blocks = [*reasons, everywhere, *blocks] if "seat" in query else [*blocks, *reasons]
-    blocks = [Filters([Filter("agent", "agent", [(one, one) for one in names], agent)]), *blocks]
+    reasons = reasons_of(store, folder, name, query, wait=wait)
+    units = (("sold", "sold"), ("bought", "bought"), ("produced", "produced"))
+    context = {
+        "filters": [Filter("agent", "agent", [(competitor, competitor) for competitor in names], agent)],
+        "seat_is_chosen": "seat" in query,
+        "reasons": reasons,
+        "reason_charts": reasons.charts,
+        "day_charts": reasons.day_charts,
+        "facts": _facts(seats),
+        "charts": [
+            _over_time(days, "sales", "Units per day", units),
+            _over_time(
+                days,
+                "troubles",
+                "Stock and shortfall per day",
+                (("stock", "stock of input"), ("shortfall", "shortfall")),
+            ),
+            _prices(prices),
+            _over_time(days, "wealth", "Balance over initial balance", (("balance", "balance"),)),
+            _acceptance(partners),
+        ],
+        "partners": _partner_table(partners),
+    }
     trail = [Link("all", "/"), Link(name, "/tournament", {"name": name})]
-    return Page(title=agent, blocks=blocks, trail=trail, live=running or not store.manifest.complete)
+    live = reasons.state == "running" or not store.manifest.complete
+    return Page(template="agent", title=agent, context=context, trail=trail, live=live)
 
 
-def _facts(seats: Row) -> Facts:
-    return Facts(
-        [
-            ("seats", str(seats["seats"])),
-            ("mean score", number(seats["score"])),
-            ("bankrupt", f"{100 * seats['bankrupt']:.1f} %"),
-            ("exceptions", str(seats["errors"])),
-            ("class", seats["agent_type"]),
-        ]
-    )
+def _facts(seats: Row) -> list[tuple[str, str]]:
+    return [
+        ("seats", str(seats["seats"])),
+        ("mean score", number(seats["score"])),
+        ("bankrupt", f"{100 * seats['bankrupt']:.1f} %"),
+        ("exceptions", str(seats["errors"])),
+        ("class", seats["agent_type"]),
+    ]
 
 
-def _course(days: Sequence[Row], name: str, title: str, lines: Sequence[tuple[str, str]]) -> Chart:
-    across = [100 * (row["part"] + 0.5) / _PARTS for row in days]
+def _over_time(days: Sequence[Row], name: str, title: str, lines: Sequence[tuple[str, str]]) -> Chart:
+    shares = [100 * (row["part"] + 0.5) / _PARTS for row in days]
     series = [
-        Series(name=label, x=across, y=[row[key] for row in days], color=color_of(place))
-        for place, (key, label) in enumerate(lines)
+        Series(name=label, x=shares, y=[row[key] for row in days], color=color_of(index))
+        for index, (key, label) in enumerate(lines)
     ]
     return Chart(name=name, title=title, series=series, x_title="% of the world's days", y_title="mean of its seats")
 
 
 def _prices(rows: Sequence[Row]) -> Chart:
     series = []
-    for place, (sells, label) in enumerate(((True, "selling"), (False, "buying"))):
+    for index, (sells, label) in enumerate(((True, "selling"), (False, "buying"))):
         own = [row for row in rows if row["sells"] == sells]
         labels = [f"{label}, {row['ahead']} days ahead: {row['relative']:.3f} ({row['units']} units)" for row in own]
         days, heights = [row["ahead"] for row in own], [row["relative"] for row in own]
-        series.append(Series(name=label, x=days, y=heights, color=color_of(place), labels=labels))
+        series.append(Series(name=label, x=days, y=heights, color=color_of(index), labels=labels))
     return Chart(
         name="prices_taken",
         title="Prices taken, relative to the trading price of the day",
@@ -146,13 +152,13 @@ def _prices(rows: Sequence[Row]) -> Chart:
 def _acceptance(rows: Sequence[Row]) -> Chart:
     partners = sorted({row["partner"] for row in rows})
     series = []
-    for place, (sells, label) in enumerate(((True, "selling"), (False, "buying"))):
+    for index, (sells, label) in enumerate(((True, "selling"), (False, "buying"))):
         share = {row["partner"]: 100 * row["agreed"] for row in rows if row["sells"] == sells}
         heights = [share.get(partner) for partner in partners]
         labels = [
             f"{label} to {partner}: {number(height, 1)} %" for partner, height in zip(partners, heights, strict=True)
         ]
-        series.append(Series(name=label, x=partners, y=heights, kind="bar", color=color_of(place), labels=labels))
+        series.append(Series(name=label, x=partners, y=heights, kind="bar", color=color_of(index), labels=labels))
     return Chart(
         name="acceptance",
         title="Negotiations that ended in agreement, by partner",
@@ -163,7 +169,7 @@ def _acceptance(rows: Sequence[Row]) -> Chart:
     )
 
 
-def _partner_table(rows: Sequence[Row]) -> Rows:
+def _partner_table(rows: Sequence[Row]) -> Table:
     table = [
         [
             row["partner"],
@@ -175,6 +181,6 @@ def _partner_table(rows: Sequence[Row]) -> Rows:
         ]
         for row in rows
     ]
-    return Rows(
+    return Table(
         "Partners", ["partner", "this agent", "negotiations", "agreed, %", "mean rounds", "units"], table, n_texts=2
     )

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from apexrl.charts import Chart, Series, color_of
+from apexrl.charts import Chart, Estimate, Series, color_of, forest_plot
 from apexrl.runs.errors import UserFacingError
 from litaagent_std.dashboard.history import grows
-from litaagent_std.dashboard.page import Block, Facts, Link, Page, Rows, Text, number, signed
+from litaagent_std.dashboard.page import Link, Page, Table, number, signed
 
 __all__ = ["ReportDamagedError", "arena_page", "read_report"]
 
 _NEEDED: Final = frozenset({"focal", "agents", "comparisons", "rules", "block", "lead"})
+_MOST_FAILURES: Final = 5
 
 
 class ReportDamagedError(UserFacingError):
@@ -22,7 +24,7 @@ class ReportDamagedError(UserFacingError):
 
 
 def read_report(folder: Path) -> dict[str, Any]:
-    """Return what the arena found.
+    """Return the report of the arena.
 
     Raises:
         ReportDamagedError: If the file is not a report of the arena.
@@ -47,34 +49,34 @@ def arena_page(folder: Path, name: str, query: Mapping[str, str]) -> Page:
     """
     del query
     report = read_report(folder)
-    blocks: list[Block] = [
-        Facts(
-            [
-                ("agent", str(report["focal"])),
-                ("seeds", str(report["block"])),
-                ("mix", str(report["rules"].get("mix"))),
-                ("engine", str(report["rules"].get("engine"))),
-                ("question", f"a difference above {report['lead']:+g}?"),
-            ]
-        )
+    has_agents = bool(report["agents"])
+    is_compared = has_agents and bool(report["comparisons"])
+    facts = [
+        ("agent", str(report["focal"])),
+        ("seeds", str(report["block"])),
+        ("mix", str(report["rules"].get("mix"))),
+        ("engine", str(report["rules"].get("engine"))),
+        ("question", f"a difference above {report['lead']:+g}?"),
     ]
-    if report["agents"]:
-        if report["comparisons"]:
-            blocks += [_comparison_table(report), _differences(report)]
-        blocks += [_score_table(report), _scores(report), _fact_table(report)]
-    else:
-        blocks.append(Text("no world is finished yet", "warning"))
-    for failure in list(report.get("failed", ()))[:5]:
-        text = f"{failure['agent']} failed in world {failure['world']}, and is tried again by the same command"
-        blocks.append(Text(f"{text}: {failure['reason']}", "warning"))
-    live = grows(folder / "report.json")
-    return Page(title=f"{report['focal']} in the arena", blocks=blocks, trail=[Link("all", "/")], live=live)
+    context = {
+        "facts": facts,
+        "comparisons": _comparison_table(report) if is_compared else None,
+        "difference_charts": [_differences(report)] if is_compared else [],
+        "scores": _score_table(report) if has_agents else None,
+        "score_charts": [_scores(report)] if has_agents else [],
+        "behaviour": _behaviour_table(report) if has_agents else None,
+        "failed": list(report.get("failed", ()))[:_MOST_FAILURES],
+    }
+    title = f"{report['focal']} in the arena"
+    return Page(
+        template="arena", title=title, context=context, trail=[Link("all", "/")], live=grows(folder / "report.json")
+    )
 
 
-def _comparison_table(report: Mapping[str, Any]) -> Rows:
+def _comparison_table(report: Mapping[str, Any]) -> Table:
     rows = []
     for row in report["comparisons"]:
-        every, verdict = row["difference"]["all"], row["verdict"]
+        overall, verdict = row["difference"]["all"], row["verdict"]
         answer = verdict["answer"]
         if answer == "open" and verdict.get("needed") is not None:
             answer = f"open: about {verdict['needed']} worlds more"
@@ -82,64 +84,62 @@ def _comparison_table(report: Mapping[str, Any]) -> Rows:
             [
                 str(row["against"]),
                 str(answer),
-                signed(every["mean"], 4),
-                _interval(every["low"], every["high"]),
+                signed(overall["mean"], 4),
+                _interval(overall["low"], overall["high"]),
                 _interval(verdict["low"], verdict["high"]),
-                f"{100 * every['won']:.0f} %",
-                str(every["worlds"]),
+                f"{100 * overall['won']:.0f} %",
+                str(overall["worlds"]),
             ]
         )
     columns = ["minus", "answer", "difference", "95 % interval", "at any time", "won", "worlds"]
-    return Rows(f"{report['focal']} minus the other, in the same worlds", columns, rows, n_texts=2)
+    return Table(f"{report['focal']} minus the other, in the same worlds", columns, rows, n_texts=2)
 
 
 def _differences(report: Mapping[str, Any]) -> Chart:
-    series = []
-    for place, row in enumerate(report["comparisons"]):
-        parts = row["difference"]
-        series.append(
-            Series(
-                name=f"minus {row['against']}",
-                x=list(parts),
-                y=[one["mean"] for one in parts.values()],
-                low=[one["low"] for one in parts.values()],
-                high=[one["high"] for one in parts.values()],
-                kind="points",
-                color=color_of(place),
-                labels=[f"{part}: {signed(one['mean'])} in {one['worlds']} worlds" for part, one in parts.items()],
+    groups = {
+        f"minus {row['against']}": {
+            part: Estimate(
+                value=values["mean"],
+                low=values["low"],
+                high=values["high"],
+                label=f"{part}: {signed(values['mean'])} in {values['worlds']} worlds",
             )
-        )
-    n_parts = max(len(one.x) for one in series)
-    return Chart(
+            for part, values in row["difference"].items()
+        }
+        for row in report["comparisons"]
+    }
+    chart = forest_plot(
+        groups,
         name="differences",
         title="Paired differences, overall, by level and by length",
-        series=series,
         x_title="mean difference",
-        horizontal=True,
-        height=max(260, 110 + 34 * n_parts),
+        reference=report["lead"],
+    )
+    return replace(
+        chart,
         note="Bars: 95 % bootstrap intervals. An order is settled when the interval leaves out the lead asked for.",
     )
 
 
 def _scores(report: Mapping[str, Any]) -> Chart:
     series = []
-    for place, (name, agent) in enumerate(report["agents"].items()):
+    for index, (name, agent) in enumerate(report["agents"].items()):
         parts = agent["scores"]
-        heights = [one["mean"] for one in parts.values()]
-        series.append(Series(name=name, x=list(parts), y=heights, kind="points", color=color_of(place)))
+        means = [values["mean"] for values in parts.values()]
+        series.append(Series(name=name, x=list(parts), y=means, kind="points", color=color_of(index)))
     return Chart(name="scores", title="Mean score by level and length", series=series, y_title="mean score")
 
 
-def _score_table(report: Mapping[str, Any]) -> Rows:
+def _score_table(report: Mapping[str, Any]) -> Table:
     rows = []
     for name, agent in report["agents"].items():
-        every = agent["scores"]["all"]
+        overall = agent["scores"]["all"]
         keys = ("truncated", "mean", "low_tail", "worst")
-        rows.append([name, *(number(every[key]) for key in keys), str(every["worlds"])])
-    return Rows("Scores", ["agent", "truncated mean", "mean", "5 %", "worst", "worlds"], rows)
+        rows.append([name, *(number(overall[key]) for key in keys), str(overall["worlds"])])
+    return Table("Scores", ["agent", "truncated mean", "mean", "5 %", "worst", "worlds"], rows)
 
 
-def _fact_table(report: Mapping[str, Any]) -> Rows:
+def _behaviour_table(report: Mapping[str, Any]) -> Table:
     columns = [
         "agent",
         "sales/day",
@@ -157,7 +157,7 @@ def _fact_table(report: Mapping[str, Any]) -> Rows:
         shares = [f"{100 * facts[key]:.1f}" for key in ("shortfall", "storage", "bankrupt")]
         counts = [str(facts["errors"]), number(facts["interventions"], 1), number(cpu["decision_ms"], 2)]
         rows.append([name, number(facts["sales"], 2), number(facts["stock"], 1), *shares, *counts])
-    return Rows("How they played", columns, rows)
+    return Table("How they played", columns, rows)
 
 
 def _interval(low: float | None, high: float | None) -> str:

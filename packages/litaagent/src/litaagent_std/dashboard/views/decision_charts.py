@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from apexrl.charts import Band, Chart, Heat, Picture, Series, color_of
 from litaagent_std.dashboard.decisions import Goal, SeatDecisions
 
 __all__ = ["decision_charts"]
 
-_WANTED = "#b8c4d0"
+_GOAL_COLOR: Final = "#b8c4d0"
 
 
 def decision_charts(decisions: SeatDecisions, day: int) -> tuple[list[Picture], list[Picture]]:
     """Return the charts of the whole world, and those of one day."""
-    over: list[Picture] = []
+    charts: list[Picture] = []
     for buying in (False, True):
         if any(goal.buying == buying for goal in decisions.goals):
-            over += [_units(decisions, buying), _gap(decisions, buying), _prices(decisions, buying)]
-    over += [_interventions(decisions), _choices(decisions)]
+            charts += [_units(decisions, buying), _gap(decisions, buying), _prices(decisions, buying)]
+    charts += [_interventions(decisions), _choices(decisions)]
     if any(choice.alpha is not None for choice in decisions.choices):
-        over.append(_weights(decisions))
-    return over, [_delivery(decisions, day)]
+        charts.append(_weights(decisions))
+    return charts, [_delivery(decisions, day)]
 
 
-def _word(buying: bool) -> str:
+def _side_name(buying: bool) -> str:
     return "Buying" if buying else "Selling"
 
 
@@ -33,12 +35,12 @@ def _name(kind: str, buying: bool) -> str:
 def _units(decisions: SeatDecisions, buying: bool) -> Chart:
     sides, days = decisions.sides(buying=buying), list(range(decisions.n_days))
     series = [
-        Series(name="L2's goal", x=days, y=[side.wanted for side in sides], kind="bar", color=_WANTED),
+        Series(name="L2's goal", x=days, y=[side.wanted for side in sides], kind="bar", color=_GOAL_COLOR),
         Series(name="signed", x=days, y=[side.signed for side in sides], kind="bar", color=color_of(int(buying))),
     ]
     return Chart(
         name=_name("goal_units", buying),
-        title=f"{_word(buying)}: L2's goal and what was signed",
+        title=f"{_side_name(buying)}: L2's goal and what was signed",
         series=series,
         x_title="day of decision",
         y_title="units, all delivery days",
@@ -47,14 +49,14 @@ def _units(decisions: SeatDecisions, buying: bool) -> Chart:
 
 
 def _gap(decisions: SeatDecisions, buying: bool) -> Heat:
-    """Signed minus goal, by day of decision and days until delivery."""
+    """Return units signed minus the goal, by day of decision and days until delivery."""
     goals = {goal.day: goal for goal in decisions.goals if goal.buying == buying}
     leads = max((len(goal.units) for goal in goals.values()), default=0)
     signed: dict[tuple[int, int], int] = {}
     for deal in decisions.deals:
         if deal.buying == buying:
-            spot = (deal.day, deal.time - deal.day)
-            signed[spot] = signed.get(spot, 0) + deal.quantity
+            cell = (deal.day, deal.time - deal.day)
+            signed[cell] = signed.get(cell, 0) + deal.quantity
     days = range(decisions.n_days)
     values = [
         [
@@ -67,14 +69,14 @@ def _gap(decisions: SeatDecisions, buying: bool) -> Heat:
     ]
     return Heat(
         name=_name("goal_gap", buying),
-        title=f"{_word(buying)}: units signed minus L2's goal",
+        title=f"{_side_name(buying)}: units signed minus L2's goal",
         x=[str(day) for day in days],
         y=[str(lead) for lead in range(leads)],
         values=values,
         diverging=True,
         x_title="day of decision",
         y_title="days until delivery",
-        note="Below zero: less was signed for that delivery day than L2 wanted when the day began.",
+        note="Below zero: less was signed for that delivery day than L2 wanted at the start of the day.",
     )
 
 
@@ -105,7 +107,7 @@ def _prices(decisions: SeatDecisions, buying: bool) -> Chart:
     limit = "the most to pay" if buying else "the least to ask"
     return Chart(
         name=_name("goal_prices", buying),
-        title=f"{_word(buying)}: L2's goal prices and prices taken",
+        title=f"{_side_name(buying)}: L2's goal prices and prices taken",
         series=[Series(name="goal price", x=days, y=limits, color="#7f7f7f", width=1.2), taken],
         bands=[band] if ranges else [],
         x_title="day of decision",
@@ -150,7 +152,9 @@ def _choices(decisions: SeatDecisions) -> Chart:
             for day, side in zip(days, sides, strict=True)
         ]
         series += [
-            Series(name=f"received, {word}", x=days, y=[side.received for side in sides], kind="bar", color=_WANTED),
+            Series(
+                name=f"received, {word}", x=days, y=[side.received for side in sides], kind="bar", color=_GOAL_COLOR
+            ),
             Series(
                 name=f"accepted, {word}",
                 x=days,
@@ -192,7 +196,7 @@ def _delivery(decisions: SeatDecisions, day: int) -> Chart:
     series = []
     for buying in (False, True):
         sign, word = (-1, "buy") if buying else (1, "sell")
-        goal = next((one for one in decisions.goals if one.day == day and one.buying == buying), None)
+        goal = next((goal for goal in decisions.goals if goal.day == day and goal.buying == buying), None)
         if goal is not None:
             series.append(_goal_of_day(goal, sign, word))
         signed: dict[int, int] = {}
@@ -219,6 +223,6 @@ def _goal_of_day(goal: Goal, sign: int, word: str) -> Series:
         x=[goal.day + lead for lead in leads],
         y=[sign * units for units in goal.units],
         kind="bar",
-        color=_WANTED,
+        color=_GOAL_COLOR,
         labels=[f"day {goal.day + lead}: {goal.units[lead]} to {word}, limit {goal.prices[lead]:g}" for lead in leads],
     )

@@ -1,4 +1,4 @@
-"""The first page: everything that there is to look at."""
+"""The first page: a list of everything that can be shown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from litaagent_std.dashboard.history import History, Item, ItemKind
-from litaagent_std.dashboard.page import Block, Cell, Facts, Link, Page, Rows, Text, number
+from litaagent_std.dashboard.page import Cell, Link, Page, Table, number
 from litaagent_std.records.manifest import Manifest, NoRecordsError
 from litaagent_std.records.reader import RECORDS_FOLDER
 from litaagent_std.records.store import segments_in
@@ -24,47 +24,40 @@ _TITLES: Final[dict[ItemKind, str]] = {
 
 
 def home_page(history: History) -> Page:
-    """List of tournaments, evaluations and trainings, the newest first."""
+    """List tournaments, evaluations and trainings, the newest first."""
     items = history.items()
-    blocks: list[Block] = [Facts([("folder", history.root.name or "/"), ("found", str(len(items)))])]
-    if not items:
-        blocks.append(
-            Text(
-                "There is nothing to look at yet. `lita tournament`, `lita arena` and trainings leave something here; "
-                "this page looks again by itself.",
-                "warning",
-            )
-        )
+    tables = []
     for kind, title in _TITLES.items():
         own = [item for item in items if item.kind == kind]
         if own:
-            blocks.append(_tournaments(own) if kind == "tournament" else _others(title, own))
-    return Page(title="LitaAgent", blocks=blocks, live=True)
+            tables.append(_tournaments(own) if kind == "tournament" else _others(title, own))
+    facts = [("folder", history.root.name or "/"), ("found", str(len(items)))]
+    return Page(template="home", title="LitaAgent", context={"facts": facts, "tables": tables}, live=True)
 
 
-def _tournaments(items: Sequence[Item]) -> Rows:
+def _tournaments(items: Sequence[Item]) -> Table:
     rows: list[list[Cell]] = []
     for item in items:
         link = Link(item.name, "/tournament", {"name": item.name})
         try:
             manifest = Manifest.read(item.path / RECORDS_FOLDER)
         except (NoRecordsError, KeyError, TypeError) as error:
-            rows.append([link, f"cannot be read: {error}", "–", "–", "–", "–", _when(item)])
+            rows.append([link, f"cannot be read: {error}", "–", "–", "–", "–", _modified(item)])
             continue
         gathered = {world for shard in manifest.shards for world in range(shard.first, shard.stop)}
         done = len(gathered | segments_in(item.path / RECORDS_FOLDER).keys()) - len(manifest.failed)
         state = "finished" if manifest.complete else "running or stopped"
         best, score = _best(item)
         rows.append(
-            [link, state, best, score, f"{done} of {manifest.n_worlds}", str(len(manifest.failed)), _when(item)]
+            [link, state, best, score, f"{done} of {manifest.n_worlds}", str(len(manifest.failed)), _modified(item)]
         )
-    return Rows(
+    return Table(
         _TITLES["tournament"], ["name", "state", "first", "score", "worlds", "failed", "changed"], rows, n_texts=3
     )
 
 
 def _best(item: Item) -> tuple[str, str]:
-    """Who is first, as the finished tournament wrote it down."""
+    """Return the winner and its score from the results of a finished tournament."""
     try:
         first = json.loads((item.path / "results.json").read_bytes())["standings"][0]
         return str(first["competitor"]), number(float(first["score"]))
@@ -72,10 +65,12 @@ def _best(item: Item) -> tuple[str, str]:
         return "–", "–"  # not finished
 
 
-def _others(title: str, items: Sequence[Item]) -> Rows:
-    rows: list[list[Cell]] = [[Link(item.name, f"/{item.kind}", {"name": item.name}), _when(item)] for item in items]
-    return Rows(title, ["name", "changed"], rows, n_texts=2)
+def _others(title: str, items: Sequence[Item]) -> Table:
+    rows: list[list[Cell]] = [
+        [Link(item.name, f"/{item.kind}", {"name": item.name}), _modified(item)] for item in items
+    ]
+    return Table(title, ["name", "changed"], rows, n_texts=2)
 
 
-def _when(item: Item) -> str:
+def _modified(item: Item) -> str:
     return datetime.fromtimestamp(item.modified, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,9 +1,10 @@
-"""What an online training is judged by: gain, health, opponents, rewards, the gate, roll-backs, and what it cost."""
+"""Overview of an online training: gain, health, opponents, rewards, the gate, roll-backs and costs."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import isfinite, sqrt
 from pathlib import Path
 from statistics import fmean
@@ -14,14 +15,14 @@ from apexrl.runs.errors import MetricError, RunDirError
 from apexrl.runs.metrics.jsonl import read_jsonl
 from apexrl.runs.run_dir import RunRecord
 from litaagent_std.dashboard.curves import Curve, read_curves, thinned
-from litaagent_std.dashboard.page import Block, Cell, Facts, Rows, Text, number, signed
+from litaagent_std.dashboard.page import Table, number, signed
 
-__all__ = ["is_online", "online_blocks", "shown_by"]
+__all__ = ["OnlineOverview", "is_online", "online_overview", "shown_by"]
 
 _LAYERS: Final = ("l2", "l3", "l4")
 _HEALTH: Final = {"breach_rate": "units not delivered", "overstock": "days overstocked", "bankruptcies": "bankrupt"}
 _SEARCH: Final = ("es/effect", "es/effect_noise", "es/gradient_norm", "es/theta_norm")
-_BEGINNINGS: Final = ("play/", "win_rate/", "reward/", "gate/", "sync/")
+_PREFIXES: Final = ("play/", "win_rate/", "reward/", "gate/", "sync/")
 _DEFAULT_WINDOW: Final = 10
 _TWO_SIDED: Final = 1.96
 """Standard errors on each side of a 95 % interval."""
@@ -33,26 +34,43 @@ def is_online(curves: Mapping[str, Curve]) -> bool:
 
 
 def shown_by(metric: str) -> bool:
-    """Whether `online_blocks` shows a metric, so that it needs no chart of its own."""
+    """Whether `online_overview` shows a metric, so that it needs no chart of its own."""
     layer, _, name = metric.partition("/")
     of_layer = layer in _LAYERS and name in {"entropy", "approx_kl", "warm_kl"}
-    return of_layer or metric in _SEARCH or metric.startswith(_BEGINNINGS)
+    return of_layer or metric in _SEARCH or metric.startswith(_PREFIXES)
 
 
-def online_blocks(folder: Path, curves: Mapping[str, Curve]) -> list[Block]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OnlineOverview:
+    """What the template shows of an online training; without facts there is nothing to show.
+
+    Attributes:
+        facts: Method, layers, progress and costs.
+        errors: Messages about files that cannot be read.
+        charts: Charts of the metrics that an online training is judged by.
+        gates: Decisions of the gate; None before the first one.
+    """
+
+    facts: list[tuple[str, str]] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    charts: list[Chart] = field(default_factory=list)
+    gates: Table | None = None
+
+
+def online_overview(folder: Path, curves: Mapping[str, Curve]) -> OnlineOverview:
     """Return the overview of an online training.
 
     Args:
-        folder: The run's.
-        curves: Its metrics, as `is_online` knows them.
+        folder: The run's folder.
+        curves: Its metrics, for which `is_online` holds.
     """
-    config, troubles = _config(folder), list[Block]()
+    config, errors = _config(folder), list[str]()
     try:
         timings = read_curves(folder / "timings.jsonl")
         gates = read_jsonl(folder / "gates.jsonl") if (folder / "gates.jsonl").exists() else []
     except MetricError as error:
         timings, gates = {}, []
-        troubles.append(Text(str(error), "error"))
+        errors.append(str(error))
     window = int(config.get("monitor", {}).get("window", _DEFAULT_WINDOW))
     hours = _hours(timings)
     charts = [
@@ -70,8 +88,12 @@ def online_blocks(folder: Path, curves: Mapping[str, Curve]) -> list[Block]:
         _costs(hours),
         _gain_by_cost(curves, hours, window),
     ]
-    facts = _facts(folder, config, curves, hours)
-    return [facts, *troubles, *(chart for chart in charts if chart.series), *_gate_table(gates)]
+    return OnlineOverview(
+        facts=_facts(folder, config, curves, hours),
+        errors=errors,
+        charts=[chart for chart in charts if chart.series],
+        gates=_gate_table(gates),
+    )
 
 
 _COUNTED: Final = {"version of the policy": "sync/version", "roll-backs so far": "sync/rollbacks"}
@@ -80,28 +102,30 @@ _COUNTED: Final = {"version of the policy": "sync/version", "roll-backs so far":
 def _config(folder: Path) -> dict[str, Any]:
     try:
         return dict(RunRecord.read(folder).config)
-    except RunDirError:  # the page says so where it shows the parameters
+    except RunDirError:  # the page reports it where it shows the parameters
         return {}
 
 
 def _summary(folder: Path) -> dict[str, Any]:
-    """How the latest start ended; nothing while the first one is under way."""
+    """Return how the latest start ended; empty while the first one is running."""
     try:
-        found = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return summary if isinstance(summary, dict) else {}
 
 
 def _last(curves: Mapping[str, Curve], name: str) -> float | None:
     return curves[name][1][-1] if name in curves else None
 
 
-def _facts(folder: Path, config: Mapping[str, Any], curves: Mapping[str, Curve], hours: Mapping[str, Curve]) -> Facts:
+def _facts(
+    folder: Path, config: Mapping[str, Any], curves: Mapping[str, Curve], hours: Mapping[str, Curve]
+) -> list[tuple[str, str]]:
     summary = _summary(folder)
     total = sum(values[-1] for _, values in hours.values())
     layers = "l2" if config.get("method") in {"es", "surface"} else ", ".join(map(str, config.get("layers", ())))
-    pairs: list[tuple[str, Cell]] = [
+    pairs = [
         ("method", str(config.get("method", "–"))),
         ("layers", layers or "–"),
         ("update", str(max(steps[-1] for steps, _ in curves.values()))),
@@ -113,20 +137,17 @@ def _facts(folder: Path, config: Mapping[str, Any], curves: Mapping[str, Curve],
     ]
     if summary.get("stopped"):
         pairs.append(("stopped early", str(summary["stopped"])))
-    return Facts(pairs)
-
-
-# -- curves
+    return pairs
 
 
 def _smooth(values: Sequence[float], window: int) -> list[float]:
-    """Means of the latest values, at most ``window`` of them."""
+    """Return running means over the latest values, at most ``window`` of them."""
     return [fmean(values[max(0, end - window) : end]) for end in range(1, len(values) + 1)]
 
 
-def _line(name: str, curve: Curve, place: int, **style: Any) -> Series:  # noqa: ANN401 - fields of Series
+def _line(name: str, curve: Curve, index: int, **style: Any) -> Series:  # noqa: ANN401 - fields of Series
     steps, values = thinned(curve)
-    return Series(name=name, x=steps, y=values, color=color_of(place), **style)
+    return Series(name=name, x=steps, y=values, color=color_of(index), **style)
 
 
 def _gain(curves: Mapping[str, Curve], window: int) -> Chart:
@@ -134,24 +155,30 @@ def _gain(curves: Mapping[str, Curve], window: int) -> Chart:
     means = _smooth(gains, window)
     squares = _smooth([error**2 if isfinite(error) else float("nan") for error in curves["play/error"][1]], window)
     # the mean of n independent values has the error sqrt(mean of squares / n)
-    errors = [sqrt(square / min(window, place + 1)) for place, square in enumerate(squares)]
-    known = [place for place, error in enumerate(errors) if isfinite(error)][:: 1 + len(steps) // 1500]
+    errors = [sqrt(square / min(window, index + 1)) for index, square in enumerate(squares)]
+    known = [index for index, error in enumerate(errors) if isfinite(error)][:: 1 + len(steps) // 1500]
     band = Band(
         name="95 % interval of the mean",
-        x=[steps[place] for place in known],
-        low=[means[place] - _TWO_SIDED * errors[place] for place in known],
-        high=[means[place] + _TWO_SIDED * errors[place] for place in known],
+        x=[steps[index] for index in known],
+        low=[means[index] - _TWO_SIDED * errors[index] for index in known],
+        high=[means[index] + _TWO_SIDED * errors[index] for index in known],
         color=color_of(0),
     )
     series = [
         _line("each update", (steps, gains), 6, width=0.8),
         _line(f"mean of {window} updates", (steps, means), 0, width=2.5),
     ]
-    back = _roll_backs(curves)
-    if back:
-        at = {step: mean for step, mean in zip(steps, means, strict=True)}
+    rolled_back = _roll_backs(curves)
+    if rolled_back:
+        mean_at = {step: mean for step, mean in zip(steps, means, strict=True)}
         series.append(
-            Series(name="roll-back", x=back, y=[at.get(step) for step in back], kind="points", color=color_of(1))
+            Series(
+                name="roll-back",
+                x=rolled_back,
+                y=[mean_at.get(step) for step in rolled_back],
+                kind="points",
+                color=color_of(1),
+            )
         )
     return Chart(
         name="online_gain",
@@ -182,14 +209,14 @@ def _profit(curves: Mapping[str, Curve], window: int) -> Chart:
     )
 
 
-def _named(curves: Mapping[str, Curve], beginning: str) -> dict[str, str]:
-    return {metric.removeprefix(beginning): metric for metric in sorted(curves) if metric.startswith(beginning)}
+def _named(curves: Mapping[str, Curve], prefix: str) -> dict[str, str]:
+    return {metric.removeprefix(prefix): metric for metric in sorted(curves) if metric.startswith(prefix)}
 
 
 def _several(name: str, title: str, metrics: Mapping[str, str], curves: Mapping[str, Curve], unit: str) -> Chart:
-    """Several metrics in one chart; those that were not logged are left out."""
-    there = [(text, metric) for text, metric in metrics.items() if metric in curves]
-    series = [_line(text, curves[metric], place) for place, (text, metric) in enumerate(there)]
+    """Return several metrics in one chart, without those that were not logged."""
+    logged = [(text, metric) for text, metric in metrics.items() if metric in curves]
+    series = [_line(text, curves[metric], index) for index, (text, metric) in enumerate(logged)]
     return Chart(name=name, title=title, series=series, x_title="update", y_title=unit)
 
 
@@ -197,32 +224,29 @@ def _rewards(what: str, weights_name: str, curves: Mapping[str, Curve], config: 
     """Return a mean reward and the terms that it is the sum of, each times its weight."""
     series = [_line("reward", curves[f"reward/{what}"], 0, width=3.0)] if f"reward/{what}" in curves else []
     weights = config.get(weights_name, {})
-    for place, (term, metric) in enumerate(_named(curves, f"reward/{what}_").items(), start=1):
+    for index, (term, metric) in enumerate(_named(curves, f"reward/{what}_").items(), start=1):
         weight = float(weights.get(term, 1.0))
         steps, values = curves[metric]
         weighted = (steps, [weight * value for value in values])
-        series.append(_line(f"{weight:g} · {term}", weighted, place, dashed=True))
+        series.append(_line(f"{weight:g} · {term}", weighted, index, dashed=True))
     return Chart(
         name=f"online_reward_{what}",
         title=f"Mean reward of a {what} and its terms",
         series=series,
         x_title="update",
-        note="Before the reference's reward is taken off and the rest is scaled.",
+        note="Before the reference's reward is subtracted and the difference is scaled.",
     )
 
 
 def _divergence(curves: Mapping[str, Curve]) -> Chart:
     series = []
-    for place, layer in enumerate(_LAYERS):
+    for index, layer in enumerate(_LAYERS):
         for name, text in (("approx_kl", "from the version that acted"), ("warm_kl", "from the warm start")):
             if f"{layer}/{name}" in curves:
                 series.append(
-                    _line(f"{layer} {text}", curves[f"{layer}/{name}"], place, dashed=name == "warm_kl", width=1.5)
+                    _line(f"{layer} {text}", curves[f"{layer}/{name}"], index, dashed=name == "warm_kl", width=1.5)
                 )
     return Chart(name="online_kl", title="KL divergence by layer", series=series, x_title="update", y_title="nats")
-
-
-# -- the gate
 
 
 def _gates(gates: Sequence[Mapping[str, Any]]) -> Chart:
@@ -244,9 +268,9 @@ def _gates(gates: Sequence[Mapping[str, Any]]) -> Chart:
     )
 
 
-def _gate_table(gates: Sequence[Mapping[str, Any]]) -> list[Block]:
+def _gate_table(gates: Sequence[Mapping[str, Any]]) -> Table | None:
     if not gates:
-        return [Text("the gate has not been asked yet", "note")]
+        return None
     rows = [
         [
             str(gate.get("candidate")),
@@ -259,14 +283,11 @@ def _gate_table(gates: Sequence[Mapping[str, Any]]) -> list[Block]:
         for gate in gates
     ]
     columns = ["candidate", "against", "answer", "update", "worlds", "mean", "low", "high"]
-    return [Rows("Decisions of the gate", columns, rows, n_texts=3)]
-
-
-# -- costs
+    return Table("Decisions of the gate", columns, rows, n_texts=3)
 
 
 def _hours(timings: Mapping[str, Curve]) -> dict[str, Curve]:
-    """CPU hours so far by what they were spent on."""
+    """Return CPU hours so far by part of the training."""
     return {
         part: (steps, [value / 3600.0 for value in values])
         for part, (steps, values) in ((part, timings[name]) for part, name in _named(timings, "time/cpu_").items())
@@ -274,7 +295,7 @@ def _hours(timings: Mapping[str, Curve]) -> dict[str, Curve]:
 
 
 def _costs(hours: Mapping[str, Curve]) -> Chart:
-    series = [_line(part, curve, place) for place, (part, curve) in enumerate(hours.items())]
+    series = [_line(part, curve, index) for index, (part, curve) in enumerate(hours.items())]
     return Chart(name="online_cpu", title="CPU hours so far", series=series, x_title="update", y_title="hours")
 
 

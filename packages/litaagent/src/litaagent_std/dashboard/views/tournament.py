@@ -1,22 +1,23 @@
-"""A tournament: who won, how sure that is, and what it depends on."""
+"""A tournament: the ranking with its intervals, by level and by length, and the list of worlds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from apexrl.charts import Chart, Heat, Series, color_of
-from litaagent_std.dashboard.page import Block, Facts, Filter, Filters, Link, Page, Rows, Text, number, signed
-from litaagent_std.dashboard.standings import Played, Rank, length_names, pairs_of, ranks_of
+from apexrl.charts import Chart, Heat, Picture, Series, color_of
+from litaagent_std.dashboard.page import Filter, Link, Page, Table, number, signed
+from litaagent_std.dashboard.views.standings import Played, Rank, length_names, pairs_of, ranks_of
 from litaagent_std.dashboard.warehouse import Row, Warehouse
 from litaagent_std.records.reader import RECORDS_FOLDER
 from litaagent_std.tournament.standings import Paired
 
-__all__ = ["played_in", "standing_pictures", "tournament_page"]
+__all__ = ["played_in", "tournament_page"]
 
 _LEVELS: Final = ("first", "middle", "last")
 _PER_PAGE: Final = 25
+_MOST_PROBLEMS: Final = 5
 
 _SCORES: Final = """
     SELECT f.world, w.config, w.run, f.factory, f.competitor, f.score, w.n_days,
@@ -34,7 +35,7 @@ _WORLDS: Final = """
 
 
 def played_in(store: Warehouse) -> list[Played]:
-    """Every competitor's seat in every finished world; worlds in which a wall-clock limit fired are left out."""
+    """Return every competitor's seat in every finished world, except worlds in which a wall-clock limit fired."""
     rows = store.ask(_SCORES, ["factories", "worlds"])
     names = length_names(row["n_days"] for row in rows)
     return [
@@ -62,76 +63,67 @@ def tournament_page(folder: Path, name: str, query: Mapping[str, str]) -> Page:
     """
     store = Warehouse(folder / RECORDS_FOLDER)
     played = played_in(store)
-    trail = [Link("all", "/")]
     running = not store.manifest.complete
-    top: list[Block] = [_state(store, folder), *_problems(store)]
-    if not played:
-        empty = "no world is finished yet; this page looks again by itself" if running else "no competitor played"
-        return Page(title=name, blocks=[*top, Text(empty, "warning")], trail=trail, live=running)
     filters, chosen = _filtered(played, query)
-    if not chosen:
-        blocks = [*top, filters, Text("no seat fits the choice; take another one", "warning")]
-        return Page(title=name, blocks=blocks, trail=trail, live=running)
-    ranks = ranks_of(chosen)
-    pairs = pairs_of(chosen, [rank.competitor for rank in ranks])
-    blocks = [
-        *top,
-        filters,
-        _ranking_table(ranks, pairs, name),
-        *standing_pictures(chosen, ranks, pairs),
-        *_world_table(store, name, query),
-    ]
-    return Page(title=name, blocks=blocks, trail=trail, live=running)
+    context: dict[str, Any] = {
+        "facts": _facts(store, folder),
+        "running": running,
+        "failed": list(store.manifest.failed.items())[:_MOST_PROBLEMS],
+        "damaged": list(store.damaged.items())[:_MOST_PROBLEMS],
+        "filters": filters if played else [],
+        "ranking": None,
+    }
+    if chosen:
+        ranks = ranks_of(chosen)
+        pairs = pairs_of(chosen, [rank.competitor for rank in ranks])
+        pages, worlds = _world_table(store, name, query)
+        context |= {
+            "ranking": _ranking_table(ranks, pairs, name),
+            "charts": _charts(chosen, ranks, pairs),
+            "pages": pages,
+            "worlds": worlds,
+        }
+    return Page(template="tournament", title=name, context=context, trail=[Link("all", "/")], live=running)
 
 
-def standing_pictures(played: Sequence[Played], ranks: Sequence[Rank], pairs: Sequence[Paired]) -> list[Chart | Heat]:
-    """Ranking, distributions, by level, by length, head to head."""
+def _charts(played: Sequence[Played], ranks: Sequence[Rank], pairs: Sequence[Paired]) -> list[Picture]:
+    """Return ranking, distributions, means by level and by length, and the head-to-head matrix."""
     order = [rank.competitor for rank in ranks]
-    pictures = [
+    charts: list[Picture] = [
         _ranking(ranks),
         _distributions(played, order),
-        _by(played, order, "level", [level for level in _LEVELS if any(one.level == level for one in played)]),
-        _by(played, order, "length", sorted({one.length for one in played})),
+        _by(played, order, "level", [level for level in _LEVELS if any(seat.level == level for seat in played)]),
+        _by(played, order, "length", sorted({seat.length for seat in played})),
     ]
-    return [*pictures, *([_head_to_head(order, pairs)] if pairs else [])]
+    return [*charts, *([_head_to_head(order, pairs)] if pairs else [])]
 
 
-def _state(store: Warehouse, folder: Path) -> Facts:
+def _facts(store: Warehouse, folder: Path) -> list[tuple[str, str]]:
     manifest, done = store.manifest, len(store.worlds)
     state = "finished" if manifest.complete else f"running or stopped: {done} of {manifest.n_worlds} worlds"
     source = manifest.source.get("played", {})
     shown = [(key, source[key]) for key in ("configs", "runs", "steps", "levels", "inventory", "seed") if key in source]
-    pairs: list[tuple[str, str]] = [("state", state), ("worlds", str(done)), ("folder", folder.name)]
-    return Facts(pairs + [(key, "drawn" if value is None else str(value)) for key, value in shown])
+    pairs = [("state", state), ("worlds", str(done)), ("folder", folder.name)]
+    return pairs + [(key, "drawn" if value is None else str(value)) for key, value in shown]
 
 
-def _problems(store: Warehouse) -> list[Text]:
-    failed = [
-        Text(f"world {world} failed: {reason}", "warning") for world, reason in list(store.manifest.failed.items())[:5]
-    ]
-    damaged = [
-        Text(f"world {world} is left out: {reason}", "error") for world, reason in list(store.damaged.items())[:5]
-    ]
-    return failed + damaged
-
-
-def _filtered(played: Sequence[Played], query: Mapping[str, str]) -> tuple[Filters, list[Played]]:
+def _filtered(played: Sequence[Played], query: Mapping[str, str]) -> tuple[list[Filter], list[Played]]:
     level, length = query.get("level", "all"), query.get("length", "all")
-    levels = [("all", "all levels"), *((one, f"{one} level") for one in _LEVELS)]
-    lengths = [("all", "all lengths"), *((one, one) for one in sorted({one.length for one in played}))]
-    chosen = [one for one in played if level in {"all", one.level} and length in {"all", one.length}]
-    return Filters([Filter("level", "level", levels, level), Filter("length", "length", lengths, length)]), chosen
+    levels = [("all", "all levels"), *((name, f"{name} level") for name in _LEVELS)]
+    lengths = [("all", "all lengths"), *((name, name) for name in sorted({seat.length for seat in played}))]
+    chosen = [seat for seat in played if level in {"all", seat.level} and length in {"all", seat.length}]
+    return [Filter("level", "level", levels, level), Filter("length", "length", lengths, length)], chosen
 
 
-def _ranking_table(ranks: Sequence[Rank], pairs: Sequence[Paired], name: str) -> Rows:
+def _ranking_table(ranks: Sequence[Rank], pairs: Sequence[Paired], name: str) -> Table:
     behind = {pair.second: pair for pair in pairs if pair.first == ranks[0].competitor}
     rows: list[list[str | Link]] = []
-    for place, rank in enumerate(ranks, start=1):
+    for position, rank in enumerate(ranks, start=1):
         pair = behind.get(rank.competitor)
         rows.append(
             [
                 Link(rank.competitor, "/agent", {"name": name, "agent": rank.competitor}),
-                str(place),
+                str(position),
                 number(rank.score),
                 _interval(rank.low, rank.high),
                 number(rank.mean),
@@ -144,7 +136,7 @@ def _ranking_table(ranks: Sequence[Rank], pairs: Sequence[Paired], name: str) ->
             ]
         )
     columns = ["competitor", "rank", "score", "95 % interval", "mean", "5 %", "worst", "seats", "minus the first"]
-    return Rows("Ranking by the official truncated mean", columns, rows)
+    return Table("Ranking by the official truncated mean", columns, rows)
 
 
 def _minus(value: float | None) -> float | None:
@@ -182,7 +174,7 @@ def _ranking(ranks: Sequence[Rank]) -> Chart:
 def _distributions(played: Sequence[Played], order: Sequence[str]) -> Chart:
     series = []
     for index, name in enumerate(order):
-        scores = [one.score for one in played if one.competitor == name]
+        scores = [seat.score for seat in played if seat.competitor == name]
         series.append(Series(name=name, x=[name] * len(scores), y=scores, kind="box", color=color_of(index)))
     return Chart(
         name="distributions",
@@ -198,7 +190,7 @@ def _distributions(played: Sequence[Played], order: Sequence[str]) -> Chart:
 def _by(played: Sequence[Played], order: Sequence[str], what: str, groups: Sequence[str]) -> Chart:
     series = []
     for index, name in enumerate(order):
-        own = [[one.score for one in played if one.competitor == name and getattr(one, what) == g] for g in groups]
+        own = [[seat.score for seat in played if seat.competitor == name and getattr(seat, what) == g] for g in groups]
         means = [sum(some) / len(some) if some else None for some in own]
         labels = [
             f"{name}, {g}: {number(mean)} in {len(some)} seats"
@@ -209,9 +201,9 @@ def _by(played: Sequence[Played], order: Sequence[str], what: str, groups: Seque
 
 
 def _head_to_head(order: Sequence[str], pairs: Sequence[Paired]) -> Heat:
-    found = {(pair.first, pair.second): pair.difference for pair in pairs}
-    found |= {(second, first): -gap for (first, second), gap in found.items()}
-    values = [[found.get((row, column)) for column in order] for row in order]
+    differences = {(pair.first, pair.second): pair.difference for pair in pairs}
+    differences |= {(second, first): -difference for (first, second), difference in differences.items()}
+    values = [[differences.get((row, column)) for column in order] for row in order]
     return Heat(
         name="head_to_head",
         title="Head to head: row minus column in the same seats",
@@ -225,17 +217,17 @@ def _head_to_head(order: Sequence[str], pairs: Sequence[Paired]) -> Heat:
     )
 
 
-def _world_table(store: Warehouse, name: str, query: Mapping[str, str]) -> list[Block]:
+def _world_table(store: Warehouse, name: str, query: Mapping[str, str]) -> tuple[list[Filter], Table]:
     pages = max(1, -(-len(store.worlds) // _PER_PAGE))
     asked = query.get("page", "1")
     page = min(max(1, int(asked) if asked.isdecimal() and len(asked) < 9 else 1), pages)
     rows = store.ask(_WORLDS, ["worlds", "factories"], [_PER_PAGE, (page - 1) * _PER_PAGE])
     columns = ["world", "best", "score", "configuration", "run", "rotation", "days", "levels", "factories", "errors"]
-    table = Rows("Worlds", columns, [_world_row(row, name) for row in rows], n_texts=2)
+    table = Table("Worlds", columns, [_world_row(row, name) for row in rows], n_texts=2)
     if pages == 1:
-        return [table]
-    choices = [(str(one), f"worlds, page {one} of {pages}") for one in range(1, pages + 1)]
-    return [Filters([Filter("page", "worlds", choices, str(page))]), table]
+        return [], table
+    choices = [(str(index), f"worlds, page {index} of {pages}") for index in range(1, pages + 1)]
+    return [Filter("page", "worlds", choices, str(page))], table
 
 
 def _world_row(row: Row, name: str) -> list[str | Link]:

@@ -1,4 +1,4 @@
-"""A training: its curves beside those of others, what it was made from, and how far it has come."""
+"""A training: its progress, its curves beside those of others, and its parameters."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from apexrl.runs.errors import MetricError, RunDirError
 from apexrl.runs.run_dir import RunRecord
 from litaagent_std.dashboard.curves import Curve, read_curves, thinned
 from litaagent_std.dashboard.history import History, ItemKind, NotHereError, grows, mark_of, phase_files
-from litaagent_std.dashboard.page import Block, Cell, Facts, Filter, Filters, Link, Page, Rows, Text, number
-from litaagent_std.dashboard.views.online import is_online, online_blocks, shown_by
+from litaagent_std.dashboard.page import Filter, Link, Page, Table, number
+from litaagent_std.dashboard.views.online import OnlineOverview, is_online, online_overview, shown_by
 
-__all__ = ["METRIC_FILES", "curves_of", "training_page"]
+__all__ = ["METRIC_FILES", "curves_in", "metric_charts", "training_page"]
 
 METRIC_FILES: Final[dict[ItemKind, str]] = {"training": "metrics.jsonl", "hmasd": "logs/metrics.jsonl"}
 _MOST_CURVES: Final = 24
 _FIRST: Final = ("episode/mean_reward", "eval", "Eval", "gate", "monitor", "val", "Rewards/Episode", "episode", "train")
-"""Beginnings of the names of metrics that people look for first."""
+"""Prefixes of the metrics that are shown first."""
 
 
 def training_page(history: History, kind: ItemKind, name: str, query: Mapping[str, str]) -> Page:
@@ -35,37 +35,57 @@ def training_page(history: History, kind: ItemKind, name: str, query: Mapping[st
         query: Choices: ``compare``, names of others with commas between them, and ``group``, a group of metrics.
     """
     folder = history.find(kind, name)
-    others = [one for one in query.get("compare", "").split(",") if one and one != name]
-    curves, troubles = {}, []
-    for one in [name, *others]:
-        try:
-            curves[one] = curves_in(history.find(kind, one), kind)
-        except (MetricError, NotHereError) as error:
-            troubles.append(Text(str(error), "error"))
-    metrics = _ordered({metric for some in curves.values() for metric in some})
-    groups = sorted({metric.split("/")[0] for metric in metrics})
+    others = [other for other in query.get("compare", "").split(",") if other and other != name]
+    curves, errors = _read_all(history, kind, [name, *others])
+    metrics = _ordered({metric for run in curves.values() for metric in run})
     group = query.get("group", "all")
     shown = [metric for metric in metrics if group in {"all", metric.split("/")[0]}]
-    known = [(item.name, item.name) for item in history.items() if item.kind == kind and item.name != name]
-    choices = [
-        Filter("compare", "compare with", known, ",".join(others), several=True),
-        Filter("group", "metrics", [("all", "all metrics"), *((one, one) for one in groups)], group),
-    ]
-    blocks: list[Block] = [_state(folder, curves.get(name, {})), *troubles, Filters(choices)]
-    if not shown:
-        blocks.append(Text("nothing has been logged yet; this page looks again by itself", "warning"))
+    online = OnlineOverview()
     if is_online(curves.get(name, {})) and group == "all":
-        blocks += online_blocks(folder, curves[name])
+        online = online_overview(folder, curves[name])
         shown = shown if others else [metric for metric in shown if not shown_by(metric)]
-    if len(shown) > _MOST_CURVES:
-        blocks.append(Text(f"the first {_MOST_CURVES} of {len(shown)} metrics; choose a group for the others", "note"))
-    blocks += curves_of(curves, shown[:_MOST_CURVES])
-    blocks += [_last_values(curves, metrics), *_parameters(folder, kind)]
-    return Page(title=name, blocks=blocks, trail=[Link("all", "/")], live=grows(mark_of(folder, kind) or folder))
+    note, parameters = _parameters(folder, kind)
+    context = {
+        "facts": _facts(folder, curves.get(name, {})),
+        "errors": errors,
+        "filters": _filters(history, kind, name, others, metrics, group),
+        "n_metrics": len(shown),
+        "nothing_logged": not metrics,
+        "online": online,
+        "online_charts": online.charts,
+        "charts": metric_charts(curves, shown[:_MOST_CURVES]),
+        "last_values": _last_values(curves, metrics),
+        "parameter_note": note,
+        "parameters": parameters,
+    }
+    live = grows(mark_of(folder, kind) or folder)
+    return Page(template="training", title=name, context=context, trail=[Link("all", "/")], live=live)
+
+
+def _read_all(history: History, kind: ItemKind, names: Sequence[str]) -> tuple[dict[str, dict[str, Curve]], list[str]]:
+    """Return the curves of each training, and messages about those that cannot be read."""
+    curves, errors = {}, []
+    for name in names:
+        try:
+            curves[name] = curves_in(history.find(kind, name), kind)
+        except (MetricError, NotHereError) as error:
+            errors.append(str(error))
+    return curves, errors
+
+
+def _filters(
+    history: History, kind: ItemKind, name: str, others: Sequence[str], metrics: Sequence[str], group: str
+) -> list[Filter]:
+    known = [(item.name, item.name) for item in history.items() if item.kind == kind and item.name != name]
+    groups = sorted({metric.split("/")[0] for metric in metrics})
+    return [
+        Filter("compare", "compare with", known, ",".join(others), several=True),
+        Filter("group", "metrics", [("all", "all metrics"), *((text, text) for text in groups)], group),
+    ]
 
 
 def curves_in(folder: Path, kind: ItemKind) -> dict[str, Curve]:
-    """Every metric of a training; of one with phases, the phase stands before the metric's name.
+    """Return every metric of a training; with phases, the phase precedes the metric's name.
 
     Raises:
         MetricError: If a line is damaged.
@@ -76,16 +96,16 @@ def curves_in(folder: Path, kind: ItemKind) -> dict[str, Curve]:
     return {f"{phase}/{name}": curve for phase, file in phases.items() for name, curve in read_curves(file).items()}
 
 
-def curves_of(curves: Mapping[str, Mapping[str, Curve]], metrics: Sequence[str]) -> list[Chart]:
-    """Return a chart per metric with a line per run; long ones are thinned for the eye."""
+def metric_charts(curves: Mapping[str, Mapping[str, Curve]], metrics: Sequence[str]) -> list[Chart]:
+    """Return a chart per metric with a line per run; long ones are thinned."""
     charts = []
     for metric in metrics:
         series = []
-        for place, (run, own) in enumerate(curves.items()):
+        for index, (run, own) in enumerate(curves.items()):
             if metric in own:
                 steps, values = thinned(own[metric])
                 label = run if len(curves) > 1 else ""
-                series.append(Series(name=label, x=steps, y=values, color=color_of(place)))
+                series.append(Series(name=label, x=steps, y=values, color=color_of(index)))
         safe = "".join(letter if letter.isalnum() else "_" for letter in metric)
         charts.append(Chart(name=safe, title=metric, series=series, x_title="step", height=260))
     return charts
@@ -93,31 +113,38 @@ def curves_of(curves: Mapping[str, Mapping[str, Curve]], metrics: Sequence[str])
 
 def _ordered(metrics: set[str]) -> list[str]:
     def rank(metric: str) -> tuple[int, str]:
-        return next((place for place, start in enumerate(_FIRST) if metric.startswith(start)), len(_FIRST)), metric
+        return next((index for index, start in enumerate(_FIRST) if metric.startswith(start)), len(_FIRST)), metric
 
     return sorted(metrics, key=rank)
 
 
-def _state(folder: Path, curves: Mapping[str, Curve]) -> Facts:
+def _facts(folder: Path, curves: Mapping[str, Curve]) -> list[tuple[str, str]]:
     steps = max((steps[-1] for steps, _ in curves.values()), default=0)
-    pairs: list[tuple[str, Cell]] = [("step", str(steps)), ("metrics", str(len(curves))), ("folder", folder.name)]
     checkpoints = sorted([*folder.glob("checkpoints/*.pt"), *folder.glob("models/*.pth"), *folder.glob("*.pt")])
-    pairs.append(("checkpoints", str(len(checkpoints))))
-    return Facts(pairs)
+    return [
+        ("step", str(steps)),
+        ("metrics", str(len(curves))),
+        ("folder", folder.name),
+        ("checkpoints", str(len(checkpoints))),
+    ]
 
 
-def _last_values(curves: Mapping[str, Mapping[str, Curve]], metrics: Sequence[str]) -> Rows:
+def _last_values(curves: Mapping[str, Mapping[str, Curve]], metrics: Sequence[str]) -> Table:
     rows = [
         [metric, *(number(own[metric][1][-1], 4) if metric in own else "–" for own in curves.values())]
         for metric in metrics
     ]
-    return Rows("Last values", ["metric", *curves], rows)
+    return Table("Last values", ["metric", *curves], rows)
 
 
-def _parameters(folder: Path, kind: ItemKind) -> list[Block]:
-    """Return what the run was made from: the record of every start, and its configuration."""
+Note = tuple[str, str] | None
+"""Tone and text of a message in place of the parameters."""
+
+
+def _parameters(folder: Path, kind: ItemKind) -> tuple[Note, list[Table]]:
+    """Return a message, if the parameters cannot be shown, and tables of every start and of the configuration."""
     if kind == "hmasd":
-        return _tail(folder / "logs" / "train.log")
+        return None, _log_end(folder / "logs" / "train.log")
     try:
         record = RunRecord.read(folder)
     except RunDirError as error:
@@ -127,36 +154,36 @@ def _parameters(folder: Path, kind: ItemKind) -> list[Block]:
         for start in record.starts
     ]
     flat = [[key, value] for key, value in _flat(record.config)]
-    table = Rows("Parameters", ["parameter", "value"], [["seed", str(record.seed)], *flat], n_texts=2)
-    return [Rows("Starts", ["time", "command", "commit"], starts, n_texts=3), table]
+    table = Table("Parameters", ["parameter", "value"], [["seed", str(record.seed)], *flat], n_texts=2)
+    return None, [Table("Starts", ["time", "command", "commit"], starts, n_texts=3), table]
 
 
-def _config_file(folder: Path, error: RunDirError) -> list[Block]:
+def _config_file(folder: Path, error: RunDirError) -> tuple[Note, list[Table]]:
     path = folder / "config.yaml"
     if (folder / "run.json").exists():
-        return [Text(str(error), "error")]
+        return ("error", str(error)), []
     if not path.exists():
-        return [Text("this run keeps its parameters in its checkpoints: `lita checkpoint` shows them", "note")]
+        return ("note", "this run keeps its parameters in its checkpoints: `lita checkpoint` shows them"), []
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as trouble:
-        return [Text(f"config.yaml cannot be read: {trouble}", "error")]
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as damage:
+        return ("error", f"config.yaml cannot be read: {damage}"), []
     rows = [[key, value] for key, value in _flat(values if isinstance(values, dict) else {})]
-    return [Rows("Parameters", ["parameter", "value"], rows, n_texts=2)]
+    return None, [Table("Parameters", ["parameter", "value"], rows, n_texts=2)]
 
 
-def _tail(path: Path) -> list[Block]:
+def _log_end(path: Path) -> list[Table]:
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()[-12:]
-    return [Rows("End of the log", ["line"], [[line] for line in lines], n_texts=1)]
+    return [Table("End of the log", ["line"], [[line] for line in lines], n_texts=1)]
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for key, value in values.items():
         if isinstance(value, dict):
-            found += _flat(value, f"{prefix}{key}.")
+            pairs += _flat(value, f"{prefix}{key}.")
         else:
-            found.append((f"{prefix}{key}", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)))
-    return found
+            pairs.append((f"{prefix}{key}", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)))
+    return pairs

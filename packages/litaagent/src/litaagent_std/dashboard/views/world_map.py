@@ -13,7 +13,7 @@ _SYSTEM: Final = -1
 _WIDEST: Final = 9.0
 _MIDDLE: Final = 0.62  # where along an edge its label is: not where edges cross most
 
-Place = tuple[float, float]
+Point = tuple[float, float]
 Row = dict[str, Any]
 
 
@@ -26,21 +26,21 @@ def world_map(n_levels: int, factories: Sequence[Row], agents: Sequence[str], fl
         agents: Who plays each.
         flows: Units and value by seller and buyer; -1 is the system, which sells raw material and buys the product.
     """
-    places = _places(n_levels, factories)
+    positions = _positions(n_levels, factories)
     most = max((row["units"] for row in flows), default=1)
     edges, middles, labels = [], [], []
     for row in flows:
-        source = places[row["seller"]] if row["seller"] != _SYSTEM else _beside(places[row["buyer"]], -1)
-        target = places[row["buyer"]] if row["buyer"] != _SYSTEM else _beside(places[row["seller"]], 1)
+        source = positions[row["seller"]] if row["seller"] != _SYSTEM else _beside(positions[row["buyer"]], -1)
+        target = positions[row["buyer"]] if row["buyer"] != _SYSTEM else _beside(positions[row["seller"]], 1)
         width = 0.4 + _WIDEST * float(row["units"]) / float(most)
         color = "#b9c4cf" if _SYSTEM in (row["seller"], row["buyer"]) else "#7fb2d6"
         edges.append(Series(name="", x=[source[0], target[0]], y=[source[1], target[1]], color=color, width=width))
         middles.append(tuple(a + _MIDDLE * (b - a) for a, b in zip(source, target, strict=True)))
         labels.append(_flow_label(row, factories, agents))
-    points = Series(
+    labels_at = Series(
         name="",
-        x=[one[0] for one in middles],
-        y=[one[1] for one in middles],
+        x=[point[0] for point in middles],
+        y=[point[1] for point in middles],
         kind="points",
         size=4,
         color="#5f7f99",
@@ -49,7 +49,7 @@ def world_map(n_levels: int, factories: Sequence[Row], agents: Sequence[str], fl
     return Chart(
         name="map",
         title="Supply chain: who delivered to whom",
-        series=[*edges, points, *_nodes(n_levels, factories, agents, places)],
+        series=[*edges, labels_at, *_nodes(n_levels, factories, agents, positions)],
         hide_axes=True,
         wide=True,
         height=max(320, 46 * max(1, *(sum(r["level"] == level for r in factories) for level in range(n_levels))) + 80),
@@ -58,17 +58,17 @@ def world_map(n_levels: int, factories: Sequence[Row], agents: Sequence[str], fl
     )
 
 
-def _places(n_levels: int, factories: Sequence[Row]) -> dict[int, Place]:
-    places = {}
+def _positions(n_levels: int, factories: Sequence[Row]) -> dict[int, Point]:
+    positions = {}
     for level in range(n_levels):
         seats = [row["factory"] for row in factories if row["level"] == level]
         for index, seat in enumerate(seats):
-            places[seat] = (float(level), (len(seats) - 1) / 2 - index)
-    return places
+            positions[seat] = (float(level), (len(seats) - 1) / 2 - index)
+    return positions
 
 
-def _beside(place: Place, side: int) -> Place:
-    return place[0] + 0.45 * side, place[1]
+def _beside(point: Point, side: int) -> Point:
+    return point[0] + 0.45 * side, point[1]
 
 
 def _flow_label(row: Row, factories: Sequence[Row], agents: Sequence[str]) -> str:
@@ -80,7 +80,7 @@ def _flow_label(row: Row, factories: Sequence[Row], agents: Sequence[str]) -> st
     return f"{way}: {row['units']} units at {mean:.1f}, {row['contracts']} contracts"
 
 
-def _nodes(n_levels: int, factories: Sequence[Row], agents: Sequence[str], places: dict[int, Place]) -> list[Series]:
+def _nodes(n_levels: int, factories: Sequence[Row], agents: Sequence[str], positions: dict[int, Point]) -> list[Series]:
     """Competitors large and named in the legend, default agents small and grey."""
     kinds = sorted({agents[row["factory"]] for row in factories if row["competitor"] is not None})
     groups = [(name, color_of(index)) for index, name in enumerate(kinds)]
@@ -90,12 +90,12 @@ def _nodes(n_levels: int, factories: Sequence[Row], agents: Sequence[str], place
         series.append(
             Series(
                 name=name or "default agents",
-                x=[places[row["factory"]][0] for row in own],
-                y=[places[row["factory"]][1] for row in own],
+                x=[positions[row["factory"]][0] for row in own],
+                y=[positions[row["factory"]][1] for row in own],
                 kind="points",
                 color=color,
                 size=16 if name else 11,
                 labels=[f"{row['name']} {agents[row['factory']]}: score {row['score']:.3f}" for row in own],
             )
         )
-    return [one for one in series if one.x]
+    return [group for group in series if group.x]

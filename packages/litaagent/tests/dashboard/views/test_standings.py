@@ -2,7 +2,7 @@
 
 import pytest
 
-from litaagent_std.dashboard.standings import length_names, pairs_of, ranks_of
+from litaagent_std.dashboard.views.standings import length_names, pairs_of, ranks_of
 from litaagent_std.dashboard.views.tournament import played_in
 from litaagent_std.dashboard.warehouse import Warehouse
 from litaagent_std.records.reader import open_records

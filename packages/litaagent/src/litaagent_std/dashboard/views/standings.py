@@ -1,7 +1,7 @@
 """Standings and paired differences of the seats that a filter leaves.
 
 The statistics are those of `litaagent_std.tournament.standings`, from the same resamples, computed by the fast
-bootstrap: a filter on a thousand worlds answers at once.
+bootstrap, so that a filter on a thousand worlds responds without delay.
 """
 
 from __future__ import annotations
@@ -50,41 +50,41 @@ class Rank:
 
 
 def length_names(days: Iterable[int]) -> dict[int, str]:
-    """Names for lengths of worlds: their own when there are few, classes of lengths otherwise."""
+    """Return names for lengths of worlds: one each if there are few, classes of lengths otherwise."""
     known = sorted(set(days))
     if len(known) <= _FEW_LENGTHS:
-        return {one: f"{one} days" for one in known}
-    return {one: next(name for limit, name in _CLASSES if one < limit) for one in known}
+        return {length: f"{length} days" for length in known}
+    return {length: next(name for limit, name in _CLASSES if length < limit) for length in known}
 
 
 def ranks_of(played: Sequence[Played]) -> list[Rank]:
-    """Every competitor's result, the best first."""
+    """Return every competitor's result, the best first."""
     own: dict[str, list[Played]] = {}
-    for one in played:
-        own.setdefault(one.competitor, []).append(one)
-    return sorted((_rank(name, some) for name, some in own.items()), key=lambda rank: -rank.score)
+    for seat in played:
+        own.setdefault(seat.competitor, []).append(seat)
+    return sorted((_rank(name, seats) for name, seats in own.items()), key=lambda rank: -rank.score)
 
 
 def _rank(name: str, own: Sequence[Played]) -> Rank:
-    values = np.array([one.score for one in own])
-    low, high = fast_bootstrap_interval(values, [one.config for one in own], truncated_mean)
+    values = np.array([seat.score for seat in own])
+    low, high = fast_bootstrap_interval(values, [seat.config for seat in own], truncated_mean)
     tail, worst = float(np.quantile(values, 0.05)), float(values.min())
     return Rank(name, len(own), truncated_mean(values), low, high, float(values.mean()), tail, worst)
 
 
 def pairs_of(played: Sequence[Played], order: Sequence[str]) -> list[Paired]:
-    """Every pair of competitors that played the same seat of the same market under the same luck."""
+    """Return every pair of competitors that played the same seat of the same market under the same seeds."""
     seats: dict[str, dict[tuple[int, int, int], list[float]]] = {}
-    for one in played:
-        own = seats.setdefault(one.competitor, {})
-        own.setdefault((one.config, one.run, one.factory), []).append(one.score)
-    means = {name: {seat: float(np.mean(some)) for seat, some in own.items()} for name, own in seats.items()}
-    found = []
-    for place, first in enumerate(order):
-        for second in order[place + 1 :]:
+    for seat in played:
+        own = seats.setdefault(seat.competitor, {})
+        own.setdefault((seat.config, seat.run, seat.factory), []).append(seat.score)
+    means = {name: {key: float(np.mean(scores)) for key, scores in own.items()} for name, own in seats.items()}
+    pairs = []
+    for index, first in enumerate(order):
+        for second in order[index + 1 :]:
             shared = sorted(means[first].keys() & means[second].keys())
             if shared:
-                gaps = np.array([means[first][seat] - means[second][seat] for seat in shared])
-                low, high = fast_bootstrap_interval(gaps, [seat[0] for seat in shared], mean)
-                found.append(Paired(first, second, len(shared), float(gaps.mean()), low, high))
-    return found
+                differences = np.array([means[first][key] - means[second][key] for key in shared])
+                low, high = fast_bootstrap_interval(differences, [key[0] for key in shared], mean)
+                pairs.append(Paired(first, second, len(shared), float(differences.mean()), low, high))
+    return pairs

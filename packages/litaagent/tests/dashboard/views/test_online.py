@@ -4,11 +4,10 @@ import json
 
 import pytest
 
-from apexrl.charts.plotly import plotly_figure
+from apexrl.charts import plotly_figure
 from apexrl.runs.run_dir import RunDir
 from lita.main import main
 from litaagent_std.dashboard.history import History
-from litaagent_std.dashboard.page import Facts, Rows, Text
 from litaagent_std.dashboard.views.online import shown_by
 from litaagent_std.dashboard.views.training import training_page
 
@@ -68,16 +67,16 @@ def page_of(folder, **query):
 
 
 def chart(page, name):
-    return next(picture for picture in page.pictures() if picture.name == name)
+    return next(chart for chart in page.charts() if chart.name == name)
 
 
 def line(page, name, series):
-    return next(one for one in chart(page, name).series if one.name == series)
+    return next(line for line in chart(page, name).series if line.name == series)
 
 
 def test_everything_that_it_is_judged_by_is_there(online, hostile_name):
     page = page_of(online)
-    names = [picture.name for picture in page.pictures()]
+    names = [chart.name for chart in page.charts()]
     expected = [
         "gain",
         "profit",
@@ -108,35 +107,36 @@ def test_everything_that_it_is_judged_by_is_there(online, hostile_name):
     assert list(line(page, "online_gate", "passed").x) == [4]
     assert list(line(page, "online_gate", "did not pass").x) == [2]
     assert list(chart(page, "online_cost").series[0].x) == pytest.approx([1.1, 2.1, 3.1, 4.1])
-    json.dumps([plotly_figure(picture) for picture in page.pictures()], allow_nan=False)
+    json.dumps([plotly_figure(chart) for chart in page.charts()], allow_nan=False)
 
 
 def test_facts_and_decisions_of_the_gate(online):
     page = page_of(online)
-    facts = {name: value for block in page.blocks if isinstance(block, Facts) for name, value in block.pairs}
+    facts = dict(page.context["online"].facts)
     assert facts["CPU hours"] == "4.10"
     assert (facts["version"], facts["worlds"], facts["roll-backs"]) == ("4", "16", "1")
     assert facts["best by the gate"] == "v00004.npz"
-    table = next(block for block in page.blocks if isinstance(block, Rows) and "gate" in block.title)
+    table = page.context["online"].gates
     assert [row[2] for row in table.rows] == ["open", "better"]
     assert table.rows[0][-2:] == ["–", "–"]  # two worlds have no interval yet
 
 
 def test_a_group_or_a_comparison_shows_every_metric(online):
-    assert next(page_of(online, group="l2").pictures()).name == "l2_approx_kl"
-    compared = [picture.title for picture in page_of(online, compare="other").pictures()]
+    assert next(page_of(online, group="l2").charts()).name == "l2_approx_kl"
+    compared = [chart.title for chart in page_of(online, compare="other").charts()]
     assert "play/gain" in compared
     assert "Profit" in compared
 
 
-def test_a_run_without_a_gate_or_with_a_damaged_one_is_shown(online):
+def test_a_run_without_a_gate_or_with_a_damaged_one_is_shown(online, texts):
     (online / "gates.jsonl").write_text("{}\n{}\n")
-    assert any("gates.jsonl" in block.text for block in page_of(online).blocks if isinstance(block, Text))
+    assert any("gates.jsonl" in text for text in texts(page_of(online), "error"))
     for name in ("gates.jsonl", "summary.json", "timings.jsonl", "run.json"):
         (online / name).unlink()
     page = page_of(online)
-    assert "online_gain" in [picture.name for picture in page.pictures()]
-    assert any("cannot be read" in block.text for block in page.blocks if isinstance(block, Text))
+    assert "online_gain" in [chart.name for chart in page.charts()]
+    assert any("cannot be read" in text for text in texts(page, "error"))
+    assert "the gate has not decided yet" in texts(page, "note")
 
 
 def test_the_report_is_one_file(online, tmp_path):
