@@ -188,16 +188,17 @@ class Side:
         for thread in threads:
             if thread.partner in accept and thread.offer is not None:
                 taken[thread.offer.time - self._obs.day] += thread.offer.quantity
+        # by lead: units that one more deal may hold at most
         lines = limits.lines if self.selling else (limits.buy,) * len(room)
         hard = [max(0, units - taken[lead]) for lead, units in enumerate(lines)]
-        gain, cost = self._gain(grid, goals), self._excess_cost(grid)
+        gain, cost = self._gain(grid, goals), self._excess_cost(grid)  # [n] per unit
         budgets = self.budgets if self._layers.l4 != "greedy" else [0.0] * len(room)
         spreader = Spreader(grid, room, hard, gain, cost, budgets)
         offers: dict[str, Offer | None] = {}
         cash = None if self.selling else limits.buy - self._pending_units() - sum(taken)
         for thread in rest:
             time = baseline.progress(thread, proposing=True)
-            acceptance = self._probabilities(thread.partner, time)
+            acceptance = self._probabilities(thread.partner, time)  # [n]
             allowed = self._allowed(grid, thread, goals, time)
             index = spreader.choose(acceptance, self._weight(thread.partner, time), allowed, cash)
             offers[thread.partner] = None if index is None else grid.offer(index, self._obs.day)
@@ -270,6 +271,7 @@ class Side:
         Partners other than the random one rarely accept today what is no better than what they refused today.
         """
         weights, table = self._model(partner).weights, self._archetypes(time)  # [4], [4, n]
+        # [n] mixture of the types that do not accept at random
         steady = weights[1:] @ table[1:]
         refused = self._refused.get(partner)
         if refused is not None:

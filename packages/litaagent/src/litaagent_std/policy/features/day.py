@@ -84,7 +84,7 @@ def day_features(obs: Observation, horizon: int | None = None) -> DayFeatures:
             WiderHorizonWarning,
             stacklevel=2,
         )
-    real = min(obs.horizon + 1, obs.days_left)
+    real = min(obs.horizon + 1, obs.days_left)  # delivery days that exist
     x_temporal = np.zeros((wanted + 1, len(TEMPORAL)), np.float32)
     x_temporal[:real] = to_columns(TEMPORAL, _leads(obs, real), real)
     return DayFeatures(to_vector(STATIC, obs), x_temporal, to_vector(ROLE, obs), np.arange(wanted + 1) < real)

@@ -58,6 +58,7 @@ def guard(situation: Situation, wanted: Plan, allowance: Allowance) -> Plan:
     An accepted offer that does not fit any more becomes a counter-offer of as many units as fit.
     """
     day = situation.obs.day
+    # Outstanding proposals and accepted offers reduce what may still be promised.
     caps, total = list(allowance.caps), allowance.total
     for offer in situation.outstanding.values():
         lead = offer.time - day
@@ -143,7 +144,7 @@ def _fitting(
     thread: ThreadObservation, offer: Offer, most: int, book: Book, budget: float, allowance: Allowance
 ) -> tuple[Offer, float, float] | None:
     """Return the largest part of an offer whose risk is affordable, its risk and its probability."""
-    for quantity in range(most, 0, -1):
+    for quantity in range(most, 0, -1):  # the largest quantity first
         part = offer._replace(quantity=quantity)
         excess = float(book.added_excess(np.array([quantity]))[0])
         if excess > 1e-12 and budget <= 0.0:

@@ -54,6 +54,7 @@ class OfferGrid:
     @classmethod
     def of(cls, agenda: Agenda, day: int, leads: int, n_lines: int, *, selling: bool) -> OfferGrid:
         """Build the grid of one day."""
+        # [n] each: lead varies slowest, price fastest
         top = max(agenda.quantity_min, min(agenda.quantity_max, n_lines))
         lead, quantity, price = (
             axis.ravel()
@@ -66,6 +67,7 @@ class OfferGrid:
         )
         width = max(1, agenda.price_max - agenda.price_min)
         position = (price - agenda.price_min) / width
+        # A bargaining partner pays or takes within the last tenth of the band for later days.
         low, high = int(0.9 * agenda.price_max), agenda.price_max
         ahead = price <= high - 0.9 * (high - low) if selling else price >= low + 0.9 * (high - low)
         return cls(lead, quantity, price, 1.0 - position if selling else position, quantity / n_lines, lead == 0, ahead)
@@ -97,7 +99,7 @@ def archetypes(grid: OfferGrid, time: float, *, selling: bool, edge: bool) -> Fl
         selling: Whether we sell.
         edge: Whether the partner is at an end of the chain, where its need is exogenous.
     """
-    # [n] each
+    # [n] each: the receiver's best price, a quantity it can use, and its concession over time
     best = grid.concession >= 0.999
     small = grid.share <= 0.75
     bargain = _soft(grid.concession - (1.0 - time) ** 0.6, 0.06)
@@ -115,6 +117,7 @@ def archetypes(grid: OfferGrid, time: float, *, selling: bool, edge: bool) -> Fl
         sharing_today = 0.9 * shared
         sharing_later = np.where(best, 0.1 if edge else 0.75, 0.0)
         able = 0.03 + 0.1 * grid.concession + 0.3 * (time < 0.2) * (grid.share <= 0.4)
+    # [4, n] in the order of ARCHETYPES
     rows = (
         np.full(len(grid.lead), 0.1),
         np.where(grid.today, greedy_today, greedy_later),

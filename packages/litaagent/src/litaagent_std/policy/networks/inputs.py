@@ -99,6 +99,7 @@ def goal_inputs(quantity: Array, price: Array, lines: Array, usual: Array) -> Fl
     usual = np.maximum(usual, 1e-6)[:, :, None]
     units = quantity / np.maximum(lines, 1.0)[:, None, None]
     relative = np.where(price > 0, (price / usual - 1.0) / PRICE_UNIT, 0.0)
+    # [N, 2, 2, B] units and prices, buying and selling
     both = np.clip(np.stack([units, relative], axis=1), -10.0, 10.0)
     return np.asarray(both.reshape(len(quantity), -1), np.float32)
 
@@ -127,6 +128,7 @@ def baseline_inputs(
         lines: ``[M]``.
         horizon: The league's horizon.
     """
+    # [M] whether there is a counter-offer, [M, 3] its operation as one-hot, [M, 4] its amounts
     there = (offer[:, 0] > 0).astype(np.float64)
     chosen = np.stack([op == kind for kind in range(3)], axis=1).astype(np.float64)
     amounts = np.stack(
