@@ -10,10 +10,11 @@ from scipy.special import stdtrit
 from torch import Tensor
 
 from apexrl.algorithms.actor_critic import ActingPolicy
+from apexrl.arrays import Bools, Floats, Ints
 from apexrl.collect.collector import AnyVecEnv
 from apexrl.envs.multi_agent import MultiAgentVecEnv
 
-CONFIDENCE = 0.95
+_CONFIDENCE = 0.95
 
 
 class EvaluationError(RuntimeError):
@@ -35,7 +36,7 @@ def separate_env(env: AnyVecEnv) -> AnyVecEnv:
         ) from error
 
 
-def quotas(num_episodes: int, num_envs: int) -> np.ndarray:
+def quotas(num_episodes: int, num_envs: int) -> Ints:
     """Return how many episodes each environment plays: fixed, so that short episodes are not drawn more often."""
     if num_episodes < 1:
         raise ValueError(f"num_episodes={num_episodes} must be at least 1")
@@ -103,7 +104,7 @@ class _Player:
         self._obs, self._extras = env.reset(seed=seed)
 
     @torch.inference_mode()
-    def step(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def step(self) -> tuple[Floats, Bools, Bools]:
         """Return rewards (team means if there are several agents), dones, and which rows were more than a reset."""
         policy, extras = self._policy, self._extras
         present = extras.get("agent_mask")
@@ -129,10 +130,10 @@ def _team_mean(rewards: Tensor, present: Any) -> Tensor:  # noqa: ANN401 - a ten
     return mean
 
 
-def _summary(returns: np.ndarray, lengths: np.ndarray) -> dict[str, float]:
+def _summary(returns: Floats, lengths: Ints) -> dict[str, float]:
     count, mean = len(returns), float(returns.mean())
     std = float(returns.std(ddof=1)) if count > 1 else 0.0
-    half = float(stdtrit(count - 1, 0.5 + CONFIDENCE / 2)) * std / math.sqrt(count) if count > 1 else math.nan
+    half = float(stdtrit(count - 1, 0.5 + _CONFIDENCE / 2)) * std / math.sqrt(count) if count > 1 else math.nan
     return {
         "eval/mean_reward": mean,
         "eval/std_reward": std,

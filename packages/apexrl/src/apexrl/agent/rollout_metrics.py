@@ -10,7 +10,7 @@ from apexrl.algorithms.losses import masked_mean
 from apexrl.storage.fragment import EpisodeTable
 from apexrl.storage.rollout import RolloutStorage
 
-WINDOW = 100
+_WINDOW = 100
 """How many of the latest episodes the means are taken over."""
 
 
@@ -21,7 +21,7 @@ class EpisodeWindow:
         size: How many of them to keep. Raising it makes the means smoother and slower.
     """
 
-    def __init__(self, size: int = WINDOW) -> None:
+    def __init__(self, size: int = _WINDOW) -> None:
         self._size = size
         self._table = EpisodeTable(returns=np.zeros(0), lengths=np.zeros(0, dtype=np.int64))
         self.total = 0
@@ -83,10 +83,10 @@ def rollout_stats(storage: RolloutStorage) -> dict[str, float]:
         "rollout/num_samples": float(samples),
         "rollout/policy_version": float(storage.policy_version or 0),
     }
-    return stats | {metric_name(name): value for name, value in storage.log().items()}
+    return stats | {_metric_name(name): value for name, value in storage.log().items()}
 
 
-def metric_name(name: str) -> str:
+def _metric_name(name: str) -> str:
     """Return the metric for a key of ``extras["log"]``: grouped keys keep their group, others go under ``env/``."""
     bare = name.lstrip("/")
     return bare if "/" in bare else f"env/{bare}"

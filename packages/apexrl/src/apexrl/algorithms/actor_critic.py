@@ -15,7 +15,7 @@ from apexrl.models.base import Actor, Critic, Policy, RecurrentActor, RecurrentC
 from apexrl.models.distributions import Distribution
 from apexrl.models.normalizers import RunningObservationNormalizer, ValueNormalizer
 
-VALUE_BATCH = 16_384
+_VALUE_BATCH = 16_384
 """Rows that the critic sees at once outside of learning; bounds the memory that images take."""
 
 CriticSource: TypeAlias = Literal["privileged_observation", "state"] | None
@@ -129,7 +129,7 @@ class ActorCritic(ActingPolicy):
 
     def value(self, obs: Tensor) -> Tensor:
         """Compute V of observations ``[m, *obs]`` in units of reward ``[m, ...]``; for critics without memory."""
-        parts = [self.critic(self.critic_input(part)) for part in torch.split(obs, VALUE_BATCH)]
+        parts = [self.critic(self.critic_input(part)) for part in torch.split(obs, _VALUE_BATCH)]
         return self.to_rewards(parts[0] if len(parts) == 1 else torch.cat(parts))
 
     def value_step(self, obs: Tensor, memory: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:

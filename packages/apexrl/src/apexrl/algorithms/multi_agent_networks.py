@@ -27,7 +27,7 @@ def with_agent_ids(space: Space[Any], num_agents: int) -> Box:
     return Box(-np.inf, np.inf, (size,), np.float32)
 
 
-def append_agent_ids(values: Tensor) -> Tensor:
+def _append_agent_ids(values: Tensor) -> Tensor:
     """Append each agent's one-hot id: ``[*batch, A, n]`` to ``[*batch, A, n + A]``."""
     agents = values.shape[-2]
     ids = torch.eye(agents, dtype=values.dtype, device=values.device)
@@ -53,7 +53,7 @@ class SharedActor(Actor):
 
     def forward(self, obs: Tensor) -> Tensor:
         """Map observations ``[*batch, A, *obs]`` to the head's inputs ``[*batch, A, k]``."""
-        out: Tensor = self.network(append_agent_ids(obs) if self.add_agent_ids else obs)
+        out: Tensor = self.network(_append_agent_ids(obs) if self.add_agent_ids else obs)
         return out
 
 
@@ -67,7 +67,7 @@ class SeparateActors(Actor):
     def __init__(self, networks: Sequence[Actor]) -> None:
         nn.Module.__init__(self)  # the networks bring their action heads
         self.networks = nn.ModuleList(networks)
-        self.head = PerAgentHead([network.head for network in networks])
+        self.head = _PerAgentHead([network.head for network in networks])
         self.observation_space, self.action_space = networks[0].observation_space, networks[0].action_space
         self.obs_dim = networks[0].obs_dim
 
@@ -79,7 +79,7 @@ class SeparateActors(Actor):
         return torch.stack(parts, dim=-2)
 
 
-class PerAgentHead(ActionHead):
+class _PerAgentHead(ActionHead):
     """The heads of separate actors, each on its own row.
 
     Args:
@@ -97,7 +97,7 @@ class PerAgentHead(ActionHead):
         for index, head in enumerate(self.heads):
             mask = None if action_mask is None else action_mask[..., index, :]
             parts.append(head.distribution(outputs[..., index, :], mask))  # type: ignore[operator]  # a ModuleList forgets its types
-        return PerAgentDistribution(parts, agent_axis=outputs.dim() - 2)
+        return _PerAgentDistribution(parts, agent_axis=outputs.dim() - 2)
 
     def deterministic(self, outputs: Tensor) -> Tensor:
         """Return the modes of all agents."""
@@ -105,7 +105,7 @@ class PerAgentHead(ActionHead):
         return torch.stack(modes, dim=outputs.dim() - 2)
 
 
-class PerAgentDistribution(Distribution):
+class _PerAgentDistribution(Distribution):
     """Independent distributions of several agents.
 
     Args:
@@ -134,7 +134,7 @@ class PerAgentDistribution(Distribution):
         """Return entropies ``[*batch, A]``, one per agent."""
         return torch.stack([part.entropy() for part in self.parts], dim=-1)
 
-    def kl(self, other: "PerAgentDistribution") -> Tensor:
+    def kl(self, other: "_PerAgentDistribution") -> Tensor:
         """Return divergences ``[*batch, A]``, one per agent."""
         return torch.stack([p.kl(q) for p, q in zip(self.parts, other.parts, strict=True)], dim=-1)
 
@@ -161,7 +161,7 @@ class CentralCritic(Critic):
             team: Tensor = self.network(obs)
             return team.unsqueeze(-1).expand(*team.shape, self.num_agents)
         rows = obs.unsqueeze(-2).expand(*obs.shape[:-1], self.num_agents, obs.shape[-1])
-        values: Tensor = self.network(append_agent_ids(rows))
+        values: Tensor = self.network(_append_agent_ids(rows))
         return values
 
 
@@ -179,5 +179,5 @@ class LocalCritic(Critic):
 
     def forward(self, obs: Tensor) -> Tensor:
         """Map observations ``[*batch, A, *obs]`` to values ``[*batch, A]``."""
-        values: Tensor = self.network(append_agent_ids(obs))
+        values: Tensor = self.network(_append_agent_ids(obs))
         return values

@@ -175,9 +175,11 @@ class PPO:
         """Compute advantages and targets of a rollout, and the explained variance of the old values."""
         cfg, policy, steps = self.cfg, self.policy, storage.steps
         valid = steps.get("valid")
+        # A_t and R_t [T, N] (or [T, N, agents]) in units of reward
         rewards = self._rewards(steps["rewards"], valid).to(steps["values"].dtype)
         advantages = gae(rewards, steps["values"], steps["following"], steps["dones"], cfg.gamma, cfg.gae_lambda)
         returns = advantages + steps["values"]  # R = A + V
+        # Statistics use only samples that count.
         chosen = slice(None) if valid is None else valid
         quality = float(explained_variance(steps["values"][chosen].flatten(), returns[chosen].flatten()))
         old_outputs = policy.from_rewards(steps["values"])  # before the scale moves: what the critic really put out
@@ -185,6 +187,7 @@ class PPO:
             policy.value_normalizer.update(returns[chosen].flatten())
         if cfg.normalize_advantages:
             advantages = standardize(advantages, valid)
+        # Inputs and targets as the networks see them: normalised observations, targets in the critic's units
         learned = {
             "observations": policy.actor_input(steps["observations"]),
             "actions": steps["actions"],
@@ -237,9 +240,9 @@ class PPO:
         """
         cfg = self.cfg
         if cfg.schedule == "linear":
-            self.learning_rate = linear_rate(cfg.learning_rate, progress)
+            self.learning_rate = _linear_rate(cfg.learning_rate, progress)
         elif cfg.schedule == "adaptive" and self._last_kl is not None:
-            self.learning_rate = adaptive_rate(
+            self.learning_rate = _adaptive_rate(
                 self.learning_rate, self._last_kl, cfg.desired_kl, cfg.learning_rate_range
             )
         for group in self.optimizer.param_groups:
@@ -280,12 +283,12 @@ def _single_samples(learned: dict[str, Tensor]) -> Samples:
     return Samples(**flat)
 
 
-def linear_rate(initial: float, progress: float) -> float:
+def _linear_rate(initial: float, progress: float) -> float:
     """Return the learning rate on the line from ``initial`` at progress 0 to 0 at progress 1."""
     return initial * max(0.0, 1.0 - progress)
 
 
-def adaptive_rate(current: float, kl: float, desired_kl: float, bounds: tuple[float, float]) -> float:
+def _adaptive_rate(current: float, kl: float, desired_kl: float, bounds: tuple[float, float]) -> float:
     """Lower the learning rate when the policy moved too far, raise it when it hardly moved.
 
     Args:

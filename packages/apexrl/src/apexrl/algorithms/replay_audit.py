@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 TOLERANCE = 1e-4
 """Largest difference of log-probabilities that float32 explains."""
-WARNING_FRACTION = 0.1
+_WARNING_FRACTION = 0.1
 """A warning comes from this fraction of the tolerance on: 1e-5 for the default tolerance of 1e-4."""
 
 
@@ -55,7 +55,7 @@ def audit_log_probs(
             "the environment (aliased observations are the usual cause), and change networks and normalisers only "
             "between iterations"
         )
-    if error > WARNING_FRACTION * tolerance:
+    if error > _WARNING_FRACTION * tolerance:
         logger.warning(
             "%s: recomputed log-probabilities differ from the stored ones by up to %.3g (error above %g)",
             who,

@@ -115,18 +115,21 @@ class EnvGroup:
         memories: dict[str, list[Tensor]] = {name: [] for name in self._memory}
         env_device = self.env.device
         for t in range(num_steps):
+            # Recurrent policies: memories [n, *state] at the start of each sequence.
             if memories and t % sequence_length == 0:
                 for name, memory in self._memory.items():
                     memories[name].append(memory.clone())
             now = self._now
             for name, values in now.items():
                 put(name, t, values)  # a copy, made before the environment acts
+            # Act: head inputs [n, k], then actions [n, *action] from the group's own stream.
             outputs = policy.act(now["observations"], self._memory, now.get("episode_starts"))
             actions = policy.distribution(outputs, now.get("action_masks")).sample(self.generator)
             put("outputs", t, outputs)
             put("actions", t, actions)
             if policy.critic.is_recurrent:
                 self._step_critic(policy, t)
+            # Step all environments, and keep what the next step needs.
             obs, rewards, dones, extras = step_env(actions if actions.device == env_device else actions.to(env_device))
             put("rewards", t, rewards)
             put("dones", t, dones)
@@ -184,13 +187,16 @@ class EnvGroup:
         log: dict[str, list[float]],
     ) -> Fragment:
         policy, fields = snapshot.policy, dict(self._buffers.fields)
+        # log π(a|s) of all steps at once [T, n] (or [T, n, agents])
         outputs = fields.pop("outputs")
         masks = fields.get("action_masks")
         fields["log_probs"] = policy.distribution(outputs, masks).log_prob(fields["actions"])
+        # V(s_t) [T, n, ...], V(s_T) [n, ...], and V of what came after each step [T, n, ...]
         last = self._value_all(policy, fields)
         terminated, time_outs, dones = self._borders_of(fields)
         final_values = self._spread_finals(policy, fields["values"], finals, time_outs)
         fields["following"] = next_values(fields["values"], last, terminated, final_values[1], final_values[0])
+        # Episodes that ended here: team rewards and reward components, both [T, n]
         components = {name.removeprefix("part/"): fields.pop(name) for name in list(fields) if name.startswith("part/")}
         valid, counted = self._validity(fields)
         episodes = self._episodes.advance(

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from apexrl.arrays import Floats, Indices
 from apexrl.storage.fragment import EpisodeTable
 
 
@@ -44,12 +45,12 @@ class EpisodeTracker:
     """
 
     def __init__(self, num_envs: int) -> None:
-        self._sums: dict[str, np.ndarray] = {"reward": np.zeros(num_envs), "length": np.zeros(num_envs)}
+        self._sums: dict[str, Floats] = {"reward": np.zeros(num_envs), "length": np.zeros(num_envs)}
 
     def advance(
         self, rewards: Tensor, dones: Tensor, counted: Tensor | None, components: dict[str, Tensor]
     ) -> EpisodeTable:
-        """Take in the steps of a fragment and give back the episodes that ended in it.
+        """Add the steps of a fragment and return the episodes that ended in it.
 
         Args:
             rewards: Reward of each step ``[T, n]``.
@@ -68,20 +69,20 @@ class EpisodeTracker:
             components={name: totals[f"part/{name}"] for name in components},
         )
 
-    def _close(self, name: str, values: Tensor, envs: np.ndarray, times: np.ndarray) -> np.ndarray:
+    def _close(self, name: str, values: Tensor, envs: Indices, times: Indices) -> Floats:
         """Sum one series over each ended episode; the rest is carried to the next rollout."""
-        running = np.cumsum(values.cpu().numpy().astype(np.float64), axis=0)  # [T, n]
-        carried = self._sums.get(name, np.zeros(running.shape[1]))
-        ends = running[times, envs]
-        first = np.ones(len(envs), dtype=bool)
+        running = np.cumsum(values.cpu().numpy().astype(np.float64), axis=0)  # [T, n] sums since the fragment's start
+        carried = self._sums.get(name, np.zeros(running.shape[1]))  # [n] sums from earlier fragments
+        ends = running[times, envs]  # [E] running sum at the end of each episode
+        first = np.ones(len(envs), dtype=bool)  # [E] first episode of its environment in this fragment
         first[1:] = envs[1:] != envs[:-1]
-        before = np.where(first, -carried[envs], np.roll(ends, 1))  # where the episode's sum stood at its start
-        left = running[-1] + carried
-        last = np.ones(len(envs), dtype=bool)
+        before = np.where(first, -carried[envs], np.roll(ends, 1))  # [E] running sum at the start of each episode
+        left = running[-1] + carried  # [n] environments without an end carry everything on
+        last = np.ones(len(envs), dtype=bool)  # [E] last episode of its environment in this fragment
         last[:-1] = first[1:]
-        left[envs[last]] = (running[-1, envs] - ends)[last]
+        left[envs[last]] = (running[-1, envs] - ends)[last]  # the others carry what came after their last end
         self._sums[name] = left
-        totals: np.ndarray = ends - before
+        totals: Floats = ends - before
         return totals
 
     def restart(self) -> None:

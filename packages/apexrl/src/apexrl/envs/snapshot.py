@@ -20,6 +20,7 @@ import torch
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Space
 
+from apexrl.arrays import Array
 from apexrl.envs.vec_env import Opaque, StateNotSupportedError
 
 _STATIC = (
@@ -75,7 +76,7 @@ class _Encoder:
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
         self.visited: list[object] = []  # ids stay unique only while the objects live
-        self._arrays: list[tuple[str, np.ndarray[Any, Any]]] = []
+        self._arrays: list[tuple[str, Array]] = []
 
     def encode(self, value: Opaque, path: str) -> Opaque:
         if value is None or type(value) in (bool, int, float, str):
@@ -233,8 +234,7 @@ def _blank_like(pattern: Opaque, type_name: str, path: str) -> Opaque:
     if pattern is None:
         raise StateNotSupportedError(
             f"The snapshot holds a {type_name} at {path}, but the environment has none to take after. "
-            f"Restore onto "
-            "an environment that was built in the same way, or give it state_dict() and load_state_dict()."
+            "Restore onto an environment that was built in the same way, or give it state_dict() and load_state_dict()."
         )
     try:
         return object.__new__(type(pattern))
@@ -281,7 +281,7 @@ def _type_name(value: object) -> str:
     return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
-def _array_to_plain(array: np.ndarray[Any, Any], path: str) -> dict[str, Any]:
+def _array_to_plain(array: Array, path: str) -> dict[str, Any]:
     if array.dtype.hasobject:
         raise StateNotSupportedError(f"{path} is an array of Python objects, which a snapshot cannot keep.")
     # Bytes keep every dtype exactly, also those that torch does not know.
@@ -289,7 +289,7 @@ def _array_to_plain(array: np.ndarray[Any, Any], path: str) -> dict[str, Any]:
     return {"data": data, "dtype": array.dtype.str, "shape": list(array.shape)}
 
 
-def _plain_to_array(code: dict[str, Any]) -> np.ndarray[Any, Any]:
+def _plain_to_array(code: dict[str, Any]) -> Array:
     flat = np.frombuffer(code["data"].cpu().numpy().tobytes(), np.dtype(code["dtype"]))
     return flat.reshape(code["shape"]).copy()
 

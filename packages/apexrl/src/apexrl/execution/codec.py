@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import Any
 
-PROTOCOL = 5
-MAIN_IN_WORKER = "__mp_main__"
+_PROTOCOL = 5
+_MAIN_IN_WORKER = "__mp_main__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class MainModule:
     def of_this_process() -> MainModule:
         """Describe the running program's main module."""
         main = sys.modules["__main__"]
-        sys.modules.setdefault(MAIN_IN_WORKER, main)  # instances made in a worker come back under that name
+        sys.modules.setdefault(_MAIN_IN_WORKER, main)  # instances made in a worker come back under that name
         spec = getattr(main, "__spec__", None)
         if spec is not None:
             return MainModule(module=spec.name)
@@ -46,16 +46,16 @@ class MainModule:
     def load(self) -> None:
         """Run the parent's main module in this process, guarded by its ``if __name__ == "__main__"``."""
         if self.module:
-            namespace = runpy.run_module(self.module, run_name=MAIN_IN_WORKER, alter_sys=True)
+            namespace = runpy.run_module(self.module, run_name=_MAIN_IN_WORKER, alter_sys=True)
         elif self.path:
-            namespace = runpy.run_path(self.path, run_name=MAIN_IN_WORKER)
+            namespace = runpy.run_path(self.path, run_name=_MAIN_IN_WORKER)
         else:
             raise ModuleNotFoundError(
                 "the parent's __main__ is interactive: move its functions and classes to a module"
             )
-        module = ModuleType(MAIN_IN_WORKER)
+        module = ModuleType(_MAIN_IN_WORKER)
         module.__dict__.update(namespace)
-        sys.modules["__main__"] = sys.modules[MAIN_IN_WORKER] = module
+        sys.modules["__main__"] = sys.modules[_MAIN_IN_WORKER] = module
 
 
 @functools.cache
@@ -71,9 +71,9 @@ class _WorkerUnpickler(pickle.Unpickler):
         self._main = main
 
     def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - a pickle may name anything
-        if module in ("__main__", MAIN_IN_WORKER):
+        if module in ("__main__", _MAIN_IN_WORKER):
             _load_once(self._main)
-            module = MAIN_IN_WORKER
+            module = _MAIN_IN_WORKER
         return super().find_class(module, name)
 
 
@@ -88,7 +88,7 @@ def encode(value: object, what: str) -> bytes:
         TypeError: If it can't be pickled.
     """
     try:
-        return pickle.dumps(value, PROTOCOL)
+        return pickle.dumps(value, _PROTOCOL)
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         raise TypeError(f"{what} can't be pickled, so it can't pass between processes: {error}") from error
 

@@ -21,14 +21,14 @@ from apexrl.execution.processes import WORKER_ENVIRONMENT
 from apexrl.execution.schedule import PooledExecutor
 from apexrl.execution.server import Server, extend_path
 
-START_LIMIT = 600.0
+_START_LIMIT = 600.0
 """Seconds until a worker must be ready; a cluster may have to start a machine for it."""
 
 _QUIET = {"log_to_driver": False, "configure_logging": False}
 _ENVIRONMENT = {"PYTHONHASHSEED": "0"} | WORKER_ENVIRONMENT
 
 
-def import_ray() -> ModuleType:
+def _import_ray() -> ModuleType:
     """Import Ray when it is needed.
 
     Raises:
@@ -56,7 +56,7 @@ class _Runtime:
 
     def acquire(self, workers: int, address: str | None) -> None:
         """Connect, or start Ray on this machine, unless that has been done already."""
-        ray = import_ray()
+        ray = _import_ray()
         if not ray.is_initialized():
             if address is None:
                 self._start(ray, workers)
@@ -68,7 +68,7 @@ class _Runtime:
     def release(self) -> None:
         """Disconnect when the last user has gone, if the connection was made here."""
         self._users -= 1
-        ray = import_ray()
+        ray = _import_ray()
         if self._users <= 0 and self._ours and ray.is_initialized():
             self._ours = self.local = False
             ray.shutdown()
@@ -188,10 +188,10 @@ class _RayLink:
 class _RayFleet:
     """The Ray actors of one pool."""
 
-    start_limit = START_LIMIT
+    start_limit = _START_LIMIT
 
     def __init__(self) -> None:
-        self._ray = import_ray()
+        self._ray = _import_ray()
         self._links: list[_RayLink] = []
         # Alone on this machine we count workers ourselves. On a cluster Ray must find a free CPU for each.
         options: dict[str, Any] = {"num_cpus": 0 if _RUNTIME.local else 1, "max_restarts": 0, "max_task_retries": 0}

@@ -19,11 +19,11 @@ from apexrl.execution.server import call_request
 
 T = TypeVar("T")
 
-QUEUED_SECONDS = 0.004
+_QUEUED_SECONDS = 0.004
 """Work sent ahead to a worker, so that tiny tasks don't wait for the way to the parent and back."""
-QUEUED_TASKS = 64
+_QUEUED_TASKS = 64
 """The most tasks on a worker's lane."""
-QUEUED_BYTES = 1 << 20
+_QUEUED_BYTES = 1 << 20
 """Requests beyond this size are not sent ahead."""
 
 _DEFAULTS = RunOptions()
@@ -75,7 +75,7 @@ class _Depth:
     def value(self) -> int:
         if self._seconds is None:
             return 1
-        return 1 + min(QUEUED_TASKS - 1, int(QUEUED_SECONDS / max(self._seconds, 1e-9)))
+        return 1 + min(_QUEUED_TASKS - 1, int(_QUEUED_SECONDS / max(self._seconds, 1e-9)))
 
 
 class _Schedule(Generic[T]):
@@ -128,7 +128,7 @@ class _Schedule(Generic[T]):
             self._open += 1
         else:
             return False
-        if lane.calls and len(job.request) > QUEUED_BYTES:
+        if lane.calls and len(job.request) > _QUEUED_BYTES:
             self._retries_due.appendleft(job)
             return False
         self._pool.submit(lane, Call(job.request, self._options.time_limit, job))

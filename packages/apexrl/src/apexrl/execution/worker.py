@@ -33,8 +33,8 @@ def main(arguments: list[str]) -> None:
         arguments: The channel's and the lifeline's file descriptors, and the parent's main module by name and by path.
     """
     channel, lifeline, module, path = arguments
-    die_with_parent(int(lifeline))
-    raise_oom_score()
+    _die_with_parent(int(lifeline))
+    _raise_oom_score()
     with socket.socket(fileno=int(channel)) as connection:
         serve(connection, Server(MainModule(module, path)))
 
@@ -46,11 +46,11 @@ def serve(connection: socket.socket, server: Server) -> None:
         while header := requests.read(HEADER.size):
             (length,) = HEADER.unpack(header)
             reply = server.handle(requests.read(length))
-            flush_output()
+            _flush_output()
             connection.sendall(HEADER.pack(len(reply)) + reply)
 
 
-def flush_output() -> None:
+def _flush_output() -> None:
     """Show what the task printed before its result is known, also when this process is killed later."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and not stream.closed:
@@ -58,7 +58,7 @@ def flush_output() -> None:
                 stream.flush()
 
 
-def die_with_parent(lifeline: int) -> None:
+def _die_with_parent(lifeline: int) -> None:
     """Let the kernel kill this process and its children when the parent ends, however it ends.
 
     The lifeline is the reading end of a pipe whose writing end only the parent holds and never writes to. Its hang-up
@@ -76,7 +76,7 @@ def die_with_parent(lifeline: int) -> None:
         os._exit(1)
 
 
-def raise_oom_score() -> None:
+def _raise_oom_score() -> None:
     """Ask the kernel to kill workers, not their parent, when memory runs out: a worker is replaced, a parent is not."""
     try:
         with open("/proc/self/oom_score_adj", "w") as score:

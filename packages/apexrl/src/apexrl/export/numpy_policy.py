@@ -1,21 +1,20 @@
-"""Running an exported MLP policy with numpy alone: this module imports nothing else.
+"""Running an exported MLP policy: this module needs numpy only.
 
 `apexrl.export.policy.export_npz` writes the file; `NumpyPolicy` reads it and decides.
 """
 
 from collections.abc import Callable
 from os import PathLike
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float32]
+from apexrl.arrays import Array, Bools, Floats32
 
 FORMAT_VERSION = 1
 
 
-def _gelu(x: Array) -> Array:
+def _gelu(x: Floats32) -> Floats32:
     """Compute x·Φ(x), with erf by the Abramowitz & Stegun 7.1.26 polynomial (error below 1.5e-7)."""
     z = np.abs(x) / np.sqrt(2.0)
     t = 1.0 / (1.0 + 0.3275911 * z)
@@ -24,11 +23,11 @@ def _gelu(x: Array) -> Array:
     return np.asarray(0.5 * x * (1.0 + erf), np.float32)
 
 
-def _sigmoid(x: Array) -> Array:
+def _sigmoid(x: Floats32) -> Floats32:
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)), np.float32)
 
 
-ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+ACTIVATIONS: dict[str, Callable[[Floats32], Floats32]] = {
     "tanh": np.tanh,
     "relu": lambda x: np.maximum(x, 0.0),
     "elu": lambda x: np.where(x > 0.0, x, np.expm1(np.minimum(x, 0.0))),
@@ -51,7 +50,7 @@ class NumpyPolicy:
         ValueError: If the content has another format.
     """
 
-    def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
+    def __init__(self, arrays: dict[str, Array]) -> None:
         version = int(arrays.get("format_version", np.array(-1)))
         if version != FORMAT_VERSION:
             raise ValueError(f"The policy has format {version}, this reader knows {FORMAT_VERSION}. Export it again.")
@@ -68,7 +67,7 @@ class NumpyPolicy:
         with np.load(path, allow_pickle=False) as file:
             return cls({name: file[name] for name in file.files})
 
-    def outputs(self, obs: NDArray[Any]) -> Array:
+    def outputs(self, obs: Array) -> Floats32:
         """Compute means or logits ``[*batch, n]`` for observations ``[*batch, *obs]``."""
         x = np.asarray(obs, np.float32)
         a = self._arrays
@@ -88,7 +87,7 @@ class NumpyPolicy:
                 x = ACTIVATIONS[name](x)
         return np.asarray(x, np.float32)
 
-    def __call__(self, obs: NDArray[Any], action_mask: NDArray[np.bool_] | None = None) -> NDArray[Any]:
+    def __call__(self, obs: Array, action_mask: Bools | None = None) -> Array:
         """Choose deterministic actions ``[*batch, *action]``.
 
         Args:

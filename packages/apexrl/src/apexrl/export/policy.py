@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from apexrl.arrays import Array, Floats32
 from apexrl.export.numpy_policy import FORMAT_VERSION, NumpyPolicy
 from apexrl.models.base import Actor, RecurrentActor
 from apexrl.models.heads import ActionHead, CategoricalHead, GaussianHead, MultiCategoricalHead
@@ -168,8 +168,7 @@ def _compare(expected: Tensor | tuple[Tensor, ...], actual: Tensor | tuple[Tenso
         if wanted.shape != given.shape or not difference <= TOLERANCE:
             raise ExportError(
                 f"The exported policy differs from the original by {difference:.3g} (allowed: {TOLERANCE}), "
-                f"shapes "
-                f"{list(given.shape)} and {list(wanted.shape)}. Keep Python branches on tensor values out "
+                f"shapes {list(given.shape)} and {list(wanted.shape)}. Keep Python branches on tensor values out "
                 f"of forward."
             )
 
@@ -206,13 +205,13 @@ def export_npz(actor: Actor, path: str | PathLike[str], normalizer: RunningObser
     _compare(expected.cpu(), torch.from_numpy(NumpyPolicy.load(path).outputs(obs.cpu().numpy())))
 
 
-def _array(tensor: Tensor) -> NDArray[np.float32]:
+def _array(tensor: Tensor) -> Floats32:
     return tensor.detach().cpu().numpy().astype(np.float32)
 
 
-def _network_arrays(net: nn.Sequential) -> dict[str, NDArray[Any]]:
+def _network_arrays(net: nn.Sequential) -> dict[str, Array]:
     names: list[str] = []
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, Array] = {}
     by_class = {cls: name for name, cls in ACTIVATIONS.items()}
     for i, layer in enumerate(net):
         if isinstance(layer, nn.Linear):
@@ -230,13 +229,13 @@ def _network_arrays(net: nn.Sequential) -> dict[str, NDArray[Any]]:
     return {"layers": np.array(names), **arrays}
 
 
-def _head_arrays(head: ActionHead) -> dict[str, NDArray[Any]]:
+def _head_arrays(head: ActionHead) -> dict[str, Array]:
     if isinstance(head, CategoricalHead):
         return {"head": np.array("categorical")}
     if isinstance(head, MultiCategoricalHead):
         return {"head": np.array("multi_categorical"), "nvec": np.array(head.nvec)}
     if isinstance(head, GaussianHead) and not head.state_dependent_std:
-        arrays: dict[str, NDArray[Any]] = {"head": np.array("gaussian")}
+        arrays: dict[str, Array] = {"head": np.array("gaussian")}
         if head.squash:
             arrays |= {"center": _array(head.center), "half_range": _array(head.half_range)}
         return arrays

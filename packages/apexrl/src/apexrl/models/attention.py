@@ -6,7 +6,7 @@ from torch.nn import functional
 from apexrl.models.mlp import make_mlp, orthogonal_linear
 
 
-class SetAttentionBlock(nn.Module):
+class _SetAttentionBlock(nn.Module):
     """Self-attention and a feed-forward layer, each behind a LayerNorm and with a residual connection.
 
     Args:
@@ -69,7 +69,7 @@ class SetEncoder(nn.Module):
             raise ValueError(f"num_heads must divide dim, got dim={dim} and num_heads={num_heads}.")
         self.embed = orthogonal_linear(input_dim, dim, 1.0)
         width = 2 * dim if feedforward_dim is None else feedforward_dim
-        self.blocks = nn.ModuleList(SetAttentionBlock(dim, num_heads, width) for _ in range(num_layers))
+        self.blocks = nn.ModuleList(_SetAttentionBlock(dim, num_heads, width) for _ in range(num_layers))
         self.norm = nn.LayerNorm(dim)
         self.dim = dim
 

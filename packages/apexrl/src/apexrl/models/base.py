@@ -64,8 +64,7 @@ class Policy(nn.Module):
         if self.wants_discrete is not None and self.wants_discrete != is_discrete:
             raise TypeError(
                 f"{type(self).__name__} is for {'discrete' if self.wants_discrete else 'continuous (Box)'} "
-                f"actions, "
-                f"got {action_space}. Use {self.counterpart}."
+                f"actions, got {action_space}. Use {self.counterpart}."
             )
         self.observation_space = observation_space
         self.action_space = action_space

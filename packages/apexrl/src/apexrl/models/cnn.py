@@ -14,7 +14,7 @@ from apexrl.models.mlp import make_activation, make_mlp
 ConvLayer = tuple[int, int, int]
 """(channels, kernel size, stride)."""
 
-NATURE_CNN: tuple[ConvLayer, ...] = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
+_NATURE_CNN: tuple[ConvLayer, ...] = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 """The layers of Mnih et al. (2015), for images of at least 36 × 36."""
 
 
@@ -38,7 +38,7 @@ class CNNEncoder(nn.Module):
         self,
         observation_space: Space[Any],
         *,
-        conv_layers: Sequence[ConvLayer] = NATURE_CNN,
+        conv_layers: Sequence[ConvLayer] = _NATURE_CNN,
         hidden_dims: Sequence[int] = (512,),
         activation: str | type[nn.Module] = "relu",
         channels_last: bool | None = None,
@@ -48,8 +48,7 @@ class CNNEncoder(nn.Module):
         if shape is None or len(shape) != 3 or not hidden_dims:
             raise ValueError(
                 f"A CNN needs images of three dimensions and at least one hidden layer, got shape {shape} "
-                f"and "
-                f"hidden_dims={list(hidden_dims)}. Use an MLP actor for vectors."
+                f"and hidden_dims={list(hidden_dims)}. Use an MLP actor for vectors."
             )
         self.channels_last = shape[2] < shape[0] if channels_last is None else channels_last
         channels, *size = (shape[2], shape[0], shape[1]) if self.channels_last else shape
@@ -60,8 +59,7 @@ class CNNEncoder(nn.Module):
             if min(size) < 1:
                 raise ValueError(
                     f"Images of shape {shape} are too small for conv_layers={list(conv_layers)}: nothing is "
-                    f"left "
-                    f"after ({width}, {kernel}, {stride}). Use fewer layers, smaller kernels or smaller "
+                    f"left after ({width}, {kernel}, {stride}). Use fewer layers, smaller kernels or smaller "
                     f"strides."
                 )
             conv = nn.Conv2d(channels, width, kernel, stride)
@@ -93,7 +91,7 @@ class _CNNPolicy(Actor):
         observation_space: Space[Any],
         action_space: Space[Any],
         *,
-        conv_layers: Sequence[ConvLayer] = NATURE_CNN,
+        conv_layers: Sequence[ConvLayer] = _NATURE_CNN,
         hidden_dims: Sequence[int] = (512,),
         activation: str | type[nn.Module] = "relu",
         channels_last: bool | None = None,
@@ -144,7 +142,7 @@ class CNNCritic(Critic):
         self,
         observation_space: Space[Any],
         *,
-        conv_layers: Sequence[ConvLayer] = NATURE_CNN,
+        conv_layers: Sequence[ConvLayer] = _NATURE_CNN,
         hidden_dims: Sequence[int] = (512,),
         activation: str | type[nn.Module] = "relu",
         channels_last: bool | None = None,

@@ -152,16 +152,14 @@ def apply_action_mask(logits: Tensor, mask: Tensor) -> Tensor:
     if mask.dtype is not torch.bool or mask.shape[-1] != logits.shape[-1]:
         raise ValueError(
             f"An action mask must be bool with {logits.shape[-1]} entries in its last dimension, got "
-            f"{mask.dtype} "
-            f"of shape {tuple(mask.shape)}. Convert it with mask.bool() and give one entry per action."
+            f"{mask.dtype} of shape {tuple(mask.shape)}. Convert it with mask.bool() and give one entry per action."
         )
     legal_rows = mask.any(-1)
     if not bool(legal_rows.all()):
         row = torch.nonzero(~legal_rows)[0].tolist()
         raise ValueError(
             f"The action mask forbids every action in row {row} (of shape {tuple(mask.shape)}). At least "
-            f"one action "
-            "per row must be legal; give absent agents and finished episodes an all-True row."
+            "one action per row must be legal; give absent agents and finished episodes an all-True row."
         )
     return logits.masked_fill(~mask, torch.finfo(logits.dtype).min / 4)
 

@@ -81,8 +81,7 @@ class GaussianHead(ActionHead):
         if len(action_space.shape) != 1:
             raise ValueError(
                 f"Actors need a one-dimensional Box of actions, got shape {action_space.shape}. "
-                f"GymVecEnvContinuous "
-                "flattens other shapes; a custom env has to offer Box(low.ravel(), high.ravel())."
+                "GymVecEnvContinuous flattens other shapes; a custom env has to offer Box(low.ravel(), high.ravel())."
             )
         n = action_space.shape[0]
         self.state_dependent_std = state_dependent_std
@@ -102,8 +101,7 @@ class GaussianHead(ActionHead):
         if not (np.isfinite(low).all() and np.isfinite(high).all() and (high > low).all()):
             raise ValueError(
                 f"squash=True needs finite bounds with low < high, got low={low.tolist()}, "
-                f"high={high.tolist()}. "
-                "Use squash=False, or bound the action space."
+                f"high={high.tolist()}. Use squash=False, or bound the action space."
             )
         self.register_buffer("center", torch.as_tensor((high + low) / 2, dtype=torch.float32))
         self.register_buffer("half_range", torch.as_tensor((high - low) / 2, dtype=torch.float32))
@@ -182,14 +180,12 @@ def make_action_head(action_space: Space[Any], **gaussian_options: Unpack[Gaussi
     if gaussian_options:
         raise TypeError(
             f"Unexpected options {sorted(gaussian_options)} for {action_space}: those of a Gaussian apply "
-            f"to Box "
-            "action spaces only, and there are no others."
+            "to Box action spaces only, and there are no others."
         )
     if isinstance(action_space, Discrete | MultiDiscrete) and np.any(action_space.start != 0):
         raise ValueError(
             f"Actors number actions from 0, but {action_space} starts elsewhere. GymVecEnv shifts actions "
-            f"by itself; "
-            "a custom env has to offer a space that starts at 0."
+            "by itself; a custom env has to offer a space that starts at 0."
         )
     if isinstance(action_space, Discrete):
         return CategoricalHead(int(action_space.n))

@@ -12,7 +12,7 @@ from pathlib import Path
 from apexrl.runs.atomic import write_failure
 from apexrl.runs.errors import RunLockedError
 
-LOCK_NAME = "run.lock"
+_LOCK_NAME = "run.lock"
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def exclusive(folder: Path) -> Iterator[None]:
         RunLockedError: If another holder, in this process or another, is at work.
         WriteFailedError: If the lock file cannot be written.
     """
-    path = folder / LOCK_NAME
+    path = folder / _LOCK_NAME
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
     except OSError as error:

@@ -9,10 +9,10 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
-DISTRIBUTION = "apexrl"
+_DISTRIBUTION = "apexrl"
 
 
-def package_versions(distribution: str = DISTRIBUTION) -> dict[str, str]:
+def package_versions(distribution: str = _DISTRIBUTION) -> dict[str, str]:
     """Return versions of Python, of a distribution, of those built on it, and of everything that they require.
 
     Args:

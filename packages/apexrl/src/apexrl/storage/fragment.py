@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from torch import Tensor
 
+from apexrl.arrays import Floats, Ints
+
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeTable:
@@ -16,9 +18,9 @@ class EpisodeTable:
         components: Sums of each named reward component [E].
     """
 
-    returns: np.ndarray
-    lengths: np.ndarray
-    components: dict[str, np.ndarray] = field(default_factory=dict)
+    returns: Floats
+    lengths: Ints
+    components: dict[str, Floats] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.returns)

@@ -43,8 +43,8 @@ def applies_to(policy: ActorCritic, samples: Samples, minibatch_size: int) -> bo
         and samples.action_masks is None
         and not samples.is_sequences
         and samples.observations.is_floating_point()
-        and is_plain_mlp(actor.net)
-        and is_plain_mlp(critic.net)
+        and _is_plain_mlp(actor.net)
+        and _is_plain_mlp(critic.net)
     )
 
 
@@ -62,8 +62,8 @@ class AnalyticGradients:
         critic: Any = policy.critic
         self._cfg = cfg
         views = {id(p): _gradient_of(p) for p in parameters.parameters}
-        self._actor = AnalyticMLP(actor.net, [views[id(p)] for p in actor.net.parameters()])
-        self._critic = AnalyticMLP(critic.net, [views[id(p)] for p in critic.net.parameters()])
+        self._actor = _AnalyticMLP(actor.net, [views[id(p)] for p in actor.net.parameters()])
+        self._critic = _AnalyticMLP(critic.net, [views[id(p)] for p in critic.net.parameters()])
         self._log_std: nn.Parameter | None = None
         if isinstance(actor.head, GaussianHead):
             assert isinstance(actor.head.log_std, nn.Parameter)  # state-dependent deviations were refused
@@ -86,7 +86,7 @@ class AnalyticGradients:
 
     def _surrogate(self, log_probs: Array, samples: Samples) -> tuple[float, Array]:
         """Compute −E[min(r·A, clip(r)·A)] and its derivative by log π."""
-        ratio = np.exp(log_probs - samples.log_probs.numpy())
+        ratio = np.exp(log_probs - samples.log_probs.numpy())  # [B] r = π_new / π_old
         advantage = samples.advantages.numpy()
         plain = ratio * advantage
         clipped = np.clip(ratio, 1.0 - self._cfg.clip_range, 1.0 + self._cfg.clip_range) * advantage
@@ -99,16 +99,17 @@ class AnalyticGradients:
     def _categorical(self, logits: Array, samples: Samples) -> tuple[Array, float, float, Array]:
         rows = np.arange(len(logits))
         actions = samples.actions.numpy()
+        # log softmax and softmax [B, n], shifted against overflow
         shifted = logits - logits.max(axis=1, keepdims=True)
         exponentials = np.exp(shifted)
         total = exponentials.sum(axis=1, keepdims=True)
         log_p = shifted - np.log(total)
         p = exponentials / total
-        log_probs = log_p[rows, actions]
+        log_probs = log_p[rows, actions]  # [B]
         loss, slope = self._surrogate(log_probs, samples)
         gradient = p * -slope[:, None]  # ∂log π(a)/∂z = 1[a] − p
         gradient[rows, actions] += slope
-        entropies = -(p * log_p).sum(axis=1)
+        entropies = -(p * log_p).sum(axis=1)  # [B]
         if self._cfg.ent_coef:
             weight = self._cfg.ent_coef / len(logits)
             gradient += weight * p * (log_p + entropies[:, None])  # ∂H/∂z = −p·(log p + H)
@@ -120,7 +121,7 @@ class AnalyticGradients:
         raw = self._log_std.detach().numpy()
         log_std = np.clip(raw, low, high)
         inverse = np.exp(-log_std)
-        z = (samples.actions.numpy() - mean) * inverse
+        z = (samples.actions.numpy() - mean) * inverse  # [B, n] standardised actions
         square = z * z
         count = mean.shape[1]
         constant = 0.5 * count * math.log(2.0 * math.pi)
@@ -197,7 +198,7 @@ _ACTIVATIONS: dict[type[nn.Module], tuple[Callable[[Array], None], Callable[[Arr
 }
 
 
-def is_plain_mlp(network: nn.Module) -> bool:
+def _is_plain_mlp(network: nn.Module) -> bool:
     """Return whether a network is Linear, activation, Linear, …, Linear with activations that are known here."""
     if type(network) is not nn.Sequential or len(network) % 2 == 0:
         return False
@@ -210,11 +211,11 @@ def is_plain_mlp(network: nn.Module) -> bool:
     )
 
 
-class AnalyticMLP:
+class _AnalyticMLP:
     """One network's passes; gradients are written where they are wanted.
 
     Args:
-        network: Accepted by :func:`is_plain_mlp`.
+        network: Accepted by :func:`_is_plain_mlp`.
         gradients: One array per parameter, in the order of ``network.parameters()``; overwritten by each backward pass.
     """
 

@@ -212,8 +212,7 @@ def _aliasing(env: AnyEnv, trace: Trace, seed: int) -> Iterator[Problem]:
         yield _error(
             "aliasing",
             f"overwriting returned tensors and passed actions changed the {where}: the environment reads "
-            f"them later. "
-            "Return clones, and copy actions that are kept.",
+            "them later. Return clones, and copy actions that are kept.",
         )
 
 
@@ -263,8 +262,7 @@ def _endings(env: AnyEnv, trace: Trace, seed: int) -> Iterator[Problem]:
         yield _error(
             "final_observation",
             "always equals the observation returned beside it. That one must be the first of the next "
-            "episode, and "
-            "final_observation the last of the ended one: copy it before resetting.",
+            "episode, and final_observation the last of the ended one: copy it before resetting.",
         )
 
 
@@ -292,8 +290,7 @@ def _seeding(env: AnyEnv, trace: Trace, seed: int) -> Iterator[Problem]:
         yield _error(
             "seeding",
             "two seeds gave the same rollout: reset ignores its seed, or nothing in the environment is "
-            "random. In the "
-            "second case the policy is only ever shown one start.",
+            "random. In the second case the policy is only ever shown one start.",
         )
     if env.num_envs > 1 and bool((trace.obs[0] == trace.obs[0][:1]).all()):
         yield _warning("seeding", "all environments start alike; give each its own random stream.")

@@ -19,12 +19,12 @@ def lead_shape(env: AnyEnv) -> tuple[int, ...]:
     return (env.num_envs, env.num_agents) if isinstance(env, MultiAgentVecEnv) else (env.num_envs,)
 
 
-def tensors_of(value: object, name: str) -> list[tuple[str, Tensor]]:
+def _tensors_of(value: object, name: str) -> list[tuple[str, Tensor]]:
     """Return all tensors in nested dicts, with their names."""
     if isinstance(value, Tensor):
         return [(name, value)]
     if isinstance(value, dict):
-        return [pair for key, item in value.items() for pair in tensors_of(item, f"{name}[{key!r}]")]
+        return [pair for key, item in value.items() for pair in _tensors_of(item, f"{name}[{key!r}]")]
     return []
 
 
@@ -91,7 +91,7 @@ class Trace:
     copies: list[list[Tensor]] = field(default_factory=list)
 
     def _keep(self, step: int, returned: dict[str, Any]) -> None:
-        named = [pair for name, value in returned.items() for pair in tensors_of(value, f"{name} of step {step}")]
+        named = [pair for name, value in returned.items() for pair in _tensors_of(value, f"{name} of step {step}")]
         self.live.append(named)
         self.copies.append([tensor.clone() for _, tensor in named])
 

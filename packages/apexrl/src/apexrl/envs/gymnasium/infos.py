@@ -5,18 +5,17 @@ from typing import Any
 import numpy as np
 import torch
 from gymnasium.spaces import Space
-from numpy.typing import NDArray
 
+from apexrl.arrays import Bools, Floats
 from apexrl.envs.gymnasium.spaces import to_tensor
 from apexrl.envs.vec_env import Extras
 
 Infos = dict[str, Any]
-Rows = NDArray[np.bool_]
 
 
-def _rows_with(infos: Infos, key: str, num_envs: int) -> Rows:
+def _rows_with(infos: Infos, key: str, num_envs: int) -> Bools:
     """Return which rows have a key; natively batched envs may leave the mask out when all have it."""
-    mask: Rows | None = infos.get(f"_{key}")
+    mask: Bools | None = infos.get(f"_{key}")
     return np.ones(num_envs, np.bool_) if mask is None else np.asarray(mask, np.bool_)
 
 
@@ -44,7 +43,7 @@ class InfoReader:
             every = np.ones(self._num_envs, np.bool_)
             extras["privileged_observation"] = self._privileged_rows(infos, every)
 
-    def read_step(self, infos: Infos, final_infos: Infos, dones: Rows, extras: Extras) -> None:
+    def read_step(self, infos: Infos, final_infos: Infos, dones: Bools, extras: Extras) -> None:
         """Add what belongs to the step: reward components, log, and the final privileged observation.
 
         Args:
@@ -65,9 +64,9 @@ class InfoReader:
         if self._privileged is not None and dones.any():
             extras["final_privileged_observation"] = self._privileged_rows(final_infos, dones)
 
-    def _merge(self, going: Infos, final: Infos, dones: Rows) -> dict[str, tuple[NDArray[np.float64], Rows]]:
+    def _merge(self, going: Infos, final: Infos, dones: Bools) -> dict[str, tuple[Floats, Bools]]:
         """Return values and the rows that have them: running rows from `going`, finished ones from `final`."""
-        merged: dict[str, tuple[NDArray[np.float64], Rows]] = {}
+        merged: dict[str, tuple[Floats, Bools]] = {}
         for source, wanted in ((going, ~dones), (final, dones)):
             for name in source:
                 if name.startswith("_"):
@@ -78,7 +77,7 @@ class InfoReader:
                 rows |= here
         return merged
 
-    def _privileged_rows(self, infos: Infos, needed: Rows) -> torch.Tensor:
+    def _privileged_rows(self, infos: Infos, needed: Bools) -> torch.Tensor:
         key = "privileged_observation"
         given = _rows_with(infos, key, self._num_envs) if key in infos else np.zeros_like(needed)
         missing = needed & ~given
@@ -90,7 +89,7 @@ class InfoReader:
         return to_tensor(np.array(infos[key], dtype=np.float32), self._device)
 
 
-def overlay(infos: Infos, newer: Infos, rows: Rows) -> Infos:
+def overlay(infos: Infos, newer: Infos, rows: Bools) -> Infos:
     """Replace some rows of infos by newer ones (after a partial reset)."""
     result = dict(infos)
     for key, value in newer.items():

@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from gymnasium.vector.utils import iterate
-from numpy.typing import NDArray
 from torch import Tensor
 
+from apexrl.arrays import Array
 from apexrl.envs.vec_env import Opaque
 
 ActionMode = Literal["clip", "scale"]
@@ -48,14 +48,14 @@ class ObservationConverter:
             low, high = flat.low.astype(np.float32), flat.high.astype(np.float32)
             self.space = spaces.Box(low, high, flat.shape, np.float32)
 
-    def batch(self, observations: Opaque, *, copy: bool) -> NDArray[Any]:
+    def batch(self, observations: Opaque, *, copy: bool) -> Array:
         """Convert a batch to ``[num_envs, *obs]``; `copy` forces memory of its own."""
         if self.is_box:
             return np.array(observations, dtype=self.dtype, copy=True if copy else None)
         rows = [spaces.flatten(self._single, row) for row in iterate(self._batch, observations)]
         return np.asarray(rows, dtype=self.dtype)
 
-    def single(self, observation: Opaque) -> NDArray[Any]:
+    def single(self, observation: Opaque) -> Array:
         """Convert one environment's observation to ``[*obs]``."""
         return np.asarray(observation if self.is_box else spaces.flatten(self._single, observation), self.dtype)
 
@@ -87,16 +87,16 @@ class DiscreteActions:
         self._dtype = space.dtype
         self._row: tuple[int, ...] = self.space.shape or ()
 
-    def __call__(self, actions: Tensor) -> NDArray[Any]:
+    def __call__(self, actions: Tensor) -> Array:
         """Convert actions ``[num_envs]`` or ``[num_envs, n]`` to those of the vector env."""
-        array: NDArray[Any] = actions.numpy(force=True)
+        array: Array = actions.numpy(force=True)
         if array.dtype.kind not in "iub" or array.shape[1:] != self._row:
             raise ValueError(
                 f"Discrete actions must be integers of shape [num_envs, *{list(self._row)}], got "
                 f"{actions.dtype} of shape {list(actions.shape)}. Use an actor such as MLPDiscreteActor."
             )
         if self._row:
-            # Rows of their own: an env may keep its action, and the policy's tensor must not follow.
+            # Bools of their own: an env may keep its action, and the policy's tensor must not follow.
             array = array.reshape(len(array), *self._shape).copy()
         if self._start is not None:
             array = array + self._start
@@ -135,9 +135,9 @@ class ContinuousActions:
             low, high = -np.ones_like(low), np.ones_like(high)
         self.space: spaces.Space[Any] = spaces.Box(low, high, dtype=np.float32)
 
-    def __call__(self, actions: Tensor) -> NDArray[Any]:
+    def __call__(self, actions: Tensor) -> Array:
         """Convert actions ``[num_envs, n]`` to those of the vector env."""
-        array: NDArray[Any] = actions.numpy(force=True)
+        array: Array = actions.numpy(force=True)
         if array.ndim != 2 or array.shape[1] != self._low.size or array.dtype.kind != "f":
             raise ValueError(
                 f"Continuous actions must be floats of shape [num_envs, {self._low.size}], got "
@@ -154,7 +154,7 @@ class ContinuousActions:
         return array.astype(self._dtype, copy=False).reshape(len(array), *self._shape)
 
 
-def to_tensor(array: NDArray[Any], device: torch.device | None) -> Tensor:
+def to_tensor(array: Array, device: torch.device | None) -> Tensor:
     """Return a tensor over the array's memory (`device` None: CPU) or a copy of it on the device."""
     tensor = torch.from_numpy(array)
     return tensor if device is None else tensor.to(device)

@@ -6,8 +6,8 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from numpy.typing import NDArray
 
+from apexrl.arrays import Bools, Floats
 from apexrl.envs.vec_env import Opaque
 
 
@@ -25,9 +25,7 @@ class LeanSyncVectorEnv(SyncVectorEnv):
         self._is_lean = isinstance(observation, Box) and isinstance(action, Box | Discrete)
         self._batch_shape = (self.num_envs, *(observation.shape or ()))
 
-    def step(
-        self, actions: Opaque
-    ) -> tuple[Opaque, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+    def step(self, actions: Opaque) -> tuple[Opaque, Floats, Bools, Bools, dict[str, Any]]:
         """Step every env with its action; see `gymnasium.vector.SyncVectorEnv.step`."""
         if not self._is_lean:
             return super().step(actions)
@@ -72,7 +70,6 @@ def autoreset_mode_of(env: gym.vector.VectorEnv[Any, Any, Any]) -> AutoresetMode
     if mode is None:
         raise ValueError(
             f"{type(env).__name__} does not declare metadata['autoreset_mode'], so it is unknown when "
-            f"finished "
-            "rows are reset. Set it to a gymnasium.vector.AutoresetMode before wrapping."
+            "finished rows are reset. Set it to a gymnasium.vector.AutoresetMode before wrapping."
         )
     return AutoresetMode(mode)

@@ -22,10 +22,10 @@ import numpy as np
 import torch
 from gymnasium.spaces import Space
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
-from numpy.typing import NDArray
 from torch import Tensor
 
-from apexrl.envs.gymnasium.infos import InfoReader, Infos, Rows, overlay
+from apexrl.arrays import Array, Bools
+from apexrl.envs.gymnasium.infos import InfoReader, Infos, overlay
 from apexrl.envs.gymnasium.spaces import (
     ActionMode,
     ContinuousActions,
@@ -39,7 +39,7 @@ from apexrl.envs.vec_env import Extras, Opaque, StateDict, StateNotSupportedErro
 
 EnvFn = Callable[[], gym.Env[Any, Any]]
 Backend = Literal["sync", "async"]
-AnyVectorEnv = VectorEnv[Any, Any, Any]
+_VectorEnv = VectorEnv[Any, Any, Any]
 
 
 class _RemoteSnapshot(gym.Wrapper[Any, Any, Any, Any]):
@@ -69,7 +69,7 @@ def _make_remote(env_fn: EnvFn, index: int) -> gym.Env[Any, Any]:
     return _RemoteSnapshot(env_fn(), index)
 
 
-def _make_vector_env(env_fns: Sequence[EnvFn], backend: Backend) -> AnyVectorEnv:
+def _make_vector_env(env_fns: Sequence[EnvFn], backend: Backend) -> _VectorEnv:
     if len(env_fns) == 0:
         raise ValueError("env_fns is empty: give at least one function that makes an environment.")
     if backend == "sync":
@@ -85,7 +85,7 @@ class _GymVectorAdapter(VecEnv):
 
     _to_actions: DiscreteActions | ContinuousActions
 
-    def _setup(self, vector_env: AnyVectorEnv, device: torch.device | str, privileged_space: Space[Any] | None) -> None:
+    def _setup(self, vector_env: _VectorEnv, device: torch.device | str, privileged_space: Space[Any] | None) -> None:
         self.vector_env = vector_env
         self.num_envs = vector_env.num_envs
         self.device = torch.device(device)
@@ -145,7 +145,7 @@ class _GymVectorAdapter(VecEnv):
             extras,
         )
 
-    def _finish(self, observations: Opaque, infos: Infos, dones: Rows, extras: Extras) -> Opaque:
+    def _finish(self, observations: Opaque, infos: Infos, dones: Bools, extras: Extras) -> Opaque:
         """Read infos, keep final observations, and reset finished rows of an env that does not do it itself."""
         final_infos = infos
         if dones.any():
@@ -163,7 +163,7 @@ class _GymVectorAdapter(VecEnv):
         self._infos.read_step(going_infos, final_infos, dones, extras)
         return observations
 
-    def _final_rows(self, final_obs: NDArray[Any], dones: Rows) -> Tensor:
+    def _final_rows(self, final_obs: Array, dones: Bools) -> Tensor:
         rows = np.zeros((self.num_envs, *self._observations.space.shape), self._observations.dtype)
         for i in np.nonzero(dones)[0]:
             rows[i] = self._observations.single(final_obs[i])
@@ -217,8 +217,7 @@ class _GymVectorAdapter(VecEnv):
         except AttributeError as error:
             raise StateNotSupportedError(
                 "This AsyncVectorEnv was made elsewhere, so its workers cannot give their state. Pass the "
-                "env_fns "
-                "with backend='async' instead of from_vector_env."
+                "env_fns with backend='async' instead of from_vector_env."
             ) from error
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -266,7 +265,7 @@ class GymVecEnv(_GymVectorAdapter):
     @classmethod
     def from_vector_env(
         cls,
-        vector_env: AnyVectorEnv,
+        vector_env: _VectorEnv,
         device: torch.device | str = "cpu",
         *,
         privileged_observation_space: Space[Any] | None = None,
@@ -312,7 +311,7 @@ class GymVecEnvContinuous(_GymVectorAdapter):
     @classmethod
     def from_vector_env(
         cls,
-        vector_env: AnyVectorEnv,
+        vector_env: _VectorEnv,
         device: torch.device | str = "cpu",
         *,
         action_mode: ActionMode = "clip",

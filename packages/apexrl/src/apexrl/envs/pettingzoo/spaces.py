@@ -4,9 +4,9 @@ from typing import Any, Protocol
 
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import NDArray
 from torch import Tensor
 
+from apexrl.arrays import Array, Bools, Floats32
 from apexrl.envs.vec_env import Opaque
 from apexrl.runs.errors import UserFacingError
 
@@ -45,7 +45,7 @@ class ParallelEnv(Protocol):
         """Return the space of an agent's action."""
         ...
 
-    def state(self) -> NDArray[Any]:
+    def state(self) -> Array:
         """Return the global state; used only if the environment has a ``state_space``."""
         ...
 
@@ -112,7 +112,7 @@ class AgentObservations:
             self._shape = (self._width + len(self._ids),)
         self.space = spaces.Box(-np.inf, np.inf, self._shape, np.float32)
 
-    def single(self, name: str, observation: Opaque) -> NDArray[np.float32]:
+    def single(self, name: str, observation: Opaque) -> Floats32:
         """Convert one agent's observation to the common shape.
 
         Raises:
@@ -179,17 +179,17 @@ class AgentActions:
             low[:n], high[:n] = np.minimum(low[:n], space.low), np.maximum(high[:n], space.high)
         return spaces.Box(low, high, dtype=np.float32)
 
-    def full_mask(self, num_envs: int) -> NDArray[np.bool_]:
+    def full_mask(self, num_envs: int) -> Bools:
         """Return what each agent may do by its space alone, ``[num_envs, num_agents, n]``; a fresh array."""
         return np.repeat(self._by_agent[None], num_envs, axis=0)
 
-    def check(self, actions: Tensor, num_envs: int) -> NDArray[Any]:
+    def check(self, actions: Tensor, num_envs: int) -> Array:
         """Convert actions to an array if their shape and type fit.
 
         Raises:
             ValueError: If they do not.
         """
-        array: NDArray[Any] = actions.numpy(force=True)
+        array: Array = actions.numpy(force=True)
         expected = (num_envs, len(self._spaces), *self._row_shape)
         is_right_kind = (array.dtype.kind == "f") == bool(self._row_shape)
         if array.shape != expected or not is_right_kind:
@@ -209,7 +209,7 @@ class AgentActions:
         assert isinstance(space, spaces.Box)  # the constructor distinguishes
         return row[: space.shape[0]].clip(space.low, space.high).astype(space.dtype)
 
-    def legal(self, name: str, observation: Opaque, info: dict[str, Any]) -> NDArray[np.bool_] | None:
+    def legal(self, name: str, observation: Opaque, info: dict[str, Any]) -> Bools | None:
         """Return the agent's own action mask in the common width, or None if it gives none."""
         given = info.get("action_mask")
         if given is None and isinstance(observation, dict):

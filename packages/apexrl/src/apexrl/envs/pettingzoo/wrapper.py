@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import torch
 from gymnasium import spaces
-from numpy.typing import NDArray
 from torch import Tensor
 
+from apexrl.arrays import Array, Bools, Floats32
 from apexrl.envs.multi_agent import MultiAgentExtras, MultiAgentVecEnv
 from apexrl.envs.pettingzoo.spaces import AgentActions, AgentObservations, ParallelEnv
 from apexrl.envs.snapshot import capture, restore
 from apexrl.envs.vec_env import Opaque, StateDict, StateNotSupportedError
 from apexrl.runs.errors import SchemaMismatchError
 
-StateFn = Callable[[Any], NDArray[Any]]
+StateFn = Callable[[Any], Array]
 
 
 class PettingZooVecEnv(MultiAgentVecEnv):
@@ -87,7 +87,7 @@ class PettingZooVecEnv(MultiAgentVecEnv):
         self._state_shape = state.shape
         return spaces.Box(-np.inf, np.inf, state.shape, np.float32)
 
-    def _state_of(self, env: ParallelEnv, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _state_of(self, env: ParallelEnv, rows: Floats32) -> Floats32:
         if self._state_fn is None:
             return rows.reshape(-1).copy()
         state = np.array(self._state_fn(env), np.float32)
@@ -122,7 +122,7 @@ class PettingZooVecEnv(MultiAgentVecEnv):
             extras["final_agent_mask"] = self._tensor(batch.final_mask)
         return self._tensor(batch.obs), self._tensor(batch.rewards), self._tensor(dones), extras
 
-    def _step_one(self, batch: "_Batch", i: int, env: ParallelEnv, row: NDArray[Any]) -> None:
+    def _step_one(self, batch: "_Batch", i: int, env: ParallelEnv, row: Array) -> None:
         acting = list(env.agents)
         if not acting:
             raise RuntimeError(f"Environment {i} has no agents to act. Call reset() before step().")
@@ -151,7 +151,7 @@ class PettingZooVecEnv(MultiAgentVecEnv):
         self._write_current(batch, i, observations, infos)
         batch.state[i] = self._state_of(env, batch.obs[i])
 
-    def _write_final(self, batch: "_Batch", i: int, observations: dict[str, Opaque], ended: NDArray[np.bool_]) -> None:
+    def _write_final(self, batch: "_Batch", i: int, observations: dict[str, Opaque], ended: Bools) -> None:
         for name, observation in observations.items():
             k = self._index[name]
             batch.final_obs[i, k] = self._observations.single(name, observation)
@@ -161,8 +161,7 @@ class PettingZooVecEnv(MultiAgentVecEnv):
             names = [self.agent_names[k] for k in np.nonzero(missing)[0]]
             raise ValueError(
                 f"Agents {names} of environment {i} ended without a last observation. A parallel "
-                f"environment must "
-                "return an observation for every agent that acted."
+                "environment must return an observation for every agent that acted."
             )
 
     def _write_current(
@@ -186,7 +185,7 @@ class PettingZooVecEnv(MultiAgentVecEnv):
             extras["action_mask"] = self._tensor(batch.action_mask)
         return extras
 
-    def _tensor(self, array: NDArray[Any]) -> Tensor:
+    def _tensor(self, array: Array) -> Tensor:
         return torch.from_numpy(array).to(self.device)
 
     @property
@@ -256,5 +255,5 @@ def _has_own_state(env: ParallelEnv) -> bool:
     return isinstance(space, spaces.Box)
 
 
-def _own_state(env: ParallelEnv) -> NDArray[Any]:
+def _own_state(env: ParallelEnv) -> Array:
     return env.state()

@@ -21,8 +21,8 @@ from typing import Any
 from apexrl.runs.atomic import StrPath, ensure_folder, write_failure
 from apexrl.runs.errors import MetricError
 
-WALL_CLOCK_PREFIX = "time/"
-TIMINGS_NAME = "timings.jsonl"
+_WALL_CLOCK_PREFIX = "time/"
+_TIMINGS_NAME = "timings.jsonl"
 
 
 class JsonlSink:
@@ -35,12 +35,12 @@ class JsonlSink:
 
     def __init__(self, path: StrPath, after_step: int | None = None) -> None:
         self._metrics = JsonlFile(path, after_step)
-        self._timings = JsonlFile(Path(path).with_name(TIMINGS_NAME), after_step)
+        self._timings = JsonlFile(Path(path).with_name(_TIMINGS_NAME), after_step)
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
         """Append one line; the values that the clock decides go to the other file."""
-        lasting = {name: value for name, value in metrics.items() if not is_wall_clock(name)}
-        passing = {name: value for name, value in metrics.items() if is_wall_clock(name)}
+        lasting = {name: value for name, value in metrics.items() if not _is_wall_clock(name)}
+        passing = {name: value for name, value in metrics.items() if _is_wall_clock(name)}
         if lasting:
             self._metrics.append({"step": step, **_encode(lasting)})
         self._timings.append({"step": step, "time": time.time(), **_encode(passing)})
@@ -56,9 +56,9 @@ class JsonlSink:
         self._timings.close()
 
 
-def is_wall_clock(name: str) -> bool:
+def _is_wall_clock(name: str) -> bool:
     """Return whether a metric depends on the clock, by its name."""
-    return name.startswith(WALL_CLOCK_PREFIX)
+    return name.startswith(_WALL_CLOCK_PREFIX)
 
 
 def read_jsonl(path: StrPath) -> list[dict[str, Any]]:
