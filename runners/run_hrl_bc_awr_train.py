@@ -1,4 +1,4 @@
-"""Trains the layers from records: ``python runners/run_hrl_bc_awr_train.py`` is ``lita train``."""
+"""Train the layers from records: ``python runners/run_hrl_bc_awr_train.py`` is ``lita train``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Prints L2's errors in raw units: ``python scripts/eval_l2_val_error.py --output-dir RUN --split val``."""
+"""Print the errors of L2 in raw units: ``python scripts/eval_l2_val_error.py --output-dir RUN --split val``."""
 
 import sys
 

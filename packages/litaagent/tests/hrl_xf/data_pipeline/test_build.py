@@ -112,6 +112,14 @@ def test_another_l1_features_code_or_options_make_another_dataset(tournament, mo
     assert len(found) == 9
 
 
+def test_the_code_of_all_folders_counts(monkeypatch):
+    files = []
+    monkeypatch.setattr(build, "digest_code", lambda paths: files.extend(paths) or "digest")
+    build.code_digest.__wrapped__()
+    names = {"/".join(path.parts[-2:]) for path in files}
+    assert {"data_pipeline/build.py", "extraction/labels.py", "records/world.py", "l1/baseline.py"} <= names
+
+
 def test_more_worlds_make_another_dataset(tournament, dataset, tmp_path):
     both = tmp_path / "both"
     for name in ("one", "two"):

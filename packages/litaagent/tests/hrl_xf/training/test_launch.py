@@ -11,7 +11,7 @@ import pytest
 
 from apexrl.configuration import from_command_line
 from apexrl.runs.errors import UserFacingError
-from lita import runs as runs_command
+from lita.training import RunsConfig, runs
 from litaagent_std.hrl_xf.training.config import TrainRunConfig
 from litaagent_std.hrl_xf.training.evaluation.l2_error import L2ErrorConfig, l2_error
 from litaagent_std.hrl_xf.training.launch import new_run, train
@@ -29,7 +29,7 @@ DOCUMENTED = """
 
 
 @pytest.fixture(scope="module")
-def place(collect, tmp_path_factory):
+def league_folder(collect, tmp_path_factory):
     """A folder with records of a tournament and a first training run."""
     folder = tmp_path_factory.mktemp("league")
     collect(folder / "records", competitors=("GreedyStd", "RandomStd"), configs=4, steps=5, csv=False)
@@ -65,8 +65,8 @@ def test_every_documented_option_is_known():
     assert TrainRunConfig().agent_name == "PenguinAgent"
 
 
-def test_the_log_has_the_documented_lines_and_the_record_knows_it(place):
-    content = TrainingRecord.read(place / "training_runs" / "first").content
+def test_the_log_has_the_documented_lines_and_the_record_knows_it(league_folder):
+    content = TrainingRecord.read(league_folder / "training_runs" / "first").content
     text = Path(content["log"]).read_text()
     assert "L2: train=4, val=2, test=2\n" in text
     assert "\nEpoch 2/2 | Loss " in text
@@ -74,34 +74,34 @@ def test_the_log_has_the_documented_lines_and_the_record_knows_it(place):
     assert "L2/val loss " in text
     assert content["finished"]
     assert content["weights"] == ["weights/l2.npz", "weights/acceptance.npz"]
-    assert load_layers(place / "training_runs" / "first" / "weights").goal is not None
+    assert load_layers(league_folder / "training_runs" / "first" / "weights").goal is not None
 
 
-def test_every_network_stands_beside_its_baselines(place):
-    found = TrainingRecord.read(place / "training_runs" / "first").content["evaluation"]["test"]
-    assert set(found["l2"]["quantity"]) == {"network", "linear", "persistence", "mean"}
-    assert set(found["l2"]["price"]) == {"network", "linear", "persistence", "mean", "spot"}
-    assert set(found["acceptance"]["scores"]) == {"network", "linear", "base rate"}
-    assert "sell 3" in found["l2"]["quantity"]["network"]
+def test_every_network_stands_beside_its_baselines(league_folder):
+    errors = TrainingRecord.read(league_folder / "training_runs" / "first").content["evaluation"]["test"]
+    assert set(errors["l2"]["quantity"]) == {"network", "linear", "persistence", "mean"}
+    assert set(errors["l2"]["price"]) == {"network", "linear", "persistence", "mean", "spot"}
+    assert set(errors["acceptance"]["scores"]) == {"network", "linear", "base rate"}
+    assert "sell 3" in errors["l2"]["quantity"]["network"]
 
 
-def test_a_second_stage_goes_on_with_another_rate_and_other_settings_are_refused(place):
-    run = place / "training_runs" / "first"
+def test_a_second_stage_goes_on_with_another_rate_and_other_settings_are_refused(league_folder):
+    run = league_folder / "training_runs" / "first"
     before = curves(run, "l2_bc")
-    assert train(config(place, phases=("l2",), l2_epochs=3, l2_lr=1e-4)) == 0
+    assert train(config(league_folder, phases=("l2",), l2_epochs=3, l2_lr=1e-4)) == 0
     assert curves(run, "l2_bc")[:2] == before
     stages = TrainingRecord.read(run).content["phases"]["l2_bc"]["stages"]
     assert [(stage["from"], stage["to"], stage["lr"]) for stage in stages] == [(1, 2, 1e-3), (3, 3, 1e-4)]
     with pytest.raises(UserFacingError, match="l2_q_weight"):
-        train(config(place, l2_q_weight=3.0))
+        train(config(league_folder, l2_q_weight=3.0))
 
 
-def test_an_unfinished_run_is_found_by_its_options(place, monkeypatch):
-    monkeypatch.chdir(place)
-    run = place / "training_runs" / "first"
+def test_an_unfinished_run_is_found_by_its_options(league_folder, monkeypatch):
+    monkeypatch.chdir(league_folder)
+    run = league_folder / "training_runs" / "first"
     record = TrainingRecord.read(run)
-    told = json.loads((run / "run.json").read_text())["config"]
-    same = TrainRunConfig(**(told | {"output_dir": None, "phases": tuple(told["phases"])}))
+    run_config = json.loads((run / "run.json").read_text())["config"]
+    same = TrainRunConfig(**(run_config | {"output_dir": None, "phases": tuple(run_config["phases"])}))
     assert new_run(same) != Path("training_runs/first")
     record.content["finished"] = False
     record.write()
@@ -110,21 +110,21 @@ def test_an_unfinished_run_is_found_by_its_options(place, monkeypatch):
     record.write()
 
 
-def test_a_phase_without_what_it_builds_on_says_what_to_do(place):
+def test_a_phase_without_what_it_builds_on_says_what_to_do(league_folder):
     with pytest.raises(UserFacingError, match="--l2-path"):
-        train(config(place, phases=("l3",), output_dir=place / "training_runs" / "alone"))
+        train(config(league_folder, phases=("l3",), output_dir=league_folder / "training_runs" / "alone"))
 
 
-def test_errors_of_l2_in_raw_units(place):
-    found = l2_error(L2ErrorConfig(output_dir=place / "training_runs" / "first", split="val"))
-    assert found["Q"]["count"] > found["P"]["count"] > 0
-    assert 0 < found["Q"]["mae"] <= found["Q"]["rmse"]
+def test_errors_of_l2_in_raw_units(league_folder):
+    errors = l2_error(L2ErrorConfig(output_dir=league_folder / "training_runs" / "first", split="val"))
+    assert errors["Q"]["count"] > errors["P"]["count"] > 0
+    assert 0 < errors["Q"]["mae"] <= errors["Q"]["rmse"]
     with pytest.raises(UserFacingError, match=r"no world_split\.json"):
-        l2_error(L2ErrorConfig(output_dir=place))
+        l2_error(L2ErrorConfig(output_dir=league_folder))
 
 
-def test_the_script_prints_the_documented_measures(place):
-    words = ["--output-dir", place / "training_runs" / "first", "--split", "test", "--batch-size", "1024"]
+def test_the_script_prints_the_documented_measures(league_folder):
+    words = ["--output-dir", league_folder / "training_runs" / "first", "--split", "test", "--batch-size", "1024"]
     done = subprocess.run(
         [sys.executable, ROOT / "scripts" / "eval_l2_val_error.py", *map(str, words)],
         capture_output=True,
@@ -135,9 +135,9 @@ def test_the_script_prints_the_documented_measures(place):
     assert "mean_rel_err" in done.stdout.splitlines()[1]
 
 
-def test_the_record_is_listed_shown_and_compared(place, capsys):
-    run = place / "training_runs" / "first"
-    assert "| first | finished | l2_bc 3" in list_runs(place / "training_runs")
+def test_the_record_is_listed_shown_and_compared(league_folder, capsys):
+    run = league_folder / "training_runs" / "first"
+    assert "| first | finished | l2_bc 3" in list_runs(league_folder / "training_runs")
     shown = show_run(run)
     for part in ("## Data", "## l2_bc", "| 1–2 | 0.001 |", "### L2 quantity", "| persistence |", "`l2_q_transform`"):
         assert part in shown
@@ -146,8 +146,8 @@ def test_the_record_is_listed_shown_and_compared(place, capsys):
     assert page.count("<svg") >= 2
     assert "l2_bc: loss by epoch" in page
     assert "calibration of acceptance" in page
-    options = runs_command.Config(action="show", runs=(Path("first"),), folder=place / "training_runs")
-    assert runs_command.run(options) == 0
+    options = RunsConfig(action="show", runs=(Path("first"),), folder=league_folder / "training_runs")
+    assert runs(options) == 0
     assert capsys.readouterr().out.startswith("# first")
     with pytest.raises(UserFacingError, match="Compare takes two"):
-        runs_command.run(runs_command.Config(action="compare"))
+        runs(RunsConfig(action="compare"))

@@ -8,7 +8,6 @@ options, features, L1, code); a finished dataset with the same digest is not bui
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import warnings
@@ -25,7 +24,7 @@ import litaagent_std.records
 from apexrl.execution import RunOptions, RunReport, Task, TaskReport, make_executor
 from apexrl.execution.executor import available_cpus
 from apexrl.runs.atomic import ensure_folder, remove_leftovers, write_json
-from apexrl.runs.digest import digest_config
+from apexrl.runs.digest import digest_code, digest_config
 from apexrl.runs.lock import exclusive
 from litaagent_std.hrl_xf.data_pipeline.dataset import FORMAT, MANIFEST_NAME, SCHEMA_VERSION, OfflineData, read_manifest
 from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
@@ -239,17 +238,10 @@ def _split(worlds: Sequence[SelectedWorld], provenance: Provenance, options: Dat
 
 @cache
 def code_digest() -> str:
-    """Return the SHA-256 of all code that turns records into samples."""
-    digest = hashlib.sha256()
-    folders = [Path(__file__).parent]
-    for package in (litaagent_std.policy, litaagent_std.records):
-        assert package.__file__ is not None
-        folders.append(Path(package.__file__).parent)
-    for folder in folders:
-        for path in sorted(folder.glob("*.py")):
-            digest.update(f"{folder.name}/{path.name}\n".encode())
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
+    """Return the digest of all code that turns records into samples; comments, docstrings and paths do not count."""
+    files = [__file__, litaagent_std.policy.__file__, litaagent_std.records.__file__]
+    folders = [Path(file).parent for file in files if file is not None]
+    return digest_code(path for folder in folders for path in folder.rglob("*.py"))
 
 
 def source_digest(source: Source) -> str:
