@@ -190,12 +190,14 @@ class FastWorld(WorldFacade):
         """Start the day and return whether negotiations were opened."""
         day = self.current_step
         self._negotiations: list[Any] = []
+        # product 0 is never negotiated, so its agenda stays as it is
         agendas = [self._agendas[0]] + [self._make_agenda(product) for product in range(1, self.n_products)]
         if self.hub.day_start is not None:
             self.hub.day_start(
                 make_day_start(day, self.seats, self._ledger.markets, self._exogenous.get(day, ()), agendas)
             )
         summary = self._publish(day)
+        # every factory gets its exogenous contracts, costs and prices, then its utility function
         for seat in self.seats:
             self._start_factory_day(seat)
         for seat in self._hosted:
@@ -203,7 +205,7 @@ class FastWorld(WorldFacade):
             self._update_ufun(seat)  # before the issues are renewed: its ranges are yesterday's, as in scml
         for seat in self.seats:
             if not self._reset(seat):
-                return False
+                return False  # an exception here cancels the day's negotiations, as in scml
         self._agendas = agendas
         for seat in self.seats:
             self._update_agendas(seat)
@@ -227,6 +229,7 @@ class FastWorld(WorldFacade):
     def _end_day(self) -> None:
         day = self.current_step
         self._negotiations = []
+        # contracts are executed before the agents' step, and the day is settled after it
         self._ledger.execute(day, self._exogenous.get(day, ()))
         for seat in self._hosted:
             self._call(seat, "step")

@@ -58,6 +58,7 @@ class Ledger:
     def execute(self, day: int, exogenous: Sequence[ExogenousContract]) -> None:
         """Execute the contracts that are due: negotiated ones in order of conclusion, then exogenous ones."""
         n_seats = len(self._seats)
+        # negotiated deliveries by seat; units bought and sold by seat, exogenous ones included
         self._purchases = [[] for _ in range(n_seats)]
         self._sales = [[] for _ in range(n_seats)]
         self._bought = [0] * n_seats

@@ -219,6 +219,7 @@ class Negotiation(MechanismView):
         del self.nmi
 
     def _run_pass(self, state: LeanState) -> None:
+        # resume a stopped or waiting pass, or start a new round
         order = self.pending_order or self.waiting_order
         self.pending_order = None
         if order is None:
@@ -320,6 +321,7 @@ class Negotiation(MechanismView):
                 self.emit_turn((self.ref.index, state.step, seat.index, response, NOTHING, NOTHING, NOTHING))
 
     def _wait(self, state: LeanState, index: int) -> None:
+        # the next pass starts with the waiting side, and includes the other one unless it has made its offer
         other = 1 - index
         self.last = other
         offered = any(pid == self.sides[other].pid for pid, _ in state.new_offers)

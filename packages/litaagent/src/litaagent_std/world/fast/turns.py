@@ -84,10 +84,12 @@ def sync_turn(side: Side, state: LeanState) -> Turn:
     if offer is None:
         return _REJECT, _sync_proposal(side, state.step)
     agent = seat.agent
+    # a response that was decided together with those to other partners
     response = agent._SAOSyncController__responses.pop(pid, _WAIT)
     if response != _WAIT:
         agent._SAOSyncController__n_waits[pid] = 0
     else:
+        # collect the offer; wait for the other partners, but only so often
         offers = agent._SAOSyncController__offers
         offers[pid] = offer
         states = agent._SAOSyncController__offer_states
@@ -114,6 +116,7 @@ def _counter_all(side: Side) -> Any:  # noqa: ANN401 - any response of the agent
         agent._set_first_proposals()
     offers = agent._SAOSyncController__offers = dict(agent._SAOSyncController__offers)
     replies = agent.counter_all(offers=offers, states=agent._SAOSyncController__offer_states)
+    # keep the replies for the turns with the other partners; a missing reply ends the negotiation
     responses = agent._SAOSyncController__responses
     proposals = agent._SAOSyncController__proposals
     waits = agent._SAOSyncController__n_waits
@@ -139,7 +142,7 @@ def _sync_proposal(side: Side, step: int) -> Any:  # noqa: ANN401 - any proposal
     seat, pid = side.seat, side.pid
     agent = seat.agent
     proposals = agent._SAOSyncController__proposals
-    if not proposals:
+    if not proposals:  # the first turn of the day
         switch(seat.stream)
         agent._set_first_proposals()
         proposals = agent._SAOSyncController__proposals

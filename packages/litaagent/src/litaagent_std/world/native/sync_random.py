@@ -110,6 +110,7 @@ class NativeSyncRandom(NativeAgent):
         return proposal
 
     def _propose_first(self) -> None:
+        # today's needs at the best price; partners that get no share are offered a future need
         distribution = self._spread_today(list(self.partners))
         today, best_sale, best_purchase = self.today, self.sold[5], self.bought[4]
         links = self.links
@@ -250,12 +251,14 @@ class NativeSyncRandom(NativeAgent):
         first, last = max(self.bought[2], today + 1), min(self.bought[3], n_days - 1)
         purchases: Needs = {}
         sales: Needs = {}
+        # input that has arrived by a day, and output that is contracted from that day on
         supplied = self.inventory + sum(self.supplies[today:first])
         promised = sum(self.sales[first:])
         for day in range(first, last + 1):
             supplied += self.supplies[day]
             have: float = supplied + self.forced_in * (day - today) if self.is_first else supplied
             owe: float = promised + self.forced_out * (n_days - day) if self.is_last else promised
+            # assume a minimum productivity of the days before and after
             have = max(least[day - today], have)
             owe = max(least[n_days - day], owe)
             if owe > have:
