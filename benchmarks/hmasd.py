@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from apexrl.charts.matplotlib import save_figure
+from apexrl.charts import curve_over_seeds, learning_curves, save_figure
 from apexrl.configuration import to_mapping
 from apexrl.runs.atomic import write_text
 from apexrl.runs.checkpoints.checkpoint import CheckpointStore
@@ -26,7 +26,6 @@ from benchmarks.harness import Benchmark, Figure
 from benchmarks.uav_policies import GreedyFlight, RandomFlight
 from hmasd import AliceAndBobEnv, Trainer, UAVConfig, UAVEnv, preset
 from hmasd.learning.learner import EpisodePolicy
-from hmasd.pictures import curve_over_seeds, learning_curves
 from hmasd.training.evaluation import play_episodes
 from hmasd.training.trainer import PATTERN, SCHEMA
 
@@ -295,7 +294,7 @@ def draw(found: dict[str, dict[str, Any]]) -> None:
                 curves.append(curve_over_seeds(name, runs[0]["steps"], values))
         if curves:
             title = f"{chart}: mean and 95 % interval over seeds"
-            save_figure(learning_curves(chart, curves, title=title, y_title=what), PICTURES, ("svg",))
+            save_figure(learning_curves(curves, name=chart, title=title, y_title=what), PICTURES, ("svg",))
 
 
 def write_table(figures: list[Figure]) -> None:

@@ -19,8 +19,10 @@ from apexrl.agent.multi_agent_runner import MultiAgentRunner
 from apexrl.agent.on_policy_runner import OnPolicyRunner
 from apexrl.algorithms.mappo import MAPPOConfig
 from apexrl.algorithms.ppo import PPOConfig
+from apexrl.charts import Curve, Panels, learning_curves, save_figure
 from apexrl.envs.gymnasium.wrapper import GymVecEnv, GymVecEnvContinuous
 from apexrl.envs.pettingzoo.wrapper import PettingZooVecEnv
+from apexrl.runs.atomic import ensure_folder
 from apexrl.statistics import bootstrap_estimates, interquartile_mean
 from benchmarks.harness import Benchmark, Figure
 
@@ -44,7 +46,7 @@ SIDES = {"gym": ("apexrl", "sb3"), "mpe": ("mappo", "ippo")}
 
 
 def evaluation_points(steps: int, rollout: int) -> list[int]:
-    """Iteration after which to evaluate, the last one included."""
+    """Return the iterations after which to evaluate, the last one included."""
     last = -(-steps // rollout)
     return sorted({max(1, round(last * part / EVALUATIONS)) for part in range(1, EVALUATIONS + 1)})
 
@@ -169,26 +171,22 @@ def compare(task: str, ours: NDArray[np.float64], peer: NDArray[np.float64], nam
 
 def draw(curves: dict[tuple[str, str], NDArray[np.float64]], steps: dict[str, list[float]]) -> None:
     """Save the picture of all curves: interquartile mean and the range of the middle half of seeds."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    tasks = list(steps)
-    figure, axes = plt.subplots(1, len(tasks), figsize=(4 * len(tasks), 3.4), squeeze=False)
-    for axis, task in zip(axes[0], tasks, strict=True):
-        for (name, side), values in curves.items():
-            if name == task:
-                middle = [interquartile_mean(column) for column in values.T]
-                (line,) = axis.plot(steps[task], middle, label=side)
-                axis.fill_between(
-                    steps[task], *np.quantile(values, (0.25, 0.75), axis=0), alpha=0.2, color=line.get_color()
-                )
-        axis.set(title=task, xlabel="env steps", ylabel="mean return" if task == tasks[0] else "")
-        axis.legend()
-    figure.tight_layout()
-    PICTURE.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(PICTURE, dpi=110)
+    panels = []
+    for task, task_steps in steps.items():
+        lines = [
+            Curve(
+                name=side,
+                x=task_steps,
+                mean=[interquartile_mean(column) for column in values.T],
+                low=np.quantile(values, 0.25, axis=0).tolist(),
+                high=np.quantile(values, 0.75, axis=0).tolist(),
+            )
+            for (name, side), values in curves.items()
+            if name == task
+        ]
+        panels.append(learning_curves(lines, name=task, title=task, y_title="mean return"))
+    ensure_folder(PICTURE.parent)
+    save_figure(Panels(name=PICTURE.stem, pictures=panels, columns=len(panels)), PICTURE.parent, ("png",))
 
 
 def main() -> int:

@@ -7,10 +7,9 @@ from apexrl.charts import color_of
 from apexrl.runs.errors import ConfigurationError
 from apexrl.runs.metrics.jsonl import JsonlSink
 from hmasd.envs.alice_and_bob import SIDE
-from hmasd.pictures.curves import Curve, curve_over_seeds, learning_curves
 from hmasd.pictures.episodes import animate, record
 from hmasd.pictures.render import render_checkpoint, render_metrics
-from hmasd.pictures.skills import confusion_matrix, skill_report, usage_bars
+from hmasd.pictures.skills import SkillReport, skill_charts, skill_report
 from hmasd.training.trainer import FINAL_NAME, train
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -74,35 +73,12 @@ def test_skill_reports_count_every_step_once(small):
     assert report.team_usage.sum() == pytest.approx(1.0)
 
 
-def test_curves_show_every_series_with_its_interval():
-    curves = [
-        Curve(name="hmasd & co", x=[0.0, 1.0], mean=[0.0, 1.0], low=[0.0, 0.5], high=[0.0, 1.5]),
-        Curve(name="mappo", x=[0.0, 1.0], mean=[0.0, 0.0], low=[0.0, 0.0], high=[0.0, 0.0]),
-    ]
-    chart = learning_curves("curves", curves, title="t", y_title="success")
-    assert [series.name for series in chart.series] == ["hmasd & co", "mappo"]
-    assert [band.low for band in chart.bands] == [[0.0, 0.5], [0.0, 0.0]]
-    assert [band.high for band in chart.bands] == [[0.0, 1.5], [0.0, 0.0]]
-    assert [series.color for series in chart.series] == [band.color for band in chart.bands]
-    assert (chart.x_title, chart.y_title) == ("environment steps", "success")
-
-
-def test_the_interval_over_seeds_is_around_the_mean():
-    curve = curve_over_seeds("m", [1.0, 2.0], np.array([[0.0, 1.0], [1.0, 1.0], [0.5, 1.0]]))
-    assert curve.mean == [0.5, 1.0]
-    assert 0.0 <= curve.low[0] < 0.5 < curve.high[0] <= 1.0
-    assert (curve.low[1], curve.high[1]) == (1.0, 1.0)
-
-
-def test_confusion_shares_are_those_of_rows():
-    matrix = confusion_matrix("c", np.array([[3.0, 1.0], [0.0, 0.0]]), title="c")
-    assert matrix.values == [[0.75, 0.25], [0.0, 0.0]]
-    assert matrix.texts == [["75 %", "25 %"], ["0 %", "0 %"]]
-
-
-def test_usage_bars_show_shares_in_the_colours_of_the_skills():
-    chart = usage_bars("u", [0.25, 0.75], title="u", label="z")
-    assert [(series.x, series.y, series.color) for series in chart.series] == [
-        (["z 0\n25 %"], [0.25], color_of(0)),
-        (["z 1\n75 %"], [0.75], color_of(1)),
-    ]
+def test_charts_of_skills_show_shares_in_the_colours_of_the_skills():
+    counts = np.array([[3.0, 1.0], [0.0, 0.0]])
+    report = SkillReport(np.array([0.25, 0.75]), np.array([1.0, 0.0]), counts, counts)
+    team_usage, agent_usage, team_confusion, agent_confusion = skill_charts(report)
+    [bars] = team_usage.series
+    assert (bars.x, bars.texts, bars.colors) == (["Z 0", "Z 1"], ["25 %", "75 %"], [color_of(0), color_of(1)])
+    assert agent_usage.series[0].x == ["z 0", "z 1"]
+    assert team_confusion.values == agent_confusion.values == [[0.75, 0.25], [0.0, 0.0]]
+    assert team_confusion.texts == [["75 %", "25 %"], ["0 %", "0 %"]]

@@ -80,7 +80,9 @@ def curve_over_seeds(name: str, x: Sequence[float], runs: Floats) -> Curve:
     )
 
 
-def learning_curves(curves: Sequence[Curve], *, name: str, title: str, x_title: str, y_title: str) -> Chart:
+def learning_curves(
+    curves: Sequence[Curve], *, name: str, title: str, y_title: str, x_title: str = "environment steps"
+) -> Chart:
     """Return curves with their intervals as shaded bands."""
     series = [Series(name=curve.name, x=curve.x, y=curve.mean, color=color_of(i)) for i, curve in enumerate(curves)]
     bands = [
@@ -108,6 +110,7 @@ def bar_chart(
     texts: Sequence[str] = (),
     x_title: str = "",
     y_title: str = "",
+    height: int = 340,
 ) -> Chart:
     """Return a bar per entry, each in a colour of its own.
 
@@ -118,10 +121,11 @@ def bar_chart(
         texts: A text above each bar; default: none.
         x_title: Title of the categories.
         y_title: Title of the values.
+        height: Height in CSS pixels.
     """
     colors = [color_of(index) for index in range(len(values))]
     series = Series(name="", x=list(values), y=list(values.values()), kind="bar", colors=colors, texts=texts)
-    return Chart(name=name, title=title, series=[series], x_title=x_title, y_title=y_title)
+    return Chart(name=name, title=title, series=[series], x_title=x_title, y_title=y_title, height=height)
 
 
 def confusion_matrix(
@@ -132,6 +136,7 @@ def confusion_matrix(
     title: str,
     x_title: str = "predicted",
     y_title: str = "true",
+    height: int = 360,
 ) -> Heat:
     """Return the shares of predictions by true class.
 
@@ -142,6 +147,7 @@ def confusion_matrix(
         title: What it shows.
         x_title: Title of the columns.
         y_title: Title of the rows.
+        height: Height in CSS pixels.
     """
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)  # [n, n] each row sums to 1, or to 0 if empty
     texts = [[f"{100 * share:.0f} %" for share in row] for row in shares.tolist()]
@@ -154,6 +160,7 @@ def confusion_matrix(
         texts=texts,
         x_title=x_title,
         y_title=y_title,
+        height=height,
     )
 
 

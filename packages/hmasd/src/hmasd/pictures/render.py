@@ -4,11 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
-from apexrl.charts.matplotlib import save_figure
+from apexrl.charts import Curve, learning_curves, save_figure
 from apexrl.runs.atomic import ensure_folder, write_text
 from apexrl.runs.metrics.jsonl import read_jsonl
 from hmasd.agent import HMASDAgent
-from hmasd.pictures.curves import Curve, learning_curves
 from hmasd.pictures.episodes import animate, record
 from hmasd.pictures.skills import skill_charts, skill_report
 from hmasd.training import Trainer, stored_config
@@ -59,4 +58,5 @@ def render_metrics(metrics: Path, folder: Path, name: str) -> list[Path]:
     )
     title = "Evaluation (band: ± standard deviation over episodes)"
     ensure_folder(folder)
-    return save_figure(learning_curves("evaluation", [curve], title=title, y_title="return"), folder, ("svg",))
+    chart = learning_curves([curve], name="evaluation", title=title, y_title="return")
+    return save_figure(chart, folder, ("svg",))

@@ -1,13 +1,12 @@
 """Skill statistics of an agent: how often each skill is chosen and how well it is recognised."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from apexrl.arrays import Floats
-from apexrl.charts import Chart, Heat, Picture, Series, color_of
+from apexrl.charts import Picture, bar_chart, confusion_matrix
 from hmasd.agent import HMASDAgent
 from hmasd.tasks import make_env
 
@@ -54,34 +53,21 @@ def skill_report(agent: HMASDAgent, seed: int, num_envs: int = 32) -> SkillRepor
 def skill_charts(report: SkillReport) -> list[Picture]:
     """Return bars of skill usage and confusion matrices of the discriminators."""
     return [
-        usage_bars("team_skill_usage", report.team_usage.tolist(), title="Team skills chosen", label="Z"),
-        usage_bars("individual_skill_usage", report.agent_usage.tolist(), title="Individual skills chosen", label="z"),
-        confusion_matrix("team_confusion", report.team_confusion, title="Team discriminator"),
-        confusion_matrix("individual_confusion", report.agent_confusion, title="Individual discriminator"),
+        _usage("team_skill_usage", report.team_usage, title="Team skills chosen", label="Z"),
+        _usage("individual_skill_usage", report.agent_usage, title="Individual skills chosen", label="z"),
+        _confusion("team_confusion", report.team_confusion, title="Team discriminator"),
+        _confusion("individual_confusion", report.agent_confusion, title="Individual discriminator"),
     ]
 
 
-def usage_bars(name: str, shares: Sequence[float], *, title: str, label: str) -> Chart:
-    """Return a chart with a bar per skill, in the skill's colour, and its share of the choices."""
-    series = [
-        Series(name="", kind="bar", x=[f"{label} {index}\n{100 * share:.0f} %"], y=[share], color=color_of(index))
-        for index, share in enumerate(shares)
-    ]
-    return Chart(name=name, title=title, y_title="share", series=series, height=240)
+def _usage(name: str, shares: Floats, *, title: str, label: str) -> Picture:
+    bars = {f"{label} {index}": share for index, share in enumerate(shares.tolist())}
+    texts = [f"{100 * share:.0f} %" for share in bars.values()]
+    return bar_chart(bars, name=name, title=title, texts=texts, y_title="share", height=240)
 
 
-def confusion_matrix(name: str, counts: Floats, *, title: str) -> Heat:
-    """Return a matrix of true skills (rows) and predicted skills (columns); cells are shares of their row."""
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-    labels = [str(index) for index in range(counts.shape[0])]
-    return Heat(
-        name=name,
-        title=title,
-        x=labels,
-        y=labels,
-        values=shares.tolist(),
-        texts=[[f"{100 * share:.0f} %" for share in row] for row in shares],
-        x_title="predicted skill",
-        y_title="true skill",
-        height=320,
+def _confusion(name: str, counts: Floats, *, title: str) -> Picture:
+    skills = [str(index) for index in range(counts.shape[0])]
+    return confusion_matrix(
+        counts, skills, name=name, title=title, x_title="predicted skill", y_title="true skill", height=320
     )
