@@ -1,7 +1,7 @@
 """Settings of ./start_sync_training.sh: plain values, read and never executed.
 
-`python -m hmasd settings` lists every name with its meaning; the paper's symbols (n_Z, n_z, k, lambda_D, lambda_d, lambda_h,
-lambda_l) are names too.
+`python -m hmasd settings` lists every name with its meaning; the paper's symbols (n_Z, n_z, k, lambda_D, lambda_d,
+lambda_h, lambda_l) are accepted too.
 """
 
 # task

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Synchronous HMASD training with TensorBoard beside it.
+# Synchronous HMASD training with TensorBoard.
 #
 #   ./start_sync_training.sh [--port N] [--no-tensorboard] [options of train_sync_enhanced.py]
 #
@@ -14,7 +14,7 @@ if [[ -z "${PYTHON:-}" ]]; then
   [[ -x "$PYTHON" ]] || PYTHON="$(command -v python3)"
 fi
 "$PYTHON" -c 'import importlib.util as u, sys; sys.exit(not (u.find_spec("apexrl") and u.find_spec("tensorboard")))' ||
-  refuse "$PYTHON has not the packages of this project; run \`make setup\` in $root first"
+  refuse "$PYTHON does not have the packages of this project; run \`make setup\` in $root first"
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 
 port=""
@@ -31,7 +31,7 @@ while (($#)); do
       board=no
       echo "usage: start_sync_training.sh [--port N] [--no-tensorboard] [options of train_sync_enhanced.py]"
       echo
-      echo "Trains with the settings in config_1.py and shows TensorBoard on port 6006 or the next free one."
+      echo "Trains with the settings in config_1.py and starts TensorBoard on port 6006 or the next free one."
       echo "  --port N           exactly this port for TensorBoard"
       echo "  --no-tensorboard   no TensorBoard"
       echo
@@ -76,17 +76,17 @@ trap stop_board EXIT
 if [[ "$board" == yes ]]; then
   if [[ -n "$port" ]]; then last="$port"; else port=6006; last=6106; fi
   port="$(free_port "$port" "$last")"
-  mkdir -p "$folder/tf-logs" "$folder/logs" 2>/dev/null || refuse "--folder $folder: folders cannot be made there; choose another"
+  mkdir -p "$folder/tf-logs" "$folder/logs" 2>/dev/null || refuse "--folder $folder: folders cannot be created there; choose another"
   "$PYTHON" -m tensorboard.main --logdir "$folder/tf-logs" --port "$port" >"$folder/logs/tensorboard.log" 2>&1 &
   board_pid=$!
   echo "TensorBoard: http://localhost:$port"
 fi
 
-# Training runs in the background of this shell, so that SIGTERM reaches it as a request to save and leave.
+# Training runs as a background job of this shell, so that SIGTERM is passed on as a request to save and stop.
 "$PYTHON" "$root/train_sync_enhanced.py" ${arguments[@]+"${arguments[@]}"} &
 training_pid=$!
 trap 'kill -TERM "$training_pid" 2>/dev/null || true' TERM
-trap : INT HUP # a terminal sends these to training by itself
+trap : INT HUP # a terminal sends these to training directly
 status=0
 wait "$training_pid" || status=$?
 while kill -0 "$training_pid" 2>/dev/null; do # interrupted by a signal: wait until the checkpoint is written

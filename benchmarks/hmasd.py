@@ -1,7 +1,7 @@
 """HMASD, MAPPO and MAT on Alice_and_Bob and the UAV tasks, the ablations, and how fast everything runs.
 
-``make bench-hmasd`` takes about five hours on two cores and goes on where it was stopped: a finished run is a unit, and
-a run under way is resumed from its checkpoint in ``.cache/hmasd``. ``ARGS="--only 'alice_and_bob-hmasd-*'"``
+``make bench-hmasd`` takes about five hours on two cores and can be stopped and resumed: a finished run is a unit, and
+an unfinished run resumes from its checkpoint in ``.cache/hmasd``. ``ARGS="--only 'alice_and_bob-hmasd-*'"``
 computes some of the units; the table then shows what is known so far.
 """
 
@@ -36,15 +36,15 @@ PICTURES = ROOT / "docs" / "hmasd" / "pictures"
 SEEDS = (0, 1, 2, 3, 4)
 ABLATION_SEEDS = (0, 1, 2)
 OPTION_SEEDS = (0, 3)
-"""Of the first the paper's settings make a success, of the second they do not, which is why it was chosen: a success
-there may be other luck as well as the option."""
+"""With the paper's settings seed 0 succeeds and seed 3 fails, which is why it was chosen: a success there may come from
+different random numbers as well as from the option."""
 UAV_SEEDS = (0, 1, 2)
 MARKS = (1_000_000, 2_000_000, 3_000_000)
 ABLATION_STEPS = 2_000_000
 """More than twice what the full method needs to reach 80 % where it learns the task."""
 OPTION_STEPS = 1_000_000
 ORIGINAL_UAV_SECONDS = 44.7e-3
-"""Seconds per step of the UAV environments that document 004 comes from."""
+"""Seconds per step of the original implementation of the UAV environments."""
 
 # λ_e = 1 where otherwise nothing would learn from the team's reward: neither level without the coordinator, and the
 # low level would have no reward at all without the discriminators' rewards.
@@ -61,10 +61,10 @@ METHODS: dict[str, dict[str, Any]] = {
     "mappo": {"algorithm": "mappo"},
     "mat": {"algorithm": "mat"},
 }
-"""What is compared on Alice_and_Bob. ``hmasd`` has the paper's settings and nothing else; ``restarts`` begins again
-with new networks where no reward is found; runs that learn wait about half as long at most."""
+"""Methods compared on Alice_and_Bob. ``hmasd`` has exactly the paper's settings; ``restarts`` starts with new networks
+after 160,000 steps without reward, about twice the longest wait of runs that learn."""
 HMASD_FORMS = ("hmasd", "restarts")
-"""Those that the goals are for."""
+"""Methods with goals."""
 RELIABILITY: dict[str, dict[str, Any]] = {
     "center_rewards": {"center_rewards": True},
     "warmup": {"warmup_steps": 160_000},
@@ -74,11 +74,11 @@ RELIABILITY: dict[str, dict[str, Any]] = {
     "all_skills_critic": {"critic_sees": "all_skills"},
     "smooth_discriminators": {"discriminator_decay": 0.01},
 }
-"""Options measured beside the paper's settings, each alone, by how far they are after :data:`OPTION_STEPS`."""
+"""Options measured beside the paper's settings, each alone, after :data:`OPTION_STEPS`."""
 
 
 def train_run(folder: str, preset_name: str, changes: dict[str, Any]) -> dict[str, Any]:
-    """One training run from start to end, resumed from the cache if a part of it is there."""
+    """Train one run to its end; an unfinished run in the cache is resumed."""
     torch.set_num_threads(1)
     cache = CACHE / folder
     config = preset(preset_name, **changes)
@@ -88,7 +88,7 @@ def train_run(folder: str, preset_name: str, changes: dict[str, Any]) -> dict[st
     if latest is not None and latest.config == to_mapping(config):
         trainer.load_state_dict(latest.state)
     else:
-        store.rewind(None)  # begun under other settings
+        store.rewind(None)  # started with other settings
     after = trainer.env_steps or None
     with MetricLogger([JsonlSink(cache / "metrics.jsonl", after)], after) as metrics:
         trainer.run(metrics)
@@ -103,7 +103,7 @@ def train_run(folder: str, preset_name: str, changes: dict[str, Any]) -> dict[st
 
 
 def throughput(preset_name: str, algorithm: str, updates: int) -> dict[str, Any]:
-    """Environment steps per CPU second of whole training."""
+    """Measure environment steps per CPU second of training."""
     torch.set_num_threads(1)
     config = preset(preset_name, algorithm=algorithm, eval_interval=10**12, total_steps=10**12)
     trainer = Trainer(config)
@@ -117,7 +117,7 @@ def throughput(preset_name: str, algorithm: str, updates: int) -> dict[str, Any]
 
 
 def env_speed(task: str, num_envs: int, steps: int) -> dict[str, Any]:
-    """Environment steps per CPU second without any learning."""
+    """Measure environment steps per CPU second without learning."""
     torch.set_num_threads(1)
     if task == "alice_and_bob":
         env: AliceAndBobEnv | UAVEnv = AliceAndBobEnv(num_envs)
@@ -134,7 +134,7 @@ def env_speed(task: str, num_envs: int, steps: int) -> dict[str, Any]:
 
 
 def yardstick(task: str, kind: str, episodes: int) -> dict[str, Any]:
-    """Return of a policy without learning on a UAV task."""
+    """Play episodes of a reference policy without learning on a UAV task."""
     scenario: Any = task.removeprefix("uav_")
     env = UAVEnv(episodes, config=UAVConfig(scenario=scenario))
     policy: EpisodePolicy = RandomFlight() if kind == "random" else GreedyFlight(env)
@@ -142,7 +142,7 @@ def yardstick(task: str, kind: str, episodes: int) -> dict[str, Any]:
 
 
 def planned_runs(quick: bool) -> dict[str, dict[str, Any]]:
-    """Every training run by name, in the order in which they matter."""
+    """Return every training run by name, the most important first."""
     runs: dict[str, dict[str, Any]] = {}
     small = {"total_steps": 3200, "eval_interval": 3200, "eval_episodes": 16} if quick else {}
 
@@ -175,26 +175,26 @@ def compute(bench: Benchmark, runs: dict[str, dict[str, Any]]) -> dict[str, dict
     """Finished runs by name; those that ``--only`` names are computed if they are missing."""
     wanted = {name: run for name, run in runs.items() if fnmatch.fnmatch(name, bench.options.only)}
     bench.units(train_run, wanted)
-    found = {name: bench.finished(name, **run) for name, run in runs.items()}
-    return {name: result for name, result in found.items() if result is not None}
+    results = {name: bench.finished(name, **run) for name, run in runs.items()}
+    return {name: result for name, result in results.items() if result is not None}
 
 
 def success_at(run: dict[str, Any], mark: int) -> float:
-    """Mean success of the last three evaluations up to ``mark`` steps."""
+    """Return the mean success of the last three evaluations up to ``mark`` steps."""
     known = [value for step, value in zip(run["steps"], run["success"], strict=True) if step <= mark + 3200]
     return float(np.mean(known[-3:])) if known else float("nan")
 
 
-def of(found: dict[str, dict[str, Any]], prefix: str) -> list[dict[str, Any]]:
-    """Run of one algorithm, by seed."""
-    return [found[name] for name in sorted(found) if name.rsplit("-", 1)[0] == prefix]
+def runs_of(runs_by_name: dict[str, dict[str, Any]], prefix: str) -> list[dict[str, Any]]:
+    """Return the finished runs of one method, by seed."""
+    return [runs_by_name[name] for name in sorted(runs_by_name) if name.rsplit("-", 1)[0] == prefix]
 
 
-def alice_figures(found: dict[str, dict[str, Any]], marks: tuple[int, ...]) -> list[Figure]:
-    """Success of the methods at the marks, with goals for both forms of HMASD."""
+def alice_figures(runs_by_name: dict[str, dict[str, Any]], marks: tuple[int, ...]) -> list[Figure]:
+    """Return the success of the methods at the marks, with goals for both forms of HMASD."""
     figures: list[Figure] = []
     for method in METHODS:
-        runs = of(found, f"alice_and_bob-{method}")
+        runs = runs_of(runs_by_name, f"alice_and_bob-{method}")
         for mark in marks:
             values = np.array([success_at(run, mark) for run in runs])
             value, note = summary(values)
@@ -203,17 +203,17 @@ def alice_figures(found: dict[str, dict[str, Any]], marks: tuple[int, ...]) -> l
                 value = float("nan")  # the mean of some seeds is not what the goal asks for
             figures.append(Figure(name=f"{method} success at {mark:.0e} steps", value=value, goal=goal, note=note))
     for method in HMASD_FORMS:
-        final = np.array([success_at(run, marks[-1]) for run in of(found, f"alice_and_bob-{method}")])
+        final = np.array([success_at(run, marks[-1]) for run in runs_of(runs_by_name, f"alice_and_bob-{method}")])
         note = f"of {final.size} run, {len(SEEDS)} planned; success > 1 %"
         figures.append(Figure(name=f"{method} seeds above 0", value=float((final > 0.01).sum()), goal=4.0, note=note))
-    flat = np.array([success_at(run, marks[-1]) for run in of(found, "alice_and_bob-mappo")])
+    flat = np.array([success_at(run, marks[-1]) for run in runs_of(runs_by_name, "alice_and_bob-mappo")])
     value, note = summary(flat)
     figures.append(Figure(name="mappo stays near 0", value=value, op="<=", goal=0.1, note=note))
     return figures
 
 
 def summary(values: np.ndarray) -> tuple[float, str]:
-    """Mean, and a note with the interval and the values."""
+    """Return the mean, and a note with the interval and the values."""
     if values.size == 0:
         return float("nan"), "not run yet"
     low, high = interval_over_seeds(values)
@@ -221,19 +221,19 @@ def summary(values: np.ndarray) -> tuple[float, str]:
     return float(values.mean()), f"95 % [{low:.2f}, {high:.2f}] of {values.size} seeds: {listed}"
 
 
-def variant_figures(found: dict[str, dict[str, Any]]) -> list[Figure]:
-    """Success of ablations and of reliability options at the end of their runs."""
+def variant_figures(runs_by_name: dict[str, dict[str, Any]]) -> list[Figure]:
+    """Return the success of ablations and of reliability options at the end of their runs."""
     figures = []
     for kind, names, mark in (("ablation", ABLATIONS, ABLATION_STEPS), ("option", RELIABILITY, OPTION_STEPS)):
         for name in names:
-            values = np.array([success_at(run, mark) for run in of(found, f"alice_and_bob-{name}")])
+            values = np.array([success_at(run, mark) for run in runs_of(runs_by_name, f"alice_and_bob-{name}")])
             value, note = summary(values)
             figures.append(Figure(name=f"{kind} {name}, success at {mark:.0e} steps", value=value, note=note))
     return figures
 
 
-def uav_figures(bench: Benchmark, found: dict[str, dict[str, Any]]) -> list[Figure]:
-    """Return on the UAV tasks beside random and greedy flight."""
+def uav_figures(bench: Benchmark, runs_by_name: dict[str, dict[str, Any]]) -> list[Figure]:
+    """Compare the returns on the UAV tasks with random and greedy flight."""
     figures = []
     for task in ("uav_coverage", "uav_relay"):
         best = 0.0
@@ -242,7 +242,9 @@ def uav_figures(bench: Benchmark, found: dict[str, dict[str, Any]]) -> list[Figu
             best = max(best, float(returns.mean()))
             figures.append(Figure(name=f"{task} {kind} return", value=float(returns.mean()), note="128 episodes"))
         for algorithm in ("hmasd", "mappo"):
-            values = np.array([float(np.mean(run["returns"][-3:])) for run in of(found, f"{task}-{algorithm}")])
+            values = np.array(
+                [float(np.mean(run["returns"][-3:])) for run in runs_of(runs_by_name, f"{task}-{algorithm}")]
+            )
             value, note = summary(values)
             figures.append(
                 Figure(
@@ -257,7 +259,7 @@ def uav_figures(bench: Benchmark, found: dict[str, dict[str, Any]]) -> list[Figu
 
 
 def speed_figures(bench: Benchmark) -> list[Figure]:
-    """Throughput of environments and of training, in one process with one thread."""
+    """Measure the throughput of environments and of training, in one process with one thread."""
     steps, updates = (300, 1) if bench.quick else (3000, 8)
     figures = []
     for task in ("alice_and_bob", "uav_coverage", "uav_relay"):
@@ -275,8 +277,8 @@ def speed_figures(bench: Benchmark) -> list[Figure]:
     return figures
 
 
-def draw(found: dict[str, dict[str, Any]]) -> None:
-    """Learning curves of everything that has at least one finished run."""
+def draw(runs_by_name: dict[str, dict[str, Any]]) -> None:
+    """Draw the learning curves of everything that has at least one finished run."""
     charts: dict[str, tuple[list[str], str]] = {
         "alice_and_bob": ([f"alice_and_bob-{name}" for name in METHODS], "success"),
         "ablations": ([f"alice_and_bob-{name}" for name in ("hmasd", *ABLATIONS)], "success"),
@@ -287,7 +289,7 @@ def draw(found: dict[str, dict[str, Any]]) -> None:
     for chart, (prefixes, what) in charts.items():
         curves = []
         for prefix in prefixes:
-            runs = of(found, prefix)
+            runs = runs_of(runs_by_name, prefix)
             if runs:
                 values = np.array([run[what] for run in runs])
                 name = f"{prefix.split('-', 1)[1]} ({len(runs)} seeds)"
@@ -298,7 +300,7 @@ def draw(found: dict[str, dict[str, Any]]) -> None:
 
 
 def write_table(figures: list[Figure]) -> None:
-    """Return the figures as a table for the documentation."""
+    """Write the figures as a table for the documentation."""
     rows = ["| figure | value | goal | |", "|---|---|---|---|"]
     for figure in figures:
         value = "–" if np.isnan(figure.value) else f"{figure.value:.4g} {figure.unit}".strip()
@@ -308,7 +310,7 @@ def write_table(figures: list[Figure]) -> None:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Return the benchmark's own options."""
+    """Add the benchmark's own options."""
     parser.add_argument(
         "--only", default="*", help="compute only training runs whose name matches, for instance '*-hmasd-0'"
     )
@@ -317,15 +319,15 @@ def options(parser: argparse.ArgumentParser) -> None:
 def main(argv: list[str] | None = None) -> int:
     """Compute what is missing, draw the curves and print the table."""
     bench = Benchmark("hmasd", __doc__ or "", seeds=SEEDS, argv=argv, add_options=options)
-    found = compute(bench, planned_runs(bench.quick))
+    runs_by_name = compute(bench, planned_runs(bench.quick))
     marks = (3200,) if bench.quick else MARKS
-    figures = [*speed_figures(bench), *alice_figures(found, marks)]
-    figures += [*uav_figures(bench, found), *variant_figures(found)]
+    figures = [*speed_figures(bench), *alice_figures(runs_by_name, marks)]
+    figures += [*uav_figures(bench, runs_by_name), *variant_figures(runs_by_name)]
     if bench.quick:  # a few seconds of training reach no goal but those of speed
         figures = [f if f.unit else Figure(name=f.name, value=f.value, note=f.note) for f in figures]
     else:
         PICTURES.mkdir(parents=True, exist_ok=True)
-        draw(found)
+        draw(runs_by_name)
         write_table(figures)
     return bench.finish(figures)
 

@@ -1,4 +1,4 @@
-"""Sphinx extension: the settings of HMASD, from the class that defines them, whenever the pages are built."""
+"""Sphinx extension: write the table of HMASD settings from their class when the pages are built."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmark_figures import write_if_new
 
-from hmasd.config.settings import markdown
+from hmasd.config import markdown
 
 GENERATED = Path(__file__).parents[1] / "_generated" / "hmasd_settings.md"
 

@@ -137,8 +137,11 @@ def help_of(name, config_class, capsys):
         return _help_text(name, config_class)
 
 
-def check_python(words, capsys):
+def check_python(words, capsys, *, mentioned=False):
     """A runner is ``lita`` by another name; of other modules the file has to exist and to know the options."""
+    if words[:2] == ["-m", "hmasd"]:  # the same commands as `lita hmasd`
+        check_lita(words[1:], capsys, mentioned=mentioned)
+        return
     if words[0] == "-c":
         compile(words[1], "the documentation", "exec")
         return
@@ -163,7 +166,7 @@ def check(command, capsys, *, mentioned=False):
         elif head == "make":
             check_make(words)
         elif head in {"python", "python3"}:
-            check_python(words, capsys)
+            check_python(words, capsys, mentioned=mentioned)
         elif head.startswith("./"):
             assert (ROOT / head).is_file(), f"there is no {head}"
         elif head in {"ray", "tensorboard", "pytest"}:

@@ -161,11 +161,11 @@ def test_the_right_number_of_agents_may_be_given(small, module):
     assert make_env(small(task=module("parallel_env = Walk"), n_agents=2), 2, 0).num_agents == 2
 
 
-def test_environments_that_cannot_be_captured_go_on_with_fresh_episodes(small, tmp_path, caplog, monkeypatch):
+def test_environments_that_cannot_be_captured_resume_with_new_episodes(small, tmp_path, caplog, monkeypatch):
     monkeypatch.setattr(AliceAndBobEnv, "supports_state", False)
     train(small(), models=tmp_path)
     resumed = Trainer.resume(tmp_path / "hmasd_sync_enhanced_184.pth")
-    assert "fresh episodes" in caplog.text
+    assert "resumes with new episodes" in caplog.text
     assert resumed.env_steps == 184
     assert resumed.collector._starts.all()
 

@@ -34,15 +34,7 @@ class HMASDAgent:
         self.n_agents = env.num_agents
         self.codes = SkillCodes(config, env.num_agents)
         n_observation, n_state = flat_dim(env.observation_space), flat_dim(env.state_space)
-        self.rollout = Rollout(
-            n_steps=config.rollout_steps,
-            num_envs=env.num_envs,
-            n_agents=env.num_agents,
-            n_observation=n_observation,
-            n_state=n_state,
-            action_shape=tuple(env.action_space.shape or ()),
-            width=config.hidden_size,
-        )
+        self.rollout = Rollout.for_env(env, config.rollout_steps, width=config.hidden_size)
         sizes = {"n_state": n_state, "n_observation": n_observation, "width": config.hidden_size}
         skills = {"n_team_skills": config.team_skills, "n_agent_skills": config.agent_skills}
         self.high = HighLevel(

@@ -94,7 +94,7 @@ def test_users_of_an_unconnected_uav_are_not_served_in_the_relay_scenario():
 def test_every_constant_of_the_radio_has_an_effect(name):
     def links(radio):
         worlds = UAVWorlds.empty(64, UAVConfig(scenario="relay"))
-        worlds.restart(np.arange(64), np.random.default_rng(0))
+        worlds.reset(np.arange(64), np.random.default_rng(0))
         worlds.radio = radio
         return np.concatenate([part.ravel() for part in worlds.links()])
 

@@ -201,7 +201,7 @@ def first_weight(trainer):
     return next(trainer.learner.high.coordinator.parameters()).clone()
 
 
-def test_a_run_that_finds_no_reward_begins_again_with_new_networks(small):
+def test_a_run_without_reward_restarts_with_new_networks(small):
     config = small(restart_steps=150, total_steps=92 * 5, ppo_epochs=1, lr=1e-9)
     trainer, seen = Trainer(config), []
     with MetricLogger([]) as metrics:
@@ -220,12 +220,12 @@ def test_a_reward_grants_as_many_steps_again(small):
     trainer = Trainer(small(restart_steps=150, total_steps=1000))
     seen = []
     for trainer.env_steps, reward in ((92, 0.0), (184, 1.0), (276, 0.0), (368, 0.0)):
-        trainer._begin_again_if_nothing_was_found(BatchReport(returns=[0.0, reward]))
+        trainer._restart_if_unrewarded(BatchReport(returns=[0.0, reward]))
         seen.append((trainer.restart_state.restarts, trainer.restart_state.last_reward_step))
     assert seen == [(0, 0), (0, 184), (0, 184), (1, 368)]
 
 
-def test_networks_that_nothing_would_train_do_not_replace_those_at_the_end(small, tmp_path):
+def test_no_restart_at_the_end_of_a_run(small, tmp_path):
     trainer = train(small(restart_steps=184), models=tmp_path)  # due after 184 steps, and after 368, which is the end
     assert trainer.restart_state.restarts == 1
     assert trainer.learner.state_dict()["low"]["actor_optimizer"]["state"], "the networks have learned"
@@ -291,7 +291,7 @@ def test_evaluation_is_repeatable_and_leaves_training_alone(small, tmp_path):
     assert set(again.lengths.tolist()) == {9}
 
 
-def test_a_run_goes_on_only_under_its_own_configuration(small, tmp_path):
+def test_a_run_resumes_only_with_its_own_configuration(small, tmp_path):
     config = small()
     train(config, models=tmp_path)
     final = tmp_path / FINAL_NAME
@@ -323,7 +323,7 @@ def test_a_batch_that_environments_cannot_share_is_refused():
 
 
 def test_an_ablation_of_a_baseline_is_refused():
-    with pytest.raises(ConfigurationError, match="leaves out a part of HMASD"):
+    with pytest.raises(ConfigurationError, match="removes a part of HMASD"):
         from_mapping(HMASDConfig, {"algorithm": "mappo", "ablation": "no_team"})
 
 

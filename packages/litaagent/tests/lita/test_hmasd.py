@@ -5,8 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from hmasd.config import HMASDConfig
-from hmasd.config import list_settings
+from hmasd.config import HMASDConfig, list_settings
 from lita.main import main
 
 SMALL = ["task=uav_coverage", "n_agents=3", "num_envs=4", "batch_size=40", "max_episode_steps=9", "hidden_size=16"]

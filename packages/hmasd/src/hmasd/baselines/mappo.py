@@ -26,15 +26,7 @@ class MAPPOAgent:
         self.version = 0
         self.n_agents = env.num_agents
         n_observation, n_state = flat_dim(env.observation_space), flat_dim(env.state_space)
-        self.rollout = Rollout(
-            n_steps=config.rollout_steps,
-            num_envs=env.num_envs,
-            n_agents=env.num_agents,
-            n_observation=n_observation,
-            n_state=n_state,
-            action_shape=tuple(env.action_space.shape or ()),
-            width=config.hidden_size,
-        )
+        self.rollout = Rollout.for_env(env, config.rollout_steps, width=config.hidden_size)
         networks = SkillDiscoverer(
             n_actor_inputs=n_observation,
             n_critic_inputs=n_state,

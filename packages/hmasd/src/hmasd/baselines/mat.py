@@ -130,15 +130,7 @@ class MATAgent:
         self.config = config
         self.version = 0
         n_observation, n_state = flat_dim(env.observation_space), flat_dim(env.state_space)
-        self.rollout = Rollout(
-            n_steps=config.rollout_steps,
-            num_envs=env.num_envs,
-            n_agents=env.num_agents,
-            n_observation=n_observation,
-            n_state=n_state,
-            action_shape=tuple(env.action_space.shape or ()),
-            width=1,
-        )
+        self.rollout = Rollout.for_env(env, config.rollout_steps, width=1)
         self.networks = JointTransformer(
             n_inputs=n_observation + n_state,
             n_agents=env.num_agents,

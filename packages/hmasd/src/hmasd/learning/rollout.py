@@ -5,7 +5,8 @@ import torch
 from torch import Tensor
 
 from apexrl.arrays import Bools, Floats
-from apexrl.envs import MultiAgentExtras
+from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv
+from apexrl.models.base import flat_dim
 from apexrl.storage.rollout import IncompleteRolloutError, MixedVersionsError
 
 
@@ -60,6 +61,19 @@ class Rollout:
         self.skill_values = torch.zeros(*shape, n_agents + 1)
         self.versions = torch.full(shape, -1, dtype=torch.int64)
         self.filled = 0
+
+    @classmethod
+    def for_env(cls, env: MultiAgentVecEnv, n_steps: int, width: int) -> "Rollout":
+        """Return an empty rollout of ``n_steps`` steps with the sizes of ``env``; ``width`` is the memory's."""
+        return cls(
+            n_steps=n_steps,
+            num_envs=env.num_envs,
+            n_agents=env.num_agents,
+            n_observation=flat_dim(env.observation_space),
+            n_state=flat_dim(env.state_space),
+            action_shape=tuple(env.action_space.shape or ()),
+            width=width,
+        )
 
     def clear(self) -> None:
         """Start an empty batch."""

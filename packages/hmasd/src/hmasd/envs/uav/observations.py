@@ -35,8 +35,8 @@ def observe(worlds: UAVWorlds, links: Links, steps: Ints) -> tuple[Floats32, Flo
     difference = worlds.uavs[:, None, :, :] - worlds.uavs[:, :, None, :]  # (E, U, U, 3) [e, i, j]: from i to j
     others = difference[:, ~np.eye(n_uavs, dtype=bool)].reshape(n_envs, n_uavs, -1) / config.side
     shared_rows = np.broadcast_to(shared[:, None, :], (n_envs, n_uavs, shared.shape[1]))
-    hears = links.ratio.argmax(axis=1)[:, None, :] == np.arange(n_uavs)[:, None]  # (E, U, K) best UAV of a user
-    users = [_mean_user_offset(worlds, hears), _mean_user_offset(worlds, hears & ~served[:, None, :])]
+    is_best = links.ratio.argmax(axis=1)[:, None, :] == np.arange(n_uavs)[:, None]  # (E, U, K) best UAV of a user
+    users = [_mean_user_offset(worlds, is_best), _mean_user_offset(worlds, is_best & ~served[:, None, :])]
     own = [position, load, *users, others, shared_rows]
     central = [position.reshape(n_envs, -1), load.reshape(n_envs, -1), shared]
     if config.scenario == "relay":
