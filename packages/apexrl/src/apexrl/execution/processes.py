@@ -24,7 +24,7 @@ from apexrl.execution.schedule import PooledExecutor
 from apexrl.execution.worker import HEADER
 
 WORKER_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-"""Set in every worker: workers are the parallelism, threads under them only fight for the same CPUs."""
+"""Set in every worker: workers run in parallel already, and threads under them would compete for the same CPUs."""
 
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "

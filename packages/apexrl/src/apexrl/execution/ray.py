@@ -1,7 +1,7 @@
 """The ray engine: workers are Ray actors, on this machine or on a cluster.
 
 Needs the extra: ``pip install apexrl[ray]``. On a cluster, every machine needs this package too, since functions
-travel by name. A time limit kills the Ray actor; seeds, retries, order and reports are those of the other engines.
+are sent by name. A time limit kills the Ray actor; seeds, retries, order and reports are those of the other engines.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _import_ray() -> ModuleType:
 
 
 class _Runtime:
-    """This program's connection to Ray, shared by its executors. Whoever started it is not this class's to end."""
+    """This program's connection to Ray, shared by its executors. It ends only what it started."""
 
     def __init__(self) -> None:
         self._users = 0
@@ -66,7 +66,7 @@ class _Runtime:
         self._users += 1
 
     def release(self) -> None:
-        """Disconnect when the last user has gone, if the connection was made here."""
+        """Disconnect after the last user, if the connection was made here."""
         self._users -= 1
         ray = _import_ray()
         if self._users <= 0 and self._ours and ray.is_initialized():
@@ -75,7 +75,7 @@ class _Runtime:
 
     @staticmethod
     def _start(ray: ModuleType, workers: int) -> None:
-        """Start Ray on this machine, trying again if the machine is too busy for Ray's patience."""
+        """Start Ray on this machine, and retry if the machine is too busy for Ray's time limit."""
         for attempt in range(1, START_ATTEMPTS + 1):
             try:
                 with _environment_defaults():
@@ -94,7 +94,7 @@ class _Runtime:
     @staticmethod
     def _connect(ray: ModuleType, address: str) -> None:
         try:
-            _knock(address)
+            _check_address(address)
             ray.init(address=address, **_QUIET)
         except (OSError, ValueError) as error:
             raise ConnectionError(
@@ -103,8 +103,8 @@ class _Runtime:
             ) from error
 
 
-def _knock(address: str) -> None:
-    """See whether anybody listens at ``host:port``, since Ray itself takes minutes to find that nobody does."""
+def _check_address(address: str) -> None:
+    """Check that a server listens at ``host:port``: Ray itself takes minutes to notice that there is none."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if colon and port.isdigit():
         socket.create_connection((host, int(port)), timeout=10).close()
@@ -115,7 +115,7 @@ _RUNTIME = _Runtime()
 
 @contextlib.contextmanager
 def _environment_defaults() -> Iterator[None]:
-    """Have Ray's own processes inherit the workers' environment, as setting it per actor costs seconds per start."""
+    """Let Ray's own processes inherit the workers' environment, as setting it per actor costs seconds per start."""
     added = {name: value for name, value in _ENVIRONMENT.items() if name not in os.environ}
     os.environ.update(added)
     try:
@@ -141,7 +141,7 @@ class _RayWorker:
 
 
 class _RayLink:
-    """The parent's side: an actor's handle, the reply that it owes, and the requests that wait for it.
+    """The parent's side: an actor's handle, the reply that is due, and the requests that wait for it.
 
     One request at a time is out. Ray loses finished replies that were still on their way when an actor dies, and then a
     task that had succeeded would be blamed for the death.
@@ -152,18 +152,18 @@ class _RayLink:
         self._actor = actor
         self.alive = True
         self.is_ready = False
-        self.owed: Any = actor.ready.remote()
+        self.pending: Any = actor.ready.remote()
         self._waiting: deque[bytes] = deque()
 
     def send(self, request: bytes) -> None:
         self._waiting.append(request)
-        if self.owed is None:
+        if self.pending is None:
             self._send_next()
 
     def kill(self) -> None:
         if self.alive:
             self.alive = False
-            self.owed = None
+            self.pending = None
             self._waiting.clear()
             if self._ray.is_initialized():
                 self._ray.kill(self._actor, no_restart=True)
@@ -171,9 +171,9 @@ class _RayLink:
     def receive(self) -> Event:
         """Take the reply, which must have come, and send the next request."""
         try:
-            content = self._ray.get(self.owed)
+            content = self._ray.get(self.pending)
         except self._ray.exceptions.RayError as error:
-            self.owed = None
+            self.pending = None
             return Died(self, f"Ray lost it ({type(error).__name__})")
         self._send_next()
         if self.is_ready:
@@ -182,7 +182,7 @@ class _RayLink:
         return Ready(self)
 
     def _send_next(self) -> None:
-        self.owed = self._actor.handle.remote(self._waiting.popleft()) if self._waiting else None
+        self.pending = self._actor.handle.remote(self._waiting.popleft()) if self._waiting else None
 
 
 class _RayFleet:
@@ -206,14 +206,14 @@ class _RayFleet:
         return link
 
     def wait(self, timeout: float) -> Iterator[Event]:
-        owing = {link.owed: link for link in self._links if link.owed is not None}
-        if not owing:
+        pending = {link.pending: link for link in self._links if link.pending is not None}
+        if not pending:
             return
-        self._ray.wait(list(owing), num_returns=1, timeout=timeout)
-        there, _ = self._ray.wait(list(owing), num_returns=len(owing), timeout=0)
+        self._ray.wait(list(pending), num_returns=1, timeout=timeout)
+        there, _ = self._ray.wait(list(pending), num_returns=len(pending), timeout=0)
         for reply in there:
-            if owing[reply].alive:
-                yield owing[reply].receive()
+            if pending[reply].alive:
+                yield pending[reply].receive()
 
     def close(self) -> None:
         for link in self._links:

@@ -1,4 +1,4 @@
-"""Attention over sets of varying size: partners, neighbours, offers."""
+"""Attention over sets of varying size."""
 
 from torch import Tensor, nn
 from torch.nn import functional

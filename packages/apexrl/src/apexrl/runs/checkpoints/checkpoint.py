@@ -200,7 +200,7 @@ class Retention:
 class CheckpointStore:
     """A folder of checkpoints of one schema, numbered by step.
 
-    A damaged file is named in a warning and passed over; it neither counts as kept nor is removed.
+    A damaged file is named in a warning and skipped; it neither counts as kept nor is removed.
 
     Args:
         folder: Where the files are; it may be missing until the first save.
@@ -231,14 +231,14 @@ class CheckpointStore:
         self._pattern = pattern
         self._name = re.compile(re.escape(parts[0]) + r"(0|[1-9][0-9]*)" + re.escape(parts[1]))
         self._config = _config_mapping(config)
-        self._metrics: dict[int, dict[str, float]] | None = None  # of sound files, once they are known
+        self._metrics: dict[int, dict[str, float]] | None = None  # of undamaged files, once they are known
 
     def path(self, step: int) -> Path:
         """Return the file of the checkpoint at ``step``, existing or not."""
         return self.folder / self._pattern.replace("{step}", str(step))
 
     def steps(self) -> list[int]:
-        """Return the steps of all files that bear a checkpoint's name, ascending, sound or not."""
+        """Return the steps of all files that have a checkpoint's name, ascending, damaged or not."""
         try:
             names = os.listdir(self.folder)
         except FileNotFoundError:
@@ -287,12 +287,12 @@ class CheckpointStore:
         return self.path(step)
 
     def latest(self) -> Checkpoint | None:
-        """Load the newest sound checkpoint, or None if there is none.
+        """Load the newest undamaged checkpoint, or None if there is none.
 
         Raises:
-            SchemaMismatchError: If the newest sound file was written under another schema.
+            SchemaMismatchError: If the newest undamaged file was written under another schema.
         """
-        return next((checkpoint for _, checkpoint in self._sound()), None)
+        return next((checkpoint for _, checkpoint in self._undamaged()), None)
 
     def resume(self) -> Checkpoint | None:
         """Load the newest undamaged checkpoint to resume from it, and set aside damaged ones that are newer."""
@@ -301,8 +301,8 @@ class CheckpointStore:
         return checkpoint
 
     def best(self) -> Checkpoint | None:
-        """Load the checkpoint with the best metric, or None if no sound one has the metric."""
-        ranked = self.retention.best({step: checkpoint.metrics for step, checkpoint in self._sound()})
+        """Load the checkpoint with the best metric, or None if no undamaged one has the metric."""
+        ranked = self.retention.best({step: checkpoint.metrics for step, checkpoint in self._undamaged()})
         return load_checkpoint(self.path(ranked[0]), self.schema) if ranked else None
 
     def rewind(self, step: int | None) -> list[Path]:
@@ -323,20 +323,20 @@ class CheckpointStore:
         self._metrics = None
         return moved
 
-    def _sound(self) -> Iterator[tuple[int, Checkpoint]]:
-        """Load the sound checkpoints, newest first, naming the damaged ones in warnings."""
+    def _undamaged(self) -> Iterator[tuple[int, Checkpoint]]:
+        """Load the undamaged checkpoints, newest first, naming the damaged ones in warnings."""
         for step in reversed(self.steps()):
             try:
                 yield step, load_checkpoint(self.path(step), self.schema)
             except CheckpointMissingError:
                 continue  # removed by its writer since the folder was listed
             except CheckpointDamagedError as error:
-                logger.warning("passing over a damaged checkpoint: %s", error)
+                logger.warning("skipping a damaged checkpoint: %s", error)
 
     def _known_metrics(self) -> dict[int, dict[str, float]]:
         if self._metrics is None:
             remove_leftovers(self.folder)
-            self._metrics = {step: checkpoint.metrics for step, checkpoint in self._sound()}
+            self._metrics = {step: checkpoint.metrics for step, checkpoint in self._undamaged()}
         return self._metrics
 
 
