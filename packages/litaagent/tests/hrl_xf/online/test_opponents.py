@@ -10,8 +10,8 @@ def test_hard_opponents_are_drawn_more_often_and_the_pool_survives_a_restart(tmp
     cfg = PoolConfig(competitors=("RandomStd", "GreedyStd"), held_out=("SyncRandomStd",), nobody=0.0, past_selves=1)
     pool = OpponentPool(cfg)
     for _ in range(30):
-        pool.note("RandomStdAgent", won=True)
-        pool.note("GreedyStdAgent", won=False)
+        pool.record_game("RandomStdAgent", won=True)
+        pool.record_game("GreedyStdAgent", won=False)
     assert pool.chances()["GreedyStdAgent"] > 5 * pool.chances()["RandomStdAgent"]
     pool.add_self(tmp_path / "v1.npz")
     pool.add_self(tmp_path / "v2.npz")

@@ -3,7 +3,7 @@ import pytest
 
 from litaagent_std.agents.online.acting import LAYERS, ActingNet, PolicySet
 from litaagent_std.hrl_xf.online.envs.game import Game
-from litaagent_std.hrl_xf.online.rollout import play_reference, play_world
+from litaagent_std.hrl_xf.online.rollout import play_world, reference_of
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, draw_world, training_seed
 from litaagent_std.hrl_xf.rewards import DayWeights, day_reward
 
@@ -52,8 +52,8 @@ def test_the_same_rng_seed_gives_the_same_rollout_and_another_seed_another(explo
 
 
 def test_the_reference_has_a_reward_for_every_day():
-    reference = play_reference(PLAN, WEIGHTS)
     rollout = play_world(PLAN, PolicySet(), WEIGHTS, None, rounds=False)
+    reference = reference_of(rollout, WEIGHTS)
     for seat in rollout.seats:
         terms = seat.days.terms
         total = sum(day_reward({n: float(v[i]) for n, v in terms.items()}, WEIGHTS) for i in range(len(seat.days.day)))

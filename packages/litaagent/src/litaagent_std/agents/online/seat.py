@@ -114,6 +114,10 @@ class EpisodeLog:
     days: list[DayEntry] = field(default_factory=list)
     threads: dict[tuple[int, str], ThreadOutcome] = field(default_factory=dict)
 
+    def entry(self, day: int) -> DayEntry:
+        """Return the latest entry of a day."""
+        return next(entry for entry in reversed(self.days) if entry.obs.day == day)
+
 
 class SteeredSeat(LitaAgentHRL):
     """The heuristic agent with residual actions; subclasses decide where the actions come from.

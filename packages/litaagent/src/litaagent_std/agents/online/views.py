@@ -17,7 +17,7 @@ from litaagent_std.policy.features import DAY_FEATURES, LIMIT, THREAD_FEATURES, 
 from litaagent_std.policy.observation import Calendar, Observation, ThreadObservation
 from litaagent_std.policy.parameters import LEVELS, level_name
 
-__all__ = ["DAY_VIEW", "STATE_VIEW", "THREAD_VIEW", "day_view", "round_views", "state_view", "thread_view"]
+__all__ = ["DAY_VIEW", "STATE_VIEW", "THREAD_VIEW", "day_view", "round_views"]
 
 _BUCKETS: Final = ("today", "soon", "mid", "far")
 _KEPT: Final = 2
@@ -84,7 +84,7 @@ def _now(obs: Observation, calendar: Calendar) -> Floats32:
     return np.clip(_by_bucket(units.astype(np.float32), obs.horizon), -LIMIT, LIMIT)
 
 
-def thread_view(thread: ThreadObservation, obs: Observation, day: Floats32, now: Floats32) -> Floats32:
+def _thread_view(thread: ThreadObservation, obs: Observation, day: Floats32, now: Floats32) -> Floats32:
     """Return L3's and L4's input for a thread, float32 [len(THREAD_VIEW)].
 
     Args:
@@ -114,11 +114,11 @@ def round_views(threads: list[ThreadObservation], obs: Observation, day: Floats3
         The threads' views [len(threads), len(THREAD_VIEW)] and the state [len(STATE_VIEW)].
     """
     now = _now(obs, threads[0].calendar)
-    views = np.stack([thread_view(thread, obs, day, now) for thread in threads])
-    return views, state_view(threads, views, day, now)
+    views = np.stack([_thread_view(thread, obs, day, now) for thread in threads])
+    return views, _state_view(threads, views, day, now)
 
 
-def state_view(threads: list[ThreadObservation], views: Floats32, day: Floats32, now: Floats32) -> Floats32:
+def _state_view(threads: list[ThreadObservation], views: Floats32, day: Floats32, now: Floats32) -> Floats32:
     """Return the state that a central critic sees in a factory's round, float32 [len(STATE_VIEW)].
 
     Args:

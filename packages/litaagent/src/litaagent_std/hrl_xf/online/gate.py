@@ -19,13 +19,13 @@ from litaagent_std.tournament.competitors.names import Competitor
 from litaagent_std.tournament.competitors.registry import BUILT_IN
 from litaagent_std.world.setup import AgentSpec
 
-__all__ = ["judge"]
+__all__ = ["evaluate_candidate"]
 
 SHIPPED: Final = "litaagent_std.agents.hrl.LitaAgentHRL"
 """The agent that the first candidate must beat."""
 
 
-def judge(
+def evaluate_candidate(
     candidate: Path,
     best: Path | None,
     cfg: GateConfig,

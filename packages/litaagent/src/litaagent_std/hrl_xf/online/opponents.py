@@ -21,11 +21,10 @@ from litaagent_std.tournament.competitors.names import agent_text, read_agent
 from litaagent_std.tournament.competitors.names import opponents as resolve_opponents
 from litaagent_std.world.setup import AgentSpec
 
-__all__ = ["NOBODY", "PAST_SELF", "OpponentPool"]
+__all__ = ["PAST_SELF", "OpponentPool"]
 
-NOBODY: Final = "defaults"
-"""Name of an empty slot: the world holds the league's default agents and us."""
 PAST_SELF: Final = "litaagent_std.agents.online.agent.LitaOnline"
+"""Class path of a past version of the policy."""
 _PRIOR: Final = (1.0, 2.0)
 """Prior of an opponent's record: wins and games."""
 
@@ -77,6 +76,7 @@ class OpponentPool:
         return tuple(chosen)
 
     def _spec(self, name: str) -> AgentSpec:
+        """Return the agent of a name in the pool."""
         if name in self._agents:
             return self._agents[name]
         path = next(path for path in self._selves if _self_name(path) == name)
@@ -87,7 +87,7 @@ class OpponentPool:
         names = [*self._agents, *(_self_name(path) for path in self._selves)]
         return {name: max(0.05, 1.0 - self._records.get(name, _Record()).rate) ** self.cfg.hardness for name in names}
 
-    def note(self, name: str, *, won: bool) -> None:
+    def record_game(self, name: str, *, won: bool) -> None:
         """Record the result of one game."""
         record = self._records.setdefault(name, _Record())
         keep = 1.0 - self.cfg.forgetting
@@ -116,7 +116,7 @@ class OpponentPool:
 
 
 def _by_name(texts: Sequence[str]) -> dict[str, AgentSpec]:
-    """Return agents by class name; a name that occurs twice is told apart by its number."""
+    """Return agents by class name; a name that occurs twice gets a number."""
     named: dict[str, AgentSpec] = {}
     for agent in map(read_agent, texts):
         name, number = class_name(agent.path), 2

@@ -15,7 +15,7 @@ import numpy as np
 from litaagent_std.agents.online.acting import PolicySet, SampledAction
 from litaagent_std.agents.online.seat import DecisionRequest, EpisodeLog
 from litaagent_std.agents.online.steering import Layer
-from litaagent_std.hrl_xf.online.envs.game import Game, Health
+from litaagent_std.hrl_xf.online.envs.game import Game, Health, outcome_terms
 from litaagent_std.hrl_xf.online.worlds import TrainingWorld, WorldPlan, draw_world
 from litaagent_std.hrl_xf.rewards import (
     DAY_TERMS,
@@ -23,11 +23,10 @@ from litaagent_std.hrl_xf.rewards import (
     DayWeights,
     day_reward,
     day_terms,
-    thread_terms,
 )
 from litaagent_std.policy.arrays import Floats, Floats32, Ints
 
-__all__ = ["DayRows", "RoundRows", "SeatRollout", "WorldRollout", "play_reference", "play_training_world", "play_world"]
+__all__ = ["DayRows", "RoundRows", "SeatRollout", "WorldRollout", "play_training_world", "play_world", "reference_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,16 +167,11 @@ def play_training_world(
     return WorldRollout(policies.version, training_world.setup.seed, training_world.setup.n_days, seats, seconds)
 
 
-def play_reference(plan: WorldPlan, weights: DayWeights, *, rounds: bool = False) -> dict[int, list[float]]:
-    """Return the reward of the reference policy (all residuals zero) on each day of a plan's world, by seat.
+def reference_of(rollout: WorldRollout, weights: DayWeights) -> dict[int, list[float]]:
+    """Return the weighted reward of each day of a rollout, by seat.
 
     The list has an entry for every day; the reward of a day without a decision is in that of the last decision before.
     """
-    return reference_of(play_world(plan, PolicySet(), weights, None, rounds=rounds), weights)
-
-
-def reference_of(rollout: WorldRollout, weights: DayWeights) -> dict[int, list[float]]:
-    """Return the weighted reward of each day of a rollout, by seat."""
     rewards = {}
     for seat in rollout.seats:
         daily = [0.0] * rollout.n_days
@@ -206,6 +200,7 @@ def _seat_rollout(
 def _day_rows(log: EpisodeLog, decisions: _SeatDecisions, final_cash: float, weights: DayWeights) -> DayRows:
     decided = [entry for entry in log.days if entry.has_decision]
     terms: dict[str, list[float]] = {name: [] for name in DAY_TERMS}
+    # a decision's reward lasts until the next decision, or until the end of the world
     for index, entry in enumerate(decided):
         after = decided[index + 1].obs if index + 1 < len(decided) else None
         end_calendar = entry.end_calendar or entry.obs.calendar
@@ -254,13 +249,6 @@ def _round_rows(log: EpisodeLog, decisions: _SeatDecisions) -> RoundRows:
 
 def _outcome_terms(log: EpisodeLog, day: int, partner: str) -> dict[str, float]:
     outcome = log.threads.get((day, partner))
-    obs = next(entry.obs for entry in reversed(log.days) if entry.obs.day == day)
     if outcome is None:  # cut off by an exception of an agent: there was no event of its end
         return dict.fromkeys(THREAD_TERMS, 0.0)
-    return thread_terms(
-        obs,
-        buying=outcome.buying,
-        deal=outcome.deal,
-        goal_quantity=outcome.goal_quantity,
-        goal_price=outcome.goal_price,
-    )
+    return outcome_terms(log.entry(day).obs, outcome)

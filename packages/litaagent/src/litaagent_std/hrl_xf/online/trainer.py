@@ -28,7 +28,7 @@ from apexrl.runs.metrics.jsonl import JsonlFile
 from litaagent_std.agents.online.acting import PolicySet
 from litaagent_std.agents.online.weights import save
 from litaagent_std.hrl_xf.online.config import OnlineConfig
-from litaagent_std.hrl_xf.online.gate import judge
+from litaagent_std.hrl_xf.online.gate import evaluate_candidate
 from litaagent_std.hrl_xf.online.jobs import Job, play_jobs
 from litaagent_std.hrl_xf.online.methods import make_method
 from litaagent_std.hrl_xf.online.monitor import Monitor, WindowStatistics, window_statistics
@@ -137,7 +137,7 @@ class Trainer:
         for rollout in ours:
             for seat in rollout.seats:
                 for name, won in seat.beaten.items():
-                    self.pool.note(name, won=won)
+                    self.pool.record_game(name, won=won)
         statistics = window_statistics(ours, reference)
         decision = self.monitor.update(statistics)
         if self.monitor.is_new_best or self._good is None:
@@ -195,7 +195,7 @@ class Trainer:
     def run_gate(self) -> dict[str, float]:
         """Evaluate the present policies in the arena; they become the best if they win."""
         cfg, candidate = self.cfg, self.save_weights()
-        verdict, record, seconds = judge(
+        verdict, record, seconds = evaluate_candidate(
             candidate,
             self.best,
             cfg.gate,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+
 from litaagent_std.policy.parameters import Level, level_name
 from litaagent_std.tournament.competitors.integer_offers import original_path
 from litaagent_std.world.reproducible.streams import numpy_stream
@@ -13,6 +15,7 @@ from litaagent_std.world.setup import OFFICIAL_LEVELS, AgentSpec, WorldSetup, of
 __all__ = [
     "OURS",
     "TRAINING_SEEDS",
+    "PlanSampler",
     "TrainingWorld",
     "WorldPlan",
     "class_name",
@@ -64,6 +67,29 @@ class WorldPlan:
     def __post_init__(self) -> None:
         if self.seats < 1:
             raise ValueError(f"seats={self.seats} leaves no seat to train; give at least 1")
+
+
+class PlanSampler:
+    """Samples plans of worlds for environments that draw their own.
+
+    Args:
+        run_seed: Run seed of all worlds, see `training_seed`.
+        days: Lengths to draw from.
+        levels: Number of production levels; if None, drawn from the official range.
+        opponents: Class paths of other competitors.
+        seats: Number of our seats.
+    """
+
+    def __init__(
+        self, run_seed: int, days: tuple[int, ...], levels: int | None, opponents: tuple[str, ...], seats: int = 1
+    ) -> None:
+        agents = tuple(AgentSpec(path, competitor=True) for path in opponents)
+        self._plan = WorldPlan(seed=0, days=tuple(days), levels=levels, seats=seats, opponents=agents)
+        self._run_seed = run_seed
+
+    def sample(self, rng: np.random.Generator) -> WorldPlan:
+        """Return a plan with a random seed."""
+        return replace(self._plan, seed=training_seed(self._run_seed, int(rng.integers(1 << 32))))
 
 
 @dataclass(frozen=True, slots=True)

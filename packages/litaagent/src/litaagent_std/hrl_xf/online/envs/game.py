@@ -9,9 +9,17 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from litaagent_std.agents.online.seat import Call, DecisionRequest, EpisodeLog, SteeredSeat, apply_action
+from litaagent_std.agents.online.seat import (
+    Call,
+    DecisionRequest,
+    EpisodeLog,
+    SteeredSeat,
+    ThreadOutcome,
+    apply_action,
+)
 from litaagent_std.agents.online.steering import DAY_ACTIONS, THREAD_ACTIONS, WEIGHT_ACTIONS
 from litaagent_std.hrl_xf.online.worlds import OURS, TrainingWorld
+from litaagent_std.hrl_xf.rewards import thread_terms
 from litaagent_std.policy.arrays import Floats32
 from litaagent_std.policy.observation import Observation
 from litaagent_std.world.events import AgentError, Settlement, WorldObserver, WorldStart
@@ -19,7 +27,7 @@ from litaagent_std.world.fast.engine import FastWorld
 from litaagent_std.world.fast.external import Decision, DecisionNeeded
 from litaagent_std.world.setup import AgentSpec
 
-__all__ = ["Game", "Health", "Pending", "SteeredAgent"]
+__all__ = ["Game", "Health", "Pending", "SteeredAgent", "outcome_terms"]
 
 
 class SteeredAgent(SteeredSeat):
@@ -226,3 +234,14 @@ class Game:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def outcome_terms(obs: Observation, outcome: ThreadOutcome) -> dict[str, float]:
+    """Return the reward terms of a thread's outcome; ``obs`` is the observation at the start of its day."""
+    return thread_terms(
+        obs,
+        buying=outcome.buying,
+        deal=outcome.deal,
+        goal_quantity=outcome.goal_quantity,
+        goal_price=outcome.goal_price,
+    )

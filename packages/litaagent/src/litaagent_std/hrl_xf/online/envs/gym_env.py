@@ -23,11 +23,10 @@ from litaagent_std.hrl_xf.online.envs.stages import (
     DayStage,
     RoundStage,
 )
-from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
+from litaagent_std.hrl_xf.online.worlds import PlanSampler
 from litaagent_std.hrl_xf.rewards import DayWeights, ThreadWeights
 from litaagent_std.policy.arrays import Floats32
 from litaagent_std.policy.features import LIMIT
-from litaagent_std.world.setup import AgentSpec
 
 __all__ = ["DAY_ID", "ROUND_ID", "LeagueDayEnv", "LeagueRoundEnv"]
 
@@ -35,18 +34,8 @@ DAY_ID: Final = "litaagent/LeagueDay-v0"
 ROUND_ID: Final = "litaagent/LeagueRound-v0"
 
 Info = dict[str, Any]
-
-
-class _WorldSource:
-    """Draws worlds from an environment's random stream."""
-
-    def __init__(self, days: tuple[int, ...], levels: int | None, opponents: tuple[str, ...]) -> None:
-        self._days, self._levels = days, levels
-        self._opponents = tuple(AgentSpec(path, competitor=True) for path in opponents)
-
-    def plan(self, rng: np.random.Generator) -> WorldPlan:
-        seed = training_seed((1 << 20) - 1, int(rng.integers(1 << 32)))
-        return WorldPlan(seed=seed, days=self._days, levels=self._levels, opponents=self._opponents)
+_RUN_SEED: Final = (1 << 20) - 1
+"""Run seed of these environments' worlds, apart from those of training runs."""
 
 
 class LeagueDayEnv(gym.Env[Floats32, Floats32]):
@@ -70,7 +59,7 @@ class LeagueDayEnv(gym.Env[Floats32, Floats32]):
     ) -> None:
         self.observation_space = spaces.Box(-LIMIT, LIMIT, (len(DAY_VIEW),), np.float32)
         self.action_space = spaces.Box(-1.0, 1.0, (DAY_ACTION_SIZE,), np.float32)
-        self._source, self._weights = _WorldSource(tuple(days), levels, tuple(opponents)), weights
+        self._plans, self._weights = PlanSampler(_RUN_SEED, days, levels, opponents), weights
         self._stage: DayStage | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Floats32, Info]:
@@ -78,7 +67,7 @@ class LeagueDayEnv(gym.Env[Floats32, Floats32]):
         super().reset(seed=seed)
         self.close()
         while self._stage is None or self._stage.over:
-            self._stage = DayStage(self._source.plan(self.np_random), self._weights)
+            self._stage = DayStage(self._plans.sample(self.np_random), self._weights)
         return self._stage.views[0].copy(), {}
 
     def step(self, action: Floats32) -> tuple[Floats32, float, bool, bool, Info]:
@@ -127,7 +116,7 @@ class LeagueRoundEnv(gym.Env[dict[str, Any], Floats32]):
             }
         )
         self.action_space = spaces.Box(-1.0, 1.0, (THREAD_SLOTS * ROUND_ACTION_SIZE,), np.float32)
-        self._source = _WorldSource(tuple(days), levels, tuple(opponents))
+        self._plans = PlanSampler(_RUN_SEED, days, levels, opponents)
         self._weights = (day_weights, thread_weights)
         self._stage: RoundStage | None = None
 
@@ -136,7 +125,7 @@ class LeagueRoundEnv(gym.Env[dict[str, Any], Floats32]):
         super().reset(seed=seed)
         self.close()
         while self._stage is None or self._stage.over:
-            self._stage = RoundStage(self._source.plan(self.np_random), *self._weights)
+            self._stage = RoundStage(self._plans.sample(self.np_random), *self._weights)
         return self._observation(self._stage), {}
 
     @staticmethod

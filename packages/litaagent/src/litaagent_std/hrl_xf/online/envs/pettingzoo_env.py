@@ -12,15 +12,14 @@ from pettingzoo import ParallelEnv
 from litaagent_std.agents.online.steering import LIMIT as ACTION_LIMIT
 from litaagent_std.agents.online.views import DAY_VIEW
 from litaagent_std.hrl_xf.online.envs.stages import DAY_ACTION_SIZE, DayStage
-from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
+from litaagent_std.hrl_xf.online.worlds import PlanSampler
 from litaagent_std.hrl_xf.rewards import DayWeights
 from litaagent_std.policy.arrays import Floats32
 from litaagent_std.policy.features import LIMIT
-from litaagent_std.world.setup import AgentSpec
 
 __all__ = ["LeagueParallelEnv", "parallel_env"]
 
-_RUN: Final = (1 << 20) - 2
+_RUN_SEED: Final = (1 << 20) - 2
 """Run seed of this environment's worlds, apart from those of training runs."""
 
 
@@ -48,8 +47,7 @@ class LeagueParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no
         self.render_mode = None
         self.possible_agents = [f"seat_{index}" for index in range(seats)]
         self.agents: list[str] = []
-        self._days, self._levels, self._weights = tuple(days), levels, weights
-        self._opponents = tuple(AgentSpec(path, competitor=True) for path in opponents)
+        self._plans, self._weights = PlanSampler(_RUN_SEED, days, levels, opponents, seats), weights
         self._rng = np.random.default_rng()
         self._stage: DayStage | None = None
 
@@ -77,14 +75,7 @@ class LeagueParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no
             self._rng = np.random.default_rng(seed)
         self.close()
         while self._stage is None or self._stage.over:
-            plan = WorldPlan(
-                seed=training_seed(_RUN, int(self._rng.integers(1 << 32))),
-                days=self._days,
-                levels=self._levels,
-                seats=len(self.possible_agents),
-                opponents=self._opponents,
-            )
-            self._stage = DayStage(plan, self._weights)
+            self._stage = DayStage(self._plans.sample(self._rng), self._weights)
         self.agents = list(self.possible_agents)
         return self._views(self._stage), {name: {} for name in self.agents}
 

@@ -16,7 +16,7 @@ import numpy as np
 from litaagent_std.agents.online.acting import PolicySet
 from litaagent_std.agents.online.steering import DAY_ACTIONS, LIMIT, THREAD_ACTIONS, WEIGHT_ACTIONS
 from litaagent_std.agents.online.views import STATE_VIEW, THREAD_VIEW, day_view
-from litaagent_std.hrl_xf.online.envs.game import Game
+from litaagent_std.hrl_xf.online.envs.game import Game, outcome_terms
 from litaagent_std.hrl_xf.online.worlds import TrainingWorld, WorldPlan, draw_world
 from litaagent_std.hrl_xf.rewards import (
     DAY_TERMS,
@@ -26,7 +26,6 @@ from litaagent_std.hrl_xf.rewards import (
     day_reward,
     day_terms,
     thread_reward,
-    thread_terms,
 )
 from litaagent_std.policy.arrays import Bools, Floats32
 from litaagent_std.policy.observation import Observation, Partner
@@ -82,6 +81,7 @@ class DayStage:
     def _observe(self) -> None:
         if self._game.pending is not None:
             self._observations = {seat: self._game.day_observation(seat) for seat in self.training_world.seats}
+            # [seats, len(DAY_VIEW)]
             self.views = np.stack([day_view(obs) for obs in self._observations.values()])
 
     def step(self, actions: Floats32) -> dict[str, list[float]]:
@@ -108,8 +108,7 @@ class DayStage:
         rewards: dict[str, list[float]] = {name: [] for name in (*DAY_TERMS, "reward")}
         for seat, obs in before.items():
             after = None if self.over else self._observations[seat]
-            entry = next(entry for entry in reversed(self._game.episode_log(seat).days) if entry.obs.day == obs.day)
-            end_calendar = entry.end_calendar or obs.calendar
+            end_calendar = self._game.episode_log(seat).entry(obs.day).end_calendar or obs.calendar
             terms = day_terms(obs, end_calendar, after, self._game.cash(seat), self._weights)
             for name, value in terms.items():
                 rewards[name].append(value)
@@ -195,7 +194,7 @@ class RoundStage:
             return
         request = game.pending.request
         self._slots = [_slot(game.day_observation(self.seat), partner) for partner in request.partners]
-        self.views[self._slots] = request.view
+        self.views[self._slots] = request.view  # [threads, len(THREAD_VIEW)] into their slots
         self.mask[self._slots] = True
         self.state = request.state
 
@@ -219,18 +218,13 @@ class RoundStage:
         terms = {name: np.zeros(THREAD_SLOTS, np.float32) for name in THREAD_TERMS}
         log = game.episode_log(self.seat)
         day_is_over = game.pending is None or game.pending.request.day != day
+        # the threads of a day's last round share its reward
         shared = self._threads.shared * self._day_reward(obs) if day_is_over else 0.0
         for partner, slot in zip(partners, slots, strict=True):
             outcome = log.threads.get((day, partner))
             ended[slot] = outcome is not None or day_is_over
             if outcome is not None:
-                own_terms = thread_terms(
-                    obs,
-                    buying=outcome.buying,
-                    deal=outcome.deal,
-                    goal_quantity=outcome.goal_quantity,
-                    goal_price=outcome.goal_price,
-                )
+                own_terms = outcome_terms(obs, outcome)
                 rewards[slot] = thread_reward(own_terms, self._threads)
                 for name, value in own_terms.items():
                     terms[name][slot] = value
@@ -241,8 +235,8 @@ class RoundStage:
         """Return the reward of the day that started with an observation."""
         game = self._game
         after = None if game.pending is None else game.day_observation(self.seat)
-        entry = next(entry for entry in reversed(game.episode_log(self.seat).days) if entry.obs.day == obs.day)
-        terms = day_terms(obs, entry.end_calendar or obs.calendar, after, game.cash(self.seat), self._days)
+        end_calendar = game.episode_log(self.seat).entry(obs.day).end_calendar or obs.calendar
+        terms = day_terms(obs, end_calendar, after, game.cash(self.seat), self._days)
         return day_reward(terms, self._days)
 
     def close(self) -> None:

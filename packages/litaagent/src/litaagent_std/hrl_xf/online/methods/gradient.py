@@ -84,6 +84,7 @@ class GradientMethod:
         cfg = self.cfg
         references = _references(jobs, rollouts, cfg)
         played = [rollout for job, rollout in zip(jobs, rollouts, strict=True) if job.policies.nets]
+        # scales are updated before any batch is built, so that all layers use the same ones
         for rollout in played:
             for seat in rollout.seats:
                 rewards = seat_rewards(seat, references.get(rollout.seed, {}).get(seat.seat, ()), cfg.day_rewards)

@@ -107,8 +107,9 @@ class SufficientStatistics:
             return Optimum(np.zeros(size), 0.0)
         fits = [self._fit(size, slope, own) for slope, own in product(_DEVIATIONS, _DEVIATIONS)]
         _, mean = max(fits, key=lambda fit: fit[0])
-        slopes, common, own = mean[:size], mean[size], mean[size + 1 :]
+        slopes, common, own = mean[:size], mean[size], mean[size + 1 :]  # E[g] [K], E[h], E[d] [K]
         common = max(common, _FLATTEST)
+        # [K] curvature of each variable, never too flat
         curvature = np.maximum(common + own, _LEAST_CURVATURE * common)
         x = np.clip(slopes / curvature, -reach, reach)
         return Optimum(x, float(slopes @ x - 0.5 * curvature @ np.square(x)))
@@ -123,6 +124,7 @@ class SufficientStatistics:
         """
         prior = np.concatenate((np.full(size, slope), [_FLAT], np.full(size, own))) ** -2.0
         variance = self.noise**2
+        # posterior precision [2K + 1, 2K + 1] and its right-hand side [2K + 1]
         precision = self.products[:-1, :-1] / variance + np.diag(prior)
         target = self.products[:-1, -1] / variance
         mean = np.asarray(np.linalg.solve(precision, target), np.float64)
