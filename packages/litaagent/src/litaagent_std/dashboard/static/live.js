@@ -8,6 +8,7 @@
   const main = document.getElementById("page");
   const sources = new WeakMap(); // element -> its HTML as the server sent it, before charts were drawn into it
   let latest = 0; // number of the latest request; responses to older ones are dropped
+  let pending = 0; // requests without a response yet
 
   const isContainer = (element) => element.matches("main, section, .grid");
 
@@ -63,7 +64,8 @@
 
   async function update(address) {
     const request = ++latest;
-    const text = await fetchText(address);
+    pending += 1;
+    const text = await fetchText(address).finally(() => (pending -= 1));
     if (request !== latest) return;
     const next = new DOMParser().parseFromString(text, "text/html");
     const fresh = document.importNode(next.getElementById("page"), true);
@@ -101,7 +103,8 @@
   });
   window.addEventListener("popstate", () => update(location.href).catch(() => location.reload()));
   setInterval(() => {
-    if (main.hasAttribute("data-live") && !document.hidden) update(location.href).catch(() => {});
+    const isLive = main.hasAttribute("data-live") && !document.hidden;
+    if (isLive && pending === 0) update(location.href).catch(() => {}); // the next attempt follows
   }, PERIOD);
 
   remember(main); // this script runs before charts.js draws
