@@ -12,7 +12,7 @@ export MPLBACKEND ?= Agg
 export PYTHONHASHSEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format type layers deps pytest test-search test-browser test-wheels house docs wheel clean verify-world
+.PHONY: help setup run test lint format type layers deps pytest test-search test-browser test-wheels house golden docs wheel clean verify-world
 
 help: ## list the targets
 	@grep -hE '^[a-zA-Z%_-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -65,6 +65,10 @@ test-browser: setup ## the dashboard in a real Chromium (CHROMIUM=/path/to/chrom
 
 test-wheels: setup ## each wheel built, installed alone in a clean environment, and used
 	LITA_WHEELS=1 $(BIN)/python -m pytest -n 0 tests/wheels $(ARGS)
+
+golden: setup ## 60 worlds and a small run of every trainer against what is pinned, to the last bit (4 CPU minutes)
+	$(BIN)/python -m benchmarks.golden worlds --check benchmarks/results/golden_worlds.json
+	$(BIN)/python -m benchmarks.golden trainers --check benchmarks/results/golden_trainers.json
 
 house: setup ## how the source tree reads from outside: folders, public names, cycles, repeated code
 	$(BIN)/python scripts/house.py $(ARGS)

@@ -1,0 +1,1 @@
+"""What the project computes, pinned to the last bit: worlds that are played and weights that are trained."""

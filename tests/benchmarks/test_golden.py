@@ -1,0 +1,30 @@
+"""A subset of the golden worlds (all levels, both regimes) comes out as pinned; `make golden` plays all."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+def golden(*words):
+    environment = os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "benchmarks.golden", *words, "--quiet"]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_first_worlds_come_out_as_pinned():
+    done = golden("worlds", "--first", "8", "--check", str(RESULTS / "golden_worlds.json"))
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
+
+
+def test_another_result_is_noticed(tmp_path):
+    rows = json.loads((RESULTS / "golden_worlds.json").read_text())
+    rows[2]["scores"][0] = (0.5).hex()
+    (tmp_path / "other.json").write_text(json.dumps(rows))
+    done = golden("worlds", "--only", "2", "--first", "2", "--check", str(tmp_path / "other.json"))
+    assert done.returncode == 1
+    assert "case 2 differs in scores" in done.stdout
