@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from apexrl.charts import CONFIG, plotly_figure
 from litaagent_std.dashboard.page import Link, Page
@@ -48,9 +47,9 @@ def render_report(pages: Sequence[Page], title: str) -> str:
         .render(
             title=title,
             sections=[(page.title, _body(page, is_report=True, query={})) for page in pages],
-            style=Markup((STATIC / "dashboard.css").read_text(encoding="utf-8")),
-            plotly=Markup(plotly_script().read_text(encoding="utf-8")),
-            draw=Markup((STATIC / "charts.js").read_text(encoding="utf-8")),
+            style=(STATIC / "dashboard.css").read_text(encoding="utf-8"),
+            plotly=plotly_script().read_text(encoding="utf-8"),
+            draw=(STATIC / "charts.js").read_text(encoding="utf-8"),
             version=package_version(),
         )
     )
@@ -70,10 +69,10 @@ def package_version() -> str:
         return "unknown"
 
 
-def _body(page: Page, *, is_report: bool, query: Mapping[str, str]) -> Markup:
+def _body(page: Page, *, is_report: bool, query: Mapping[str, str]) -> str:
     """Return the part of a page below its heading."""
     template = _environment().get_template(f"{page.template}.html")
-    return Markup(template.render(**page.context, is_report=is_report, query=query))
+    return template.render(**page.context, is_report=is_report, query=query)
 
 
 def _is_link(value: Any) -> bool:  # noqa: ANN401 - a cell of a table or any other value
