@@ -125,3 +125,13 @@ def test_a_layer_of_ones_own_plays_in_a_world():
     assert listener.errors == []
     kinds = {record.decision.kind for agent in agents for record in agent.brain.log}
     assert kinds == {"end"}
+
+
+def test_the_agent_is_importable_from_the_packages_of_training():
+    from litaagent_std.hrl_x import agent as residual_agent
+    from litaagent_std.hrl_xf import agent as hierarchical_agent
+    from litaagent_std.policy.observation import Agenda, Offer
+
+    assert residual_agent.LitaAgentHRL is hierarchical_agent.LitaAgentHRL is LitaAgentHRL
+    moved = residual_agent.residual(Offer(5, 3, 10), (4.0, -9.0, 2.6))
+    assert residual_agent.clip_offer(moved, Agenda(1, 8, 2, 9, 8, 12), most=7) == Offer(7, 2, 12)
