@@ -1,4 +1,4 @@
-"""Document 001's route runs from tables to saved models, and the linear models learn what is linear."""
+"""The documented way from tables to saved models runs, and the linear models learn what is linear."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from litaagent_std.hrl_xf.data_pipeline.samples import MacroSample, MicroSample
 from litaagent_std.records.reader import open_records
 from litaagent_std.tournament.export import export_logs
 
-DOCUMENT_001 = """
+DOCUMENTED = """
 from litaagent_std.hrl_x.data_pipeline import load_negotiation_csv, build_macro_dataset, build_micro_dataset
 df = load_negotiation_csv("./tournament_history/hrl_data_XXXX_std")
 macro_ds = build_macro_dataset(df)   # L2 标签：按日聚合成交量/价格
@@ -33,18 +33,18 @@ def tournament(collect, tmp_path_factory):
     return collect(tmp_path_factory.mktemp("linear") / "one", configs=2)
 
 
-def test_the_blocks_of_document_001_run(tournament, tmp_path, monkeypatch):
+def test_the_documented_blocks_run(tournament, tmp_path, monkeypatch):
     export_logs(open_records(tournament), tmp_path / "history", worlds=[0])
     monkeypatch.chdir(tmp_path)
     names = {}
-    exec(DOCUMENT_001.replace("./tournament_history/hrl_data_XXXX_std", "history"), names)
+    exec(DOCUMENTED.replace("./tournament_history/hrl_data_XXXX_std", "history"), names)
     l2, l3 = load_model("out/l2_baseline.npz"), load_model("out/l3_baseline.npz")
     arrays, actions = macro_arrays(names["macro_ds"]), micro_arrays(names["micro_ds"])
     assert np.array_equal(l2.predict(arrays.state, arrays.scale), names["l2_model"].predict(arrays.state, arrays.scale))
-    told = l3.predict(actions.inputs, actions.baseline, actions.scale)
+    after = l3.predict(actions.inputs, actions.baseline, actions.scale)
     before = names["l3_model"].predict(actions.inputs, actions.baseline, actions.scale)
-    assert all(np.array_equal(one, other) for one, other in zip(told, before, strict=True))
-    assert told[0].sum(axis=1) == pytest.approx(1.0)
+    assert all(np.array_equal(a, b) for a, b in zip(after, before, strict=True))
+    assert after[0].sum(axis=1) == pytest.approx(1.0)
 
 
 def test_linear_models_beat_constants_on_what_they_saw(tournament):

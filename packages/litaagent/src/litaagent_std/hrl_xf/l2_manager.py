@@ -179,10 +179,12 @@ class HorizonManagerPPO(nn.Module):
         """Squash latents ``[N, 2, 2, B]`` into legal goals in raw units."""
         role = day.x_role.unsqueeze(-1)  # [N, 2, 1]
         days = self.encoder.days(day.mask).unsqueeze(1)  # [N, 1, B]
+        # [N, 2, B] units: softplus in days of full production, capped by the days that exist
         units = functional.softplus(latents[:, 0], beta=GOAL_SHARPNESS) * day.lines.view(-1, 1, 1)
         quantity = torch.minimum(units, GOAL_CAP * days * day.lines.view(-1, 1, 1)) * role
         low, high = band(day.x_static)
         position = torch.sigmoid(latents[:, 1])
+        # [N, 2, B] price inside the legal band, relative to the trading price
         relative = low.unsqueeze(-1) + (high - low).unsqueeze(-1) * position
         return quantity, day.price.unsqueeze(-1) * (1.0 + relative) * role
 
@@ -194,6 +196,7 @@ class HorizonManagerPPO(nn.Module):
     def act(self, day: DayBatch, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Sample latents ``[N, 4·B]``; return them with their log-probabilities ``[N]`` and the values ``[N]``."""
         code, mean = self._code_and_mean(day)
+        # z = μ + σ·ε, [N, 4·B]
         noise = torch.randn(mean.shape, generator=generator, device=mean.device)
         latents = mean + noise * self.log_std.exp()
         return latents, self._log_prob(mean, latents), self.value_head(code).squeeze(-1)

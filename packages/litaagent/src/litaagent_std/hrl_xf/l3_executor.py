@@ -94,10 +94,13 @@ class _HistoryAttention(nn.Module):
         """Return the new context ``[M, D]`` from context ``[M, D]``, offers ``[M, L, D]`` and mask bool ``[M, L]``."""
         count, width = context.shape
         normed = self.norm(context)
+        # [M, 1 + L, D] the context and the offers, with the mask of those that exist
         tokens = torch.cat([normed.unsqueeze(1), offers], dim=1)
         seen = torch.cat([mask.new_ones(count, 1), mask], dim=1)
+        # keys and values [M, 1 + L, heads, D / heads], one query per thread [M, heads, D / heads]
         key, value = self.key_value(tokens).view(count, -1, 2, self.heads, width // self.heads).unbind(2)
         query = self.query(normed).view(count, self.heads, width // self.heads)
+        # attention weights [M, heads, 1 + L]
         scores = torch.einsum("mhd,mlhd->mhl", query, key) * (width // self.heads) ** -0.5
         weights = scores.masked_fill(~seen.unsqueeze(1), MASKED).softmax(-1)
         context = context + self.project(torch.einsum("mhl,mlhd->mhd", weights, value).flatten(1))
@@ -150,6 +153,7 @@ class ThreadEncoder(nn.Module):
         own, has_own = last_own(batch.history, batch.history_mask)
         columns = thread_columns()
         answers = batch.x_thread[:, columns.answers]
+        # delivery days that enter as one-hot vectors: of our last offer, of the offer on the table, and further ones
         days = ((own[:, columns.history_lead], has_own), (batch.x_thread[:, columns.offer_lead], answers), *more_leads)
         parts = [
             self.day(batch.day),
@@ -163,9 +167,9 @@ class ThreadEncoder(nn.Module):
             *(self._one_hot(lead, exists) for lead, exists in days),
             extra,
         ]
-        inputs = torch.cat(parts, dim=1)
+        inputs = torch.cat(parts, dim=1)  # [M, n_inputs]
         context = torch.relu(self.context(inputs))
-        offers = torch.relu(self.offers(batch.history))
+        offers = torch.relu(self.offers(batch.history))  # [M, L, dim]
         for block in self.blocks:
             context = block(context, offers, batch.history_mask)
         return self.norm(context), inputs
@@ -241,7 +245,7 @@ class TemporalDecisionTransformer(nn.Module):
         }
 
     def forward(self, batch: ThreadBatch) -> ThreadOutputs:
-        """Logits and amounts of M threads."""
+        """Return logits and amounts of M threads."""
         residual = self.mode == "residual"
         base = batch.baseline
         more = [(base[:, 4], base[:, 6])] if residual else []
@@ -259,6 +263,7 @@ class TemporalDecisionTransformer(nn.Module):
         columns = thread_columns()
         lead = torch.arange(self.horizon + 1, device=ranges.device)
         scale = self.encoder.day.league_horizon
+        # [M] ends of the legal range in days
         low = (ranges[:, columns.lead_min] * scale).round()
         high = (ranges[:, columns.lead_max] * scale).round()
         return (lead >= low.unsqueeze(1)) & (lead <= high.unsqueeze(1))
@@ -275,8 +280,10 @@ class TemporalDecisionTransformer(nn.Module):
         outputs = self(batch)
         bottom, top = low.to(outputs.quantity.dtype), high.to(outputs.quantity.dtype)
         lead = outputs.lead.argmax(-1)
+        # from members of the ensemble to raw units, [M]
         quantity = outputs.quantity.mean(1) * batch.day.lines
         price = bottom[:, 2] + outputs.position.mean(1) * (top[:, 2] - bottom[:, 2])
+        # [M] each, rounded and clipped to the legal range
         legal = [torch.clamp(v.round(), bottom[:, i], top[:, i]) for i, v in ((0, quantity), (1, lead), (2, price))]
         return Decisions(outputs.op.argmax(-1), torch.stack(legal, dim=1).long())
 

@@ -40,7 +40,7 @@ class ThreadCoordinator(nn.Module):
             threads: Inputs of each thread ``[N, K, L4_SIZE]``, see `policy.inference.coordinator_inputs`.
             mask: Threads that exist, bool ``[N, K]``.
         """
-        tokens = torch.relu(self.embed(threads))
+        tokens = torch.relu(self.embed(threads))  # [N, K, dim]
         for block in self.blocks:
             tokens = block(tokens, mask)
         out: Tensor = self.out(self.norm(tokens))
@@ -64,7 +64,8 @@ class _Block(nn.Module):
         """Return new tokens ``[N, K, D]`` from tokens ``[N, K, D]`` and their mask bool ``[N, K]``."""
         count, length, width = tokens.shape
         mixed = self.mix(self.norm(tokens)).view(count, length, 3, self.heads, width // self.heads)
-        query, key, value = mixed.unbind(2)
+        query, key, value = mixed.unbind(2)  # each [N, K, heads, D / heads]
+        # attention among the threads of a round, [N, heads, K, K]
         scores = torch.einsum("nihd,njhd->nhij", query, key) * (width // self.heads) ** -0.5
         weights = scores.masked_fill(~mask[:, None, None, :], MASKED).softmax(-1)
         tokens = tokens + self.project(torch.einsum("nhij,njhd->nihd", weights, value).flatten(2))

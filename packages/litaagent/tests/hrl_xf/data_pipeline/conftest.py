@@ -39,7 +39,7 @@ def record(request):
 
 @pytest.fixture(scope="session")
 def whole():
-    """Makes the samples of a world, every history written out."""
+    """Make the samples of a world, with padded histories."""
 
     def make(record, seats=None, **options):
         samples = world_samples(record, range(len(record.names)) if seats is None else seats, **options)
@@ -50,16 +50,16 @@ def whole():
 
 @pytest.fixture(scope="session")
 def known_threads():
-    """What a factory knew before each of its turns, in the order of negotiations, from the plain reader of records."""
+    """What a factory knew before each of its turns, in the order of negotiations, from the reader of records."""
 
     def threads(record, seat):
         rows = record.tables["negotiations"].select(["day", "negotiation"]).to_pylist()
-        places = {(row["day"], row["negotiation"]): place for place, row in enumerate(rows)}
-        found = [
-            ((places[row["day"], row["negotiation"]], row["turn"]), thread, row)
+        numbers = {(row["day"], row["negotiation"]): number for number, row in enumerate(rows)}
+        turns = [
+            ((numbers[row["day"], row["negotiation"]], row["turn"]), thread, row)
             for thread, row in decisions(record._lookup, seat)
         ]
-        return [(place[0], thread, row) for place, thread, row in sorted(found, key=lambda item: item[0])]
+        return [(key[0], thread, row) for key, thread, row in sorted(turns, key=lambda item: item[0])]
 
     return threads
 

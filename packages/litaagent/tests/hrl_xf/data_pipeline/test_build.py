@@ -96,11 +96,11 @@ def test_another_l1_features_code_or_options_make_another_dataset(tournament, mo
 
     first = digest()
     assert digest() == first
-    found = {first}
+    digests = {first}
     for name in ("features_digest", "l1_digest", "code_digest"):
         with monkeypatch.context() as patch:
             patch.setattr(build, name, lambda: "other")
-            found.add(digest())
+            digests.add(digest())
     for options in (
         DatasetOptions(agent_name="Random"),
         DatasetOptions(agent_name="Greedy", labels="deals"),
@@ -108,8 +108,8 @@ def test_another_l1_features_code_or_options_make_another_dataset(tournament, mo
         DatasetOptions(agent_name="Greedy", split_seed=1),
         DatasetOptions(agent_name="Greedy", min_score=0.5),
     ):
-        found.add(digest(options))
-    assert len(found) == 9
+        digests.add(digest(options))
+    assert len(digests) == 9
 
 
 def test_the_code_of_all_folders_counts(monkeypatch):
@@ -141,7 +141,7 @@ def test_a_folder_of_another_dataset_is_built_anew(tournament, tmp_path, tree):
     assert tree(tmp_path / "a") == tree(tmp_path / "b")
 
 
-def test_rows_refer_to_their_mornings(dataset):
+def test_actions_refer_to_their_days(dataset):
     macro, micro = dataset.macro, dataset.micro
     day = micro["day_row"]
     for name in ("config", "world"):
@@ -184,17 +184,17 @@ def test_agents_are_chosen_by_prefix_rank_and_score(tournament, tmp_path):
     assert counts[2] == len(scores)
 
 
-def test_nobody_of_that_name_is_told_who_is_there(tournament):
+def test_an_unknown_agent_raises_with_the_known_ones(tournament):
     with pytest.raises(NoSuchAgentError, match="recorded are GreedyStdAgent, RandomStdAgent"):
         build_dataset(tournament, options=DatasetOptions(agent_name="PenguinAgent"))
 
 
-def test_no_records_are_told(tmp_path):
+def test_no_records_raise(tmp_path):
     with pytest.raises(NoRecordsError, match="no records under"):
         build_dataset(tmp_path)
 
 
-def test_a_truncated_file_is_told(tournament, tmp_path):
+def test_a_truncated_file_raises(tournament, tmp_path):
     shutil.copytree(tournament / "records", tmp_path / "records")
     [path] = (tmp_path / "records" / "turns").glob("*.parquet")
     path.write_bytes(path.read_bytes()[:-100])
@@ -202,7 +202,7 @@ def test_a_truncated_file_is_told(tournament, tmp_path):
         build_dataset(tmp_path, options=GREEDY, num_workers=1)
 
 
-def test_records_of_another_schema_are_told(tournament, tmp_path):
+def test_records_of_another_schema_raise(tournament, tmp_path):
     shutil.copytree(tournament / "records", tmp_path / "records")
     manifest = tmp_path / "records" / "manifest.json"
     text = manifest.read_text()

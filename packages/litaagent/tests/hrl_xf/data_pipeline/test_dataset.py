@@ -40,7 +40,7 @@ def test_splits_are_rows_without_overlap(dataset):
         assert sorted(rows.tolist()) == list(range(len(part)))
 
 
-def test_a_split_without_rows_is_told(tournament, tmp_path):
+def test_a_split_without_rows_raises(tournament, tmp_path):
     options = DatasetOptions(agent_name="Greedy", ratios=(0.5, 0.5, 0.0))
     data = build_dataset(tournament, tmp_path, options, num_workers=1)
     assert data.split.names == ("train", "val")
@@ -50,7 +50,7 @@ def test_a_split_without_rows_is_told(tournament, tmp_path):
         data.macro.rows("validation")
 
 
-def test_a_truncated_array_is_told(copy):
+def test_a_truncated_array_raises(copy):
     path = copy / "micro" / "history.npy"
     path.write_bytes(path.read_bytes()[:-1000])
     data = OfflineData.open(copy)
@@ -58,7 +58,7 @@ def test_a_truncated_array_is_told(copy):
         data.micro["history"]
 
 
-def test_an_array_of_another_shape_is_told(copy):
+def test_an_array_of_another_shape_raises(copy):
     np.save(copy / "macro" / "day.npy", np.zeros(3, np.int16))
     with pytest.raises(DatasetError, match="the manifest says"):
         OfflineData.open(copy).macro["day"]
@@ -84,26 +84,26 @@ def test_an_older_dataset_can_still_be_looked_at(copy):
     assert len(OfflineData.open(copy, check=False).macro)
 
 
-def test_a_folder_without_a_dataset_is_told(tmp_path):
+def test_a_folder_without_a_dataset_raises(tmp_path):
     with pytest.raises(DatasetError, match="lita dataset build"):
         OfflineData.open(tmp_path)
 
 
-def test_a_value_that_is_not_finite_is_told(record):
+def test_a_value_that_is_not_finite_raises(record):
     table = record.tables["factories"]
     scores = table["score"].to_pylist()
     scores[0] = float("nan")
-    place = table.schema.get_field_index("score")
-    broken = table.set_column(place, table.schema.field("score"), [scores])
+    index = table.schema.get_field_index("score")
+    broken = table.set_column(index, table.schema.field("score"), [scores])
     with pytest.raises(BadSampleError, match=r"return_to_go.*not finite"):
         world_samples(WorldRecord({**record.tables, "factories": broken}), [0])
 
 
-def test_mornings_without_anybody_to_trade_with_are_left_out(record):
+def test_days_without_partners_are_left_out(record):
     table = record.tables["days"]
     flags = [True] * table.num_rows
-    place = table.schema.get_field_index("bankrupt")
-    broken = WorldRecord({**record.tables, "days": table.set_column(place, table.schema.field("bankrupt"), [flags])})
+    index = table.schema.get_field_index("bankrupt")
+    broken = WorldRecord({**record.tables, "days": table.set_column(index, table.schema.field("bankrupt"), [flags])})
     samples = world_samples(broken, [0])
     assert len(samples.macro["day"]) == len(samples.micro["op"]) == 0
     assert samples.skipped == record.facts["n_days"]

@@ -29,8 +29,10 @@ def with_columns(table, rows, **values):
         for row in rows.tolist():
             if column[row] is not None:
                 column[row] = new(column[row])
-        place = table.schema.get_field_index(name)
-        table = table.set_column(place, table.schema.field(name), pa.array(column, table.schema.field(name).type))
+        column_index = table.schema.get_field_index(name)
+        table = table.set_column(
+            column_index, table.schema.field(name), pa.array(column, table.schema.field(name).type)
+        )
     return table
 
 
@@ -63,8 +65,8 @@ def test_later_days_change_nothing(record, whole, samples):
     everybody = np.arange(tables["factories"].num_rows)
     tables["factories"] = with_columns(tables["factories"], everybody, score=lambda x: x + 1.0)
     new = whole(WorldRecord(tables))
-    mornings, actions = days_of(samples)
-    assert_inputs_equal(samples, new, macro=mornings <= DAY, micro=actions <= DAY)
+    days, actions = days_of(samples)
+    assert_inputs_equal(samples, new, macro=days <= DAY, micro=actions <= DAY)
     assert not np.array_equal(samples.macro["x_static"], new.macro["x_static"])
     assert not np.array_equal(samples.micro["history"], new.micro["history"])
 
@@ -74,9 +76,9 @@ def test_deals_of_the_same_day_change_nothing(record, whole, samples):
     keep = ints(record.tables["contracts"]["day"]) != DAY
     assert 0 < keep.sum() < len(keep)
     new = whole(changed(record, "contracts", lambda t: t.filter(pa.array(keep))))
-    mornings, actions = days_of(samples)
-    assert_inputs_equal(samples, new, macro=mornings <= DAY, micro=actions <= DAY)
-    after = mornings == DAY + 1
+    days, actions = days_of(samples)
+    assert_inputs_equal(samples, new, macro=days <= DAY, micro=actions <= DAY)
+    after = days == DAY + 1
     assert not np.array_equal(samples.macro["x_temporal"][after], new.macro["x_temporal"][after])
 
 

@@ -14,9 +14,9 @@ RATIOS = st.sampled_from([(0.85, 0.10, 0.05), (0.9, 0.1, 0.0), (1.0, 0.0, 0.0), 
 
 @given(seeds=SEEDS, seed=st.integers(0, 9), ratios=RATIOS)
 def test_every_configuration_has_exactly_one_split(seeds, seed, ratios):
-    found = assign(seeds, seed, ratios)
-    assert sorted(number for numbers in found.values() for number in numbers) == list(range(len(seeds)))
-    for (split, numbers), ratio in zip(found.items(), ratios, strict=True):
+    splits = assign(seeds, seed, ratios)
+    assert sorted(number for numbers in splits.values() for number in numbers) == list(range(len(seeds)))
+    for (split, numbers), ratio in zip(splits.items(), ratios, strict=True):
         if ratio == 0:
             assert not numbers, split
         elif len(seeds) >= 3:

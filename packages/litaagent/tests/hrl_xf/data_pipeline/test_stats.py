@@ -16,19 +16,19 @@ def statistics(dataset):
 def test_prices_of_actions_are_distributed_as_numpy_says(dataset, statistics):
     made = (dataset.micro["op"] == 1) & (dataset.micro["side"] == 1)
     prices = dataset.micro["offer"][made, 2]
-    [found] = [one for one in statistics.distributions if (one.what, one.role) == ("price", "sell")]
-    assert found.n == len(prices)
-    assert found.mean == pytest.approx(prices.mean())
-    assert found.std == pytest.approx(prices.std())
-    assert (found.low, found.high) == (prices.min(), prices.max())
-    assert found.quantiles == tuple(np.quantile(prices, QUANTILES, method="inverted_cdf"))
-    assert found.level == "first"
+    [prices_sold] = [d for d in statistics.distributions if (d.what, d.role) == ("price", "sell")]
+    assert prices_sold.n == len(prices)
+    assert prices_sold.mean == pytest.approx(prices.mean())
+    assert prices_sold.std == pytest.approx(prices.std())
+    assert (prices_sold.low, prices_sold.high) == (prices.min(), prices.max())
+    assert prices_sold.quantiles == tuple(np.quantile(prices, QUANTILES, method="inverted_cdf"))
+    assert prices_sold.level == "first"
 
 
 def test_target_prices_count_where_there_is_a_quantity(dataset, statistics):
-    found = [one for one in statistics.distributions if one.what == "target price"]
-    assert sum(one.n for one in found) == dataset.macro["goal_p_mask"].sum()
-    assert {(one.role, one.level) for one in found} == {("buy", "last"), ("sell", "first")}
+    targets = [d for d in statistics.distributions if d.what == "target price"]
+    assert sum(d.n for d in targets) == dataset.macro["goal_p_mask"].sum()
+    assert {(d.role, d.level) for d in targets} == {("buy", "last"), ("sell", "first")}
 
 
 def test_every_action_is_counted(dataset, statistics):

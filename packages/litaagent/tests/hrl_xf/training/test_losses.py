@@ -1,4 +1,4 @@
-"""Losses, measures and linear models against values worked out by hand."""
+"""Losses against values computed by hand."""
 
 from __future__ import annotations
 
@@ -10,15 +10,6 @@ import torch
 
 from litaagent_std.hrl_xf.l2_manager import DayBatch
 from litaagent_std.hrl_xf.l3_executor import ThreadOutputs
-from litaagent_std.hrl_xf.training.config import stage_lr
-from litaagent_std.hrl_xf.training.data import batch_order
-from litaagent_std.hrl_xf.training.evaluation.linear import (
-    fit_logistic,
-    fit_ridge,
-    predict_linear,
-    predict_logistic,
-)
-from litaagent_std.hrl_xf.training.evaluation.metrics import auc, brier, calibration, errors, macro_f1
 from litaagent_std.hrl_xf.training.losses import (
     bounds_penalty,
     effective_sample_size,
@@ -77,8 +68,8 @@ def outputs(op, lead, quantity, position):
 
 
 def test_l3_losses_by_hand():
-    said = outputs([0.0, 0.0, MASKED], [0.0, 0.0, MASKED], [0.7], [0.5])
-    loss, parts = l3_losses(said, decision(op=1), bounds_weight=1.0, variance_weight=0.0)
+    predicted = outputs([0.0, 0.0, MASKED], [0.0, 0.0, MASKED], [0.7], [0.5])
+    loss, parts = l3_losses(predicted, decision(op=1), bounds_weight=1.0, variance_weight=0.0)
     assert parts["op"].item() == pytest.approx(np.log(2))
     assert parts["t"].item() == pytest.approx(np.log(2))
     assert parts["q"].item() == pytest.approx(0.05**2 + 2 * 0.05 * 0.15)  # off by 0.2, linear beyond 0.05
@@ -87,12 +78,12 @@ def test_l3_losses_by_hand():
 
 
 def test_offers_of_other_operations_and_illegal_leads_do_not_count():
-    said = outputs([0.0, 0.0, 0.0], [0.0, 0.0, MASKED], [0.7], [2.0])
+    predicted = outputs([0.0, 0.0, 0.0], [0.0, 0.0, MASKED], [0.7], [2.0])
     _, accepted = l3_losses(
-        said, decision(op=0, quantity=-1, lead=-1, price=-1), bounds_weight=1.0, variance_weight=0.0
+        predicted, decision(op=0, quantity=-1, lead=-1, price=-1), bounds_weight=1.0, variance_weight=0.0
     )
     assert accepted["q"].item() == accepted["t"].item() == accepted["bounds"].item() == 0.0
-    loss, illegal = l3_losses(said, decision(op=1, lead=2), bounds_weight=1.0, variance_weight=0.0)
+    loss, illegal = l3_losses(predicted, decision(op=1, lead=2), bounds_weight=1.0, variance_weight=0.0)
     assert illegal["t"].item() == 0.0
     assert torch.isfinite(loss)
 
@@ -114,8 +105,8 @@ def test_members_of_an_ensemble_see_different_two_thirds():
 def test_variance_of_the_ensemble_is_penalised():
     apart, together = ([0.2, 0.8], [0.5, 0.5]), ([0.5, 0.5], [0.5, 0.5])
     losses = [
-        l3_losses(outputs([0.0] * 3, [0.0] * 5, *said), decision(op=1), bounds_weight=0.0, variance_weight=10.0)[1]
-        for said in (apart, together)
+        l3_losses(outputs([0.0] * 3, [0.0] * 5, *predicted), decision(op=1), bounds_weight=0.0, variance_weight=10.0)[1]
+        for predicted in (apart, together)
     ]
     assert losses[0]["variance"].item() == pytest.approx(0.18)
     assert losses[1]["variance"].item() == 0.0
@@ -124,43 +115,3 @@ def test_variance_of_the_ensemble_is_penalised():
 def test_effective_sample_size():
     assert effective_sample_size(torch.ones(8)) == pytest.approx(1.0)
     assert effective_sample_size(torch.tensor([1.0, 0.0, 0.0, 0.0])) == pytest.approx(0.25)
-
-
-def test_stages_of_learning_rates():
-    stages = ("40:1e-4", "50:5e-5")
-    assert [stage_lr(3e-4, stages, epoch) for epoch in (1, 40, 41, 50, 51)] == [3e-4, 3e-4, 1e-4, 1e-4, 5e-5]
-    with pytest.raises(ValueError, match="EPOCH:RATE"):
-        stage_lr(1.0, ("40",), 41)
-
-
-def test_the_order_of_an_epoch_is_a_permutation_that_seed_phase_and_epoch_decide():
-    rows = np.arange(100, 131)
-    order = batch_order(rows, 8, 1, "l2_bc", 3)
-    assert sorted(np.concatenate(order)) == rows.tolist()
-    assert [len(batch) for batch in order] == [8, 8, 8, 7]
-    for other in ((2, "l2_bc", 3), (1, "l3_bc", 3), (1, "l2_bc", 4)):
-        assert np.concatenate(batch_order(rows, 8, *other)).tolist() != np.concatenate(order).tolist()
-
-
-def test_measures_by_hand():
-    found = errors(np.array([1.0, 4.0]), np.array([0.0, 2.0]))
-    assert found == {"mae": 1.5, "rmse": np.sqrt(2.5), "mean_target": 1.0, "mean_rel_err": 1.0, "count": 2}
-    assert macro_f1(np.array([0, 1, 1, 1]), np.array([0, 1, 0, 1]), 3) == pytest.approx((2 / 3 + 4 / 5) / 2)
-    assert auc(np.array([0.1, 0.4, 0.35, 0.8]), np.array([0, 0, 1, 1])) == pytest.approx(0.75)
-    assert auc(np.array([0.5, 0.5]), np.array([0, 1])) == 0.5
-    assert brier(np.array([0.5, 1.0]), np.array([1, 1])) == pytest.approx(0.125)
-    bins = calibration(np.array([0.05, 0.05, 0.95]), np.array([0, 1, 1]))
-    assert [bin_["observed"] for bin_ in bins] == [0.5, 1.0]
-
-
-def test_linear_models_find_the_rule_that_made_the_data():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(2000, 3))
-    y = x @ np.array([[1.0], [-2.0], [0.5]]) + 3.0
-    parts = [slice(0, 700), slice(700, 2000)]
-    fitted = fit_ridge(lambda: ((x[p], y[p], np.ones_like(y[p])) for p in parts), penalty=1e-6)
-    assert np.allclose(predict_linear(fitted, x), y, atol=1e-5)
-    taken = (rng.random((2000, 1)) < 1 / (1 + np.exp(-2 * x[:, :1] + 1))).astype(float)
-    logistic = fit_logistic(lambda: ((x[p], taken[p], np.ones_like(taken[p])) for p in parts))
-    assert logistic[:, 0] == pytest.approx([2.0, 0.0, 0.0, -1.0], abs=0.3)
-    assert auc(predict_logistic(logistic, x)[:, 0], taken[:, 0]) > 0.85

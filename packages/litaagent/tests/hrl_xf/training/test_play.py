@@ -22,10 +22,10 @@ META = {"horizon": 10, "features_digest": features_digest(), "l1_digest": l1_dig
 
 class Errors(WorldObserver):
     def __init__(self):
-        self.found = []
+        self.events = []
 
     def on_error(self, event):
-        self.found.append(event)
+        self.events.append(event)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def play(weights, **layers):
     errors = Errors()
     world = FastWorld(setup, [errors])
     world.run()
-    return errors.found, [world.seats[seat].agent.brain for seat in first.values()]
+    return errors.events, [world.seats[seat].agent.brain for seat in first.values()]
 
 
 @pytest.mark.parametrize("layers", [("l2",), ("l3",), ("l4",), ("l2", "l3", "l4")], ids="+".join)

@@ -1,4 +1,4 @@
-"""What a learned L3 reads in play is what it was trained on, bit by bit: thread, baseline and morning."""
+"""What a learned L3 reads in play is what it was trained on, bit by bit: thread, baseline and day."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ NAMES = ("history", "history_mask", "ranges", "x_thread", "x_partner", "baseline
 
 
 class NoGoals:
-    """Mornings without goals."""
+    """Days without goals."""
 
-    def morning(self, obs):
+    def day_start(self, obs):
         return np.zeros((2, 4), np.float32), np.zeros((2, 4), np.float32), day_inputs(obs)
 
 
 class Spy(LearnedDecisions):
-    """Keeps what the network would read, and leaves the plan as it is."""
+    """Record the inputs of the network, and leave the plan as it is."""
 
     seen: list = []  # noqa: RUF012 - shared on purpose: agents are made by the tournament
 

@@ -1,4 +1,4 @@
-"""The whole chain on a dataset made by rule: it learns, writes its files, and goes on exactly after a kill."""
+"""The whole chain on a dataset made by rule: it learns, writes its files, and resumes exactly after a kill."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_losses_fall_and_are_recorded_by_epoch(trained):
     assert {"val/loss", "test/mse"} <= record["phases"]["l2_bc"]["evaluation"].keys()
 
 
-def test_goals_of_training_mornings_come_from_networks_that_did_not_see_their_configuration(trained, made_data):
+def test_goals_of_training_rows_are_predicted_out_of_fold(trained, made_data):
     trainer, _, _ = trained
     goals = trainer.goal_hat(made_data)
     with torch.no_grad():
@@ -109,11 +109,11 @@ def test_goals_of_training_mornings_come_from_networks_that_did_not_see_their_co
 
 
 class StopAfter(StopRequest):
-    """Asks to stop at the n-th question."""
+    """Requests a stop at the n-th check."""
 
-    def __init__(self, questions):
+    def __init__(self, checks):
         super().__init__()
-        self.left = questions
+        self.left = checks
 
     @property
     def requested(self):
@@ -121,10 +121,10 @@ class StopAfter(StopRequest):
         return self.left < 0
 
 
-@pytest.mark.parametrize("questions", [11, 40, 95])
-def test_killed_anywhere_and_started_again_gives_the_same_bits(questions, trained, made_data, tmp_path):
+@pytest.mark.parametrize("checks", [11, 40, 95])
+def test_killed_anywhere_and_started_again_gives_the_same_bits(checks, trained, made_data, tmp_path):
     killed = make_trainer(tmp_path)
-    killed.stop = StopAfter(questions)
+    killed.stop = StopAfter(checks)
     with pytest.raises(Interrupted):
         train_everything(killed, made_data)
     again = make_trainer(tmp_path)
@@ -136,14 +136,14 @@ def test_killed_anywhere_and_started_again_gives_the_same_bits(questions, traine
         assert curves(tmp_path, phase) == curves(trained[2], phase)
 
 
-def test_the_named_checkpoint_is_gone_on_from(trained, made_data, tmp_path):
+def test_a_run_resumes_from_the_named_checkpoint(trained, made_data, tmp_path):
     folder = tmp_path / "copy"
     shutil.copytree(trained[2], folder)
     again = make_trainer(folder, l3_bc_resume_path=folder / "l3_bc_epoch1.ckpt.pt")
     again.train_phase0_bc(made_data)
     assert curves(folder, "l3_bc") == curves(trained[2], "l3_bc")
-    one, other = (torch.load(place / "l3_bc.pt", weights_only=True)["model"] for place in (folder, trained[2]))
-    assert all(torch.equal(one[name], other[name]) for name in one)
+    resumed, original = (torch.load(run / "l3_bc.pt", weights_only=True)["model"] for run in (folder, trained[2]))
+    assert all(torch.equal(resumed[name], original[name]) for name in resumed)
     assert (folder / "l3_bc_epoch3.ckpt.pt.set-aside").exists()  # what came after it is kept aside
 
 

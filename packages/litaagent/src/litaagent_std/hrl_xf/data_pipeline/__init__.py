@@ -3,15 +3,15 @@
 Doors: `load_tournament_data` gives samples, `build_dataset` the dataset on disk (`OfflineData`) that training reads,
 `load_negotiation_csv` reads scml's own tables. Inside:
 
-==============  =====================================================================================
-``options``     `DatasetOptions`: which samples a dataset holds; ``errors``: what can go wrong
-``selection``   worlds and factories that match the options; ``split``: train, val and test
-``extraction/`` from the record of one world to arrays: observations, features, labels, baseline
-``shards``      one file per world, and the arrays gathered from them; ``build``: the whole way
-``dataset``     `OfflineData`, memory-mapped; ``stats``: its figures; ``export``: Parquet with a card
-``samples``     samples one by one; ``storage``: saving and loading them
-``tables``      samples from scml's negotiation tables
-==============  =====================================================================================
+===============  =====================================================================================
+``options``      `DatasetOptions`: which samples a dataset holds; ``errors``: what can go wrong
+``selection``    worlds and factories that match the options; ``split``: train, val and test
+``extraction/``  from the record of one world to arrays: observations, features, labels, baseline
+``shards``       one file per world, and the arrays gathered from them; ``build``: the whole way
+``dataset``      `OfflineData`, memory-mapped; ``stats``: its figures; ``export``: Parquet with a card
+``samples``      samples one by one; ``storage``: saving and loading them
+``tables``       samples from scml's negotiation tables
+===============  =====================================================================================
 
 Needs numpy and pyarrow: no torch, no scml.
 """

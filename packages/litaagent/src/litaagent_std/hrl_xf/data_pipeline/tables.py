@@ -217,6 +217,7 @@ def _days(days: dict[int, list[tuple[int, Row]]], horizon: int) -> Iterator[Macr
                 quantity[side, bucket] += deal["quantity"]
                 value[side, bucket] += deal["quantity"] * deal["price"]
                 agreed[side, deal["time"]] += deal["quantity"]
+        # goal [4, B] and state of the day: progress, partners, sides, change of prices, standing units by lead
         price = np.divide(value, quantity, out=np.zeros_like(value), where=quantity > 0)
         change = [usual[side] / first_prices[side] - 1 if usual[side] > 0 else 0.0 for side in (_BUY, _SELL)]
         state = np.concatenate([[day / max(1, last)], partners / 6, usual > 0, change, standing.ravel() / largest])

@@ -2,14 +2,14 @@
 
 Doors: `TrainConfig` and `HRLXFTrainer`; ``lita train`` and ``runners/run_hrl_bc_awr_train.py`` call them. Inside:
 
-=============  =========================================================================================
-``config``     options; ``data``: batches from a dataset's arrays; ``losses``: what is minimised
-``phases``     loss, data and options of each phase; ``loop``: its epochs, checkpoints and resume
-``backfill``   goals for L3, predicted out of fold; ``l4_rounds``: rounds to distil L4 from
-``trainer``    `HRLXFTrainer`: the phases in order; ``launch``: a run from records to weights for play
-``export``     networks as ``.npz``; ``record``, ``report``: what was trained, with what result
+===============  =========================================================================================
+``config``       options; ``data``: batches from a dataset's arrays; ``losses``: what is minimised
+``phases``       loss, data and options of each phase; ``loop``: its epochs, checkpoints and resume
+``backfill``     goals for L3, predicted out of fold; ``l4_rounds``: rounds to distil L4 from
+``trainer``      `HRLXFTrainer`: the phases in order; ``launch``: a run from records to weights for play
+``export``       networks as ``.npz``; ``record``, ``report``: what was trained, with what result
 ``evaluation/``  networks beside baselines
-=============  =========================================================================================
+===============  =========================================================================================
 
 The trainer, and torch with it, is imported on first use, so that commands can show their options at once.
 """

@@ -50,6 +50,7 @@ def world_chunks(world: Array, per_chunk: int) -> list[Ints]:
     worlds, number = np.unique(world, return_inverse=True)
     chunks = -(-len(worlds) // per_chunk)
     order = np.argsort(number, kind="stable")  # rows by world
+    # each chunk is a range of the sorted rows
     edges = np.searchsorted(number[order], [per_chunk * k for k in range(chunks + 1)])
     return [np.sort(order[low:high]) for low, high in pairwise(edges)]
 

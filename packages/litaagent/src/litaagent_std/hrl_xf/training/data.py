@@ -212,10 +212,10 @@ class MicroRows(Dataset[dict[str, Tensor]]):
     def __getitem__(self, rows: Ints) -> dict[str, Tensor]:
         rows = np.sort(rows)
         a = _take(self._micro, (*_THREAD, *_ACTION, "day_row"), rows)
-        a |= _take(self._macro, _DAY, a["day_row"])
+        a |= _take(self._macro, _DAY, a["day_row"])  # the day of each decision
         longest = max(1, int(a["history_mask"].sum(1).max(initial=0)))  # padding is at the end
         a["history"], a["history_mask"] = a["history"][:, :longest], a["history_mask"][:, :longest]
-        a["goal"] = self._goal(a)
+        a["goal"] = self._goal(a)  # [M, 4·B]
         a["base"] = baseline_inputs(
             a["baseline_op"], a["baseline"], a["issue_low"], a["issue_high"], a["lines"], self._horizon
         )

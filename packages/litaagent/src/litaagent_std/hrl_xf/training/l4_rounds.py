@@ -73,6 +73,7 @@ def _groups(data: TrainingData, split: Split, max_rounds: int) -> list[Ints]:
     rows = rows[np.asarray(micro["received"][rows])[:, 0] > 0]
     if not len(rows):
         return []
+    # Offers that arrive on the same day, side and round are one round.
     keys = [np.asarray(micro[name][rows], np.int64) for name in ("round", "side", "day_row")]
     order = np.lexsort(keys)
     ordered = np.stack([key[order] for key in keys])  # [3, n] sorted by day, side, round

@@ -202,6 +202,7 @@ def run_phase(spec: PhaseSpec) -> PhaseResult:
                 store.save(progress.epoch, progress.state(), metrics=progress.losses)
     finally:
         sink.close()
+    # The phase ends with the weights of the best epoch.
     spec.model.load_state_dict(progress.best)
     save_weights(spec.folder / f"{spec.name}.pt", spec.model, spec.meta)
     early = progress.epoch < spec.epochs
@@ -228,6 +229,7 @@ def _epoch(spec: PhaseSpec, progress: _Progress) -> None:
     batches = batch_order(spec.rows, spec.batch_size, spec.seed, spec.name, number)
     sums = _Sums()
     parameters = [p for group in progress.optimizer.param_groups for p in group["params"]]
+    # One step per batch: loss, gradient, clipping, AdamW.
     for index, tensors in enumerate(spec.loader(batches, spec.device)):
         if spec.stop is not None and spec.stop.requested:
             raise Interrupted(f"{spec.name}: stopped in epoch {number}; run the same command again to resume")
@@ -241,6 +243,7 @@ def _epoch(spec: PhaseSpec, progress: _Progress) -> None:
         sums.add({"loss": loss} | parts, len(batches[index]))
         if spec.batch_log_every and (index + 1) % spec.batch_log_every == 0:
             logger.info("%s epoch %d batch %d/%d | Loss %.4f", spec.name, number, index + 1, len(batches), loss.item())
+    # Mean losses of the epoch, validation, best weights so far.
     progress.epoch = number
     progress.losses = {f"train/{name}": value for name, value in sums.means().items()}
     if len(spec.val_rows):

@@ -75,6 +75,7 @@ def goal_errors(
     """
     goal_q, goal_p, p_mask = target
     counts = (day.x_role.unsqueeze(-1) > 0) & (days.unsqueeze(1) > 0)  # [N, 2, B] sides that trade, days that exist
+    # [N, 2, B] squared errors on the scale of the loss: quantities, and prices in tenths of the trading price
     q_error = squared_error(transformed(predicted[0], day.lines, transform), transformed(goal_q, day.lines, transform))
     trading_price = day.price.clamp(min=1e-6).unsqueeze(-1)  # [N, 2, 1]
     p_error = squared_error(predicted[1] / trading_price / PRICE_UNIT, goal_p / trading_price / PRICE_UNIT)
@@ -89,7 +90,8 @@ def goal_errors(
 def bounds_penalty(outputs: ThreadOutputs, batch: MicroBatch) -> Tensor:
     """Return the mean squared distance of quantity (in lines) and price position from the legal range ``[M]``."""
     lines = batch.thread.day.lines.clamp(min=1.0)
-    low, high = batch.low[:, 0] / lines, batch.high[:, 0] / lines
+    low, high = batch.low[:, 0] / lines, batch.high[:, 0] / lines  # [M] legal quantities in lines
+    # [M, K] distance of each member below and above the range
     below = functional.relu(low.unsqueeze(1) - outputs.quantity) + functional.relu(-outputs.position)
     above = functional.relu(outputs.quantity - high.unsqueeze(1)) + functional.relu(outputs.position - 1.0)
     return (below.square() + above.square()).mean(1)
@@ -100,6 +102,7 @@ def ensemble_mask(rows: Tensor, members: int) -> Tensor:
     if members == 1:
         return torch.ones(len(rows), 1, device=rows.device)
     member = torch.arange(members, device=rows.device)
+    # [M, K] a multiplicative hash of row and member
     mixed = (rows.unsqueeze(1) * 2_654_435_761 + (member + 1) * 40_503_121) % 4_294_967_291
     return ((mixed >> 7) % 3 != 0).to(torch.float32)
 
@@ -117,6 +120,7 @@ def l3_losses(
     # targets without units: quantity over lines, position of the price in its band, each [M]
     quantity = batch.offer[:, 0] / lines
     position = torch.where(batch.high[:, 2] > batch.low[:, 2], (batch.offer[:, 2] - batch.low[:, 2]) / width, 0.5)
+    # [M, K] weight of each member's error
     members = ensemble_mask(batch.rows, outputs.quantity.shape[1]) * offers.unsqueeze(1)
     lead = batch.offer[:, 1].clamp(0, outputs.lead.shape[1] - 1)
     legal = outputs.lead.gather(1, lead.unsqueeze(1)).squeeze(1) > MASKED / 2  # [M] the recorded lead is not masked
@@ -199,6 +203,7 @@ def cql_losses(
     values = critic(day, candidates)  # [N, G], the recorded goal first
     error = (values[:, 0] - returns).square().mean()  # E[(Q(s, g) − R)²]
     conservative = (values.logsumexp(1) - values[:, 0]).mean()  # E[log Σ exp Q(s, g_k) − Q(s, g)]
+    # The critic's parameters are constants here: the value trains the network alone.
     frozen = {name: parameter.detach() for name, parameter in critic.named_parameters()}
     value = functional_call(critic, frozen, (day, own.unsqueeze(1)))
     return error + alpha * conservative, value.mean()

@@ -225,7 +225,7 @@ class HRLXFTrainer:
     def _awr_weights(self, data: TrainingData) -> tuple[Floats32, dict[str, float]]:
         """Return weights of all decisions from out-of-fold advantages, and figures on them."""
         folds = folds_of(data.macro, self.cfg.backfill_folds, self.cfg.seed)
-        value = np.zeros(len(folds), np.float32)
+        value = np.zeros(len(folds), np.float32)  # [N] V of each day, out of fold in training
         for fold in np.unique(folds).tolist():
             critic = seeded(self.cfg.seed + 101 + fold, lambda: ReturnCritic(self.l2.horizon, data.league_horizon))
             rows, predicted = fold_rows(folds, fold)
@@ -234,8 +234,9 @@ class HRLXFTrainer:
             size, device = self.cfg.l2_backfill_batch_size, self.device
             if len(predicted):
                 value[predicted] = predict_days(critic, data, predicted, size, device)[0]
+        # A = R − V(s), standardised over the training decisions; w = min(exp(A / β), w_max), scaled to mean 1
         day_row = np.asarray(data.micro["day_row"])
-        advantage = np.asarray(data.micro["return_norm"]) - value[day_row]  # [decision] R − V(s)
+        advantage = np.asarray(data.micro["return_norm"]) - value[day_row]
         train = rows_of(data.micro, "train")
         weights = np.ones(len(day_row), np.float32)
         scaled = standardize(torch.from_numpy(advantage[train]))

@@ -38,22 +38,22 @@ def test_deals_are_the_days_contracts(record, seat):
 @pytest.mark.parametrize("seat", [0, 4])
 def test_intentions_are_first_acts_within_the_need(record, seat, known_threads):
     acts, seen = [], set()
-    for place, thread, turn in known_threads(record, seat):
+    for negotiation, thread, turn in known_threads(record, seat):
         accepted = turn["response"] == 0
         offer = thread.offer if accepted else (turn["quantity"], turn["time"], turn["unit_price"])
-        if place not in seen and offer[0] is not None:
-            seen.add(place)
+        if negotiation not in seen and offer[0] is not None:
+            seen.add(negotiation)
             acts.append((thread.day, 0 if thread.buying else 1, offer[1] - thread.day, offer[0], offer[2]))
     units, value, largest = by_bucket(record, acts)
     macro = world_samples(record, [seat]).macro
-    mornings = record.observations(seat)
+    observations = record.observations(seat)
     assert units
     assert (macro["goal_q"] > 0).sum() == len(units)
     for (day, side, bucket), quantity in units.items():
         row = int(np.flatnonzero(macro["day"] == day)[0])
         got = float(macro["goal_q"][row, side, bucket])
         if bucket == 0:
-            need = (mornings[day].needed_supplies, mornings[day].needed_sales)[side]
+            need = (observations[day].needed_supplies, observations[day].needed_sales)[side]
             assert got == min(quantity, max(need, largest[day, side, bucket], 0))
         assert largest[day, side, bucket] <= got <= quantity
         assert macro["goal_p"][row, side, bucket] == np.float32(value[day, side, bucket] / quantity)

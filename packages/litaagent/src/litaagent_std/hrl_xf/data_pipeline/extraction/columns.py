@@ -89,7 +89,8 @@ class WorldColumns:
         offers = np.stack([quantity, ints(t["time"]), ints(t["unit_price"])], axis=1)[has]  # [offer, 3]
         earlier: Ints = np.cumsum(has) - has  # [turn] offers of the world before it
         starts = np.cumsum(n_turns) - n_turns  # [negotiation] its first turn
-        first_offer = np.append(earlier, has.sum())[starts]
+        first_offer = np.append(earlier, has.sum())[starts]  # [negotiation]
+        # an accepted response, an offer, or neither
         answers, response = _present(t["response"]), ints(t["response"])
         op = np.where(answers & (response == _ACCEPTED), ACCEPT, np.where(has, REJECT, END))
         return cls(

@@ -63,6 +63,7 @@ def day_arrays(days: WorldDays, seats: Sequence[int], horizon: int | None = None
     temporal = scaled(TEMPORAL, _temporal(days, own_seats))
     left = np.minimum(days.horizon + 1, days.n_days - np.arange(days.n_days))  # [day] delivery days that exist
     mask = np.arange(days.horizon + 1) < left[:, None]  # [day, lead]
+    # zeros on delivery days after the end of the world
     temporal[~np.broadcast_to(mask[:, None], temporal.shape[:3])] = 0.0
     extra = max(0, (days.horizon if horizon is None else horizon) - days.horizon)
     wide = np.pad(mask, ((0, 0), (0, extra)))  # [day, H+1] with H as asked for
@@ -100,7 +101,7 @@ def _own(days: WorldDays, own_seats: Ints) -> dict[str, Floats]:
     own = {name: values[:, own_seats] for name, values in days.private.items()}
     lines, level = days.lines[own_seats], days.level[own_seats]
     initial, cost = own["balance"][0], _constant(days, own_seats, "cost")
-    price_in, price_out = days.trading[:, level], days.trading[:, level + 1]
+    price_in, price_out = days.trading[:, level], days.trading[:, level + 1]  # [day, seat]
     capacity = 10 * lines * (price_in + cost)
     columns = {
         "progress": day / days.n_days,

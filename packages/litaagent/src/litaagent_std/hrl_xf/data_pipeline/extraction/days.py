@@ -135,6 +135,7 @@ class WorldDays:
         days, markets = record.tables["days"], record.tables["markets"]
         at = (ints(days["day"]), ints(days["factory"]))  # each row's index in [day, factory]
         private: dict[str, Array] = {}
+        # columns of the table `days` as [day, factory]
         for name in (*_WHOLE, *_REAL):
             kind = np.int64 if name in _WHOLE else np.float64
             private[name] = np.zeros((n_days, n_seats), kind)
@@ -204,6 +205,7 @@ class WorldDays:
             partners: From `partners`.
         """
         level = int(self.level[seat])
+        # seats of suppliers, consumers and competitors
         groups = [self.seats_at(level - 1) if level else [], self.seats_at(level + 1), self.seats_at(level)]
         groups[2] = [other for other in groups[2] if other != seat]
         constants, columns = self._constants(seat), self._by_day(seat)

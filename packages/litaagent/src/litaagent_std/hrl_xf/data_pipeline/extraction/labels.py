@@ -78,7 +78,7 @@ def day_goals(
     np.add.at(value, at, quantity * acts.price[valid])
     np.maximum.at(largest, at, quantity)
     price = np.divide(value, units, out=np.zeros(shape), where=units > 0)
-    if labels == "intention":
+    if labels == "intention":  # the sum of first offers is clipped to the need
         units = np.minimum(units, np.maximum(largest, _needs(observations, edges)))
     return DayGoals(units.astype(np.float32), price.astype(np.float32))
 
@@ -88,6 +88,7 @@ def _intentions(world: WorldColumns, seat: int) -> _Acts:
     _, firsts = np.unique(world.thread[own], return_index=True)
     turns = own[firsts]  # the first own act of each negotiation
     thread = world.thread[turns]
+    # [n, 3] the offer that was accepted, or the own one
     offer = world.offers[np.where(world.op[turns] == ACCEPT, world.received[turns], world.own_offer[turns])]
     day = world.day[thread]
     side = np.where(world.buyer[thread] == seat, BUY, SELL)
@@ -143,6 +144,7 @@ def seat_returns(records: Records, worlds: Sequence[WorldKey]) -> SeatReturns:
     n_days, n_seats = int(ints(days["day"]).max()) + 1, int(ints(factories["factory"]).max()) + 1
     score, initial = np.zeros((2, len(worlds), n_seats))
     seats = (_rows(factories, index), ints(factories["factory"]))
+    # [world, seat] final scores and initial balances
     score[seats] = factories["score"].to_numpy()
     initial[seats] = factories["initial_balance"].to_numpy()
     balance = np.zeros((len(worlds), n_days, n_seats))  # [world, day, seat]

@@ -158,6 +158,7 @@ def _ranges(world: WorldColumns, days: WorldDays, seat: int, threads: Ints) -> d
 
 def _partner(days: WorldDays, seat: int, day: Ints, other: Ints) -> dict[str, Floats]:
     r, at, initial = days.reports, (day, other), days.private["balance"][0, seat]
+    # cash per day between the oldest and the latest kept report
     trend = part(r.last_cash[at] - r.first_cash[at], r.last_day[at] - r.first_day[at])
     reported = r.stop[at] > 0
     return {
@@ -176,7 +177,7 @@ def _history(world: WorldColumns, days: WorldDays, seat: int, threads: Ints, ind
     """Return the columns of offers, given the negotiation and the index of each among all offers."""
     quantity, time, price = world.offers[index].T.astype(np.float64)
     turn = (index - world.first_offer[threads]).astype(np.float64)
-    low, high = days.ends[world.day[threads], world.product[threads]][:, 4:].T
+    low, high = days.ends[world.day[threads], world.product[threads]][:, 4:].T  # legal prices, [offer]
     wide, band = high > low, np.where(high > low, high - low, 1)
     buying = world.buyer[threads] == seat
     advantage = np.where(buying, high - price, price - low) / band
@@ -195,6 +196,7 @@ def _by_role(world: WorldColumns, seat: int, own: _Threads, turns: Ints) -> Floa
     thread = world.thread[turns]
     buying, opens = world.buyer[thread] == seat, world.caller[thread] == seat
     parts = (world.round[turns], buying, opens, world.answers[turns], own.n_partners[thread])
+    # One number per combination of round, side, opener, whether it answers, and number of partners.
     packed = np.ravel_multi_index(
         [np.asarray(part, np.int64) for part in parts], (1 + world.n_rounds, 2, 2, 2, 1 + int(own.n_partners.max()))
     )

@@ -163,6 +163,7 @@ def _days(
     quantity = np.where(traded, goals.quantity[kept], 0.0)
     score, initial = float(record.factories[seat]["score"]), observations[0].initial_balance
     cash = np.array([obs.cash for obs in observations])
+    # row of each day; far below zero for days that are left out, also after an offset is added
     rows = np.full(len(observations), -(10**9))
     rows[kept] = np.arange(len(kept))
     return {
@@ -192,7 +193,7 @@ def _turns(
 ) -> tuple[Arrays, Floats32]:
     """Return the arrays of a factory's turns, in the order of negotiations, and the rows of its histories."""
     turns = np.flatnonzero(world.factory == seat)
-    turns = turns[rows[world.day[world.thread[turns]]] >= 0]
+    turns = turns[rows[world.day[world.thread[turns]]] >= 0]  # turns of days that are kept
     thread = world.thread[turns]
     day = world.day[thread]
     features = thread_arrays(world, days, seat, turns)
@@ -232,7 +233,7 @@ def _offers(world: WorldColumns, index: Ints, valid: Bools, day: Ints) -> Ints:
 def _issues(days: WorldDays) -> tuple[Ints, Ints]:
     """Return the legal ranges of quantity, lead and unit price, [day, product, issue]."""
     low, high = days.ends[:, :, 0::2].copy(), days.ends[:, :, 1::2].copy()
-    for ends in (low, high):
+    for ends in (low, high):  # from delivery day to lead
         ends[:, :, 1] -= np.arange(days.n_days)[:, None]
     return low, high
 

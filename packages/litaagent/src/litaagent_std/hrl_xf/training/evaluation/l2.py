@@ -50,6 +50,7 @@ def persistence_rows(macro: Table) -> Ints:
     keys = [np.asarray(macro[name], np.int64) for name in ("day", "factory", "world")]
     order = np.lexsort(keys)
     day, factory, world = (key[order] for key in keys)
+    # rows sorted by world, factory and day: does a row follow the one before it by a day?
     follows = np.zeros(len(order), np.bool_)
     follows[1:] = (world[1:] == world[:-1]) & (factory[1:] == factory[:-1]) & (day[1:] == day[:-1] + 1)
     before = np.full(len(order), -1, np.int64)
@@ -65,7 +66,7 @@ def _inputs(macro: Table, rows: Ints) -> Array:
 
 def _scaled(macro: Table, rows: Ints) -> tuple[Array, Array]:
     """Return goals without units, ``[n, 2·B]``: quantities over lines, prices over trading prices."""
-    lines = np.maximum(np.asarray(macro["lines"][rows]), 1.0)[:, None, None]
+    lines = np.maximum(np.asarray(macro["lines"][rows]), 1.0)[:, None, None]  # [n, 1, 1]
     trading_price = np.maximum(np.asarray(macro["price"][rows]), 1e-6)[:, :, None]
     quantity, price = np.asarray(macro["goal_q"][rows]) / lines, np.asarray(macro["goal_p"][rows]) / trading_price - 1.0
     return quantity.reshape(len(rows), -1), price.reshape(len(rows), -1)

@@ -126,6 +126,7 @@ def evaluate_l3(
     source = _Decisions(data, goal_hat)
     train = thinned(rows_of(data.micro, "train"), max_rows)
     fitted = _fit(source, train)
+    # predictions of every predictor, batch by batch
     ops: dict[str, list[Array]] = {}
     offers: dict[str, list[Array]] = {}
     truth: list[tuple[Array, Array]] = []
@@ -181,10 +182,12 @@ class _Fitted:
 
     def offers(self, batch: MicroBatch, horizon: int) -> dict[str, Array]:
         thread = batch.thread
+        # [M, 3] the median of training, in units of lines and price bands
         middle = np.broadcast_to(self.median, (len(batch.op), 3))
         width = (batch.high[:, 2] - batch.low[:, 2]).double().numpy()
         middle = _legal_offers(middle, batch, width)
         base = thread.baseline.double().numpy()
+        # [M, 3] L1's counter-offer in raw units
         l1 = np.stack([base[:, 3] * thread.day.lines.numpy(), base[:, 4] * horizon, base[:, 5]], axis=1)
         l1[:, 2] = batch.low[:, 2].numpy() + l1[:, 2] * width
         linear = predict_linear(self.amounts, _Decisions.inputs(batch))

@@ -31,6 +31,7 @@ def fit_ridge(chunks: Chunks, penalty: float = _RIDGE) -> Array:
     right: Array | None = None
     for x, y, w in chunks():
         wide = _with_one(x)
+        # normal equations of each output: Xᵀ W X [k, d + 1, d + 1] and Xᵀ W y [k, d + 1]
         chunk_left = np.einsum("nk,ni,nj->kij", w, wide, wide, optimize=True)
         chunk_right = np.einsum("nk,ni,nk->ki", w, wide, y, optimize=True)
         left = chunk_left if left is None else left + chunk_left
@@ -63,6 +64,7 @@ def _newton(chunks: Iterator[tuple[Array, Array, Array]] | Iterable[Any], now: A
         if now is None:
             now = np.zeros((wide.shape[1], y.shape[1]))
         chance = _sigmoid(wide @ now)
+        # gradient [k, d + 1] and Hessian [k, d + 1, d + 1] of the log-likelihood
         chunk_gradient = (wide.T @ (w * (chance - y))).T
         chunk_curvature = np.einsum("nk,ni,nj->kij", w * chance * (1 - chance), wide, wide, optimize=True)
         gradient = chunk_gradient if gradient is None else gradient + chunk_gradient
@@ -72,7 +74,7 @@ def _newton(chunks: Iterator[tuple[Array, Array, Array]] | Iterable[Any], now: A
     size = curvature.shape[1]
     slope = gradient + penalty * now.T
     step = np.linalg.solve(curvature + penalty * np.eye(size), slope[..., None])[..., 0].T
-    length = np.abs(step).max()
+    length = np.abs(step).max()  # steps beyond 5 are shortened
     return np.asarray(now - step * min(1.0, 5.0 / max(length, 1e-12)))
 
 

@@ -1,4 +1,4 @@
-"""What the networks promise whatever their weights: legal goals and decisions, masks, and use by PPO."""
+"""Properties of the networks with any weights: legal goals and decisions, masks, and use by PPO."""
 
 from __future__ import annotations
 
@@ -70,27 +70,27 @@ def test_rows_beyond_the_leagues_horizon_change_nothing():
         HorizonManagerPPO(10).encoder.set_league_horizon(12)
 
 
-class Mornings(gymnasium.Env):
-    """Random mornings; the reward is the nearer the latents are to 3."""
+class RandomDays(gymnasium.Env):
+    """Random days; the reward grows as the latents approach 3."""
 
     observation_space, action_space = goal_spaces(10)
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.left = 4
-        return self._morning(), {}
+        return self._observation(), {}
 
     def step(self, action):
         self.left -= 1
-        return self._morning(), -float(np.square(action - 3.0).mean()), self.left == 0, False, {}
+        return self._observation(), -float(np.square(action - 3.0).mean()), self.left == 0, False, {}
 
-    def _morning(self):
+    def _observation(self):
         return self.np_random.normal(size=self.observation_space.shape).astype(np.float32)
 
 
 def test_apexrl_ppo_trains_the_manager():
     runner = OnPolicyRunner(
-        GymVecEnvContinuous([Mornings] * 4),
+        GymVecEnvContinuous([RandomDays] * 4),
         cfg=PPOConfig(num_steps=16, learning_rate=3e-3),
         actor_class=GoalActor,
         critic_class=GoalCritic,
@@ -98,7 +98,7 @@ def test_apexrl_ppo_trains_the_manager():
         critic_cfg={"horizon": 10, "dim": 16},
         show_progress=False,
     )
-    obs = torch.randn(50, *Mornings.observation_space.shape, generator=torch.Generator().manual_seed(0))
+    obs = torch.randn(50, *RandomDays.observation_space.shape, generator=torch.Generator().manual_seed(0))
     before = (runner.agent.policy.actor(obs) - 3.0).square().mean().item()
     runner.learn(num_iterations=4)
     assert (runner.agent.policy.actor(obs) - 3.0).square().mean().item() < before

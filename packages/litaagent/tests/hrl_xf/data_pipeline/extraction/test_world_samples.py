@@ -1,4 +1,4 @@
-"""Every array of every sample equals what the plain code of the policy says, bit by bit, on both engines."""
+"""Every array of every sample equals what the policy's own code gives, bit by bit, on both engines."""
 
 import numpy as np
 import pytest
@@ -22,10 +22,10 @@ def rows_of(samples, seat):
     return np.flatnonzero(samples.macro["factory"][samples.micro["day_row"]] == seat)
 
 
-def test_mornings_equal_day_features(record, samples):
+def test_days_equal_day_features(record, samples):
     for row in range(len(samples.macro["day"])):
         seat, day = int(samples.macro["factory"][row]), int(samples.macro["day"][row])
-        obs = mornings_of(record, seat)[day]
+        obs = observations_of(record, seat)[day]
         made = day_features(obs)
         for name in ("x_static", "x_temporal", "x_role", "mask"):
             assert samples.macro[name][row].tobytes() == getattr(made, name).tobytes()
@@ -33,35 +33,35 @@ def test_mornings_equal_day_features(record, samples):
         assert samples.macro["lines"][row] == obs.n_lines
 
 
-_KNOWN = {}
+_CACHE = {}
 
 
-def mornings_of(record, seat):
-    if (id(record), seat) not in _KNOWN:
-        _KNOWN[id(record), seat] = record.observations(seat)
-    return _KNOWN[id(record), seat]
+def observations_of(record, seat):
+    if (id(record), seat) not in _CACHE:
+        _CACHE[id(record), seat] = record.observations(seat)
+    return _CACHE[id(record), seat]
 
 
-def test_mornings_are_those_of_the_reader(record):
+def test_observations_are_those_of_the_reader(record):
     days = WorldDays.of(record)
     partners = days.partners()
     for seat in range(len(record.names)):
-        assert days.observations(seat, partners) == mornings_of(record, seat)
+        assert days.observations(seat, partners) == observations_of(record, seat)
 
 
 def test_every_turn_is_a_sample_and_equals_thread_features(record, samples, known_threads):
     total = 0
     for seat in range(len(record.names)):
-        mornings, threads, rows = mornings_of(record, seat), known_threads(record, seat), rows_of(samples, seat)
+        observations, threads, rows = observations_of(record, seat), known_threads(record, seat), rows_of(samples, seat)
         assert len(threads) == len(rows)
         total += len(rows)
-        for row, (place, thread, turn) in zip(rows.tolist(), threads, strict=True):
-            made = thread_features(thread, mornings[thread.day])
+        for row, (negotiation, thread, turn) in zip(rows.tolist(), threads, strict=True):
+            made = thread_features(thread, observations[thread.day])
             for name, field in (("history", "history"), ("history_mask", "mask")):
                 assert samples.micro[name][row].tobytes() == getattr(made, field).tobytes()
             for name in ("ranges", "x_thread", "x_partner"):
                 assert samples.micro[name][row].tobytes() == getattr(made, name).tobytes(), name
-            assert samples.micro["thread"][row] == place
+            assert samples.micro["thread"][row] == negotiation
             assert samples.micro["round"][row] == turn["round"]
             assert samples.macro["day"][samples.micro["day_row"][row]] == thread.day
             assert samples.micro["side"][row] == (0 if thread.buying else 1)
@@ -85,13 +85,13 @@ def test_baselines_equal_the_policys(record, samples, known_threads):
     world = WorldColumns.of(record)
     kinds = set()
     for seat in range(len(record.names)):
-        plans = plans_of(record, world, seat, mornings_of(record, seat))
+        plans = plans_of(record, world, seat, observations_of(record, seat))
         for row, (_, thread, _turn) in zip(rows_of(samples, seat).tolist(), known_threads(record, seat), strict=True):
             kind, counter = thread_baseline(thread, plans[thread.day][0 if thread.buying else 1])
             kinds.add(kind)
             assert samples.micro["baseline_op"][row] == OPS[kind]
-            wanted = [counter.quantity, counter.time - thread.day, counter.price]
-            assert samples.micro["baseline"][row].tolist() == wanted
+            expected = [counter.quantity, counter.time - thread.day, counter.price]
+            assert samples.micro["baseline"][row].tolist() == expected
     assert kinds == set(OPS)
 
 
