@@ -23,12 +23,10 @@ def apexrl_on_policy(folder: Path) -> dict[str, Row]:
     """Train PPO on CartPole and Pendulum, feed-forward and recurrent."""
     import gymnasium as gym
 
-    # -- project imports
     from apexrl.agent.on_policy_runner import OnPolicyRunner
     from apexrl.algorithms.ppo import PPOConfig
     from apexrl.envs.gymnasium.wrapper import GymVecEnv, GymVecEnvContinuous
     from apexrl.models import GRUCritic, GRUDiscreteActor
-    # -- end of project imports
 
     fields: dict[str, Any] = {"num_steps": 16, "minibatch_size": 32, "num_epochs": 2}
     every = {"normalize_observations": True, "normalize_values": True, "schedule": "adaptive"}
@@ -55,13 +53,11 @@ def apexrl_on_policy(folder: Path) -> dict[str, Row]:
 
 def apexrl_multi_agent(folder: Path) -> dict[str, Row]:
     """Train MAPPO on a task of PettingZoo, in its variants."""
-    # -- project imports
     from mpe2 import simple_spread_v3
 
     from apexrl.agent.multi_agent_runner import MultiAgentRunner
     from apexrl.algorithms.mappo import MAPPOConfig
     from apexrl.envs.pettingzoo.wrapper import PettingZooVecEnv
-    # -- end of project imports
 
     fields: dict[str, Any] = {"num_steps": 16, "minibatch_size": 16, "num_epochs": 2, "learning_rate": 3e-3}
     variants: dict[str, dict[str, Any]] = {
@@ -85,13 +81,11 @@ def apexrl_offline(folder: Path) -> dict[str, Row]:
     import gymnasium as gym
     import torch
 
-    # -- project imports
     from apexrl.agent.offline_runner import OfflineRunner
     from apexrl.algorithms.awr import AWRConfig
     from apexrl.algorithms.bc import BCConfig
     from apexrl.envs.gymnasium.wrapper import GymVecEnv
     from apexrl.storage.offline import OfflineDataset
-    # -- end of project imports
 
     env = GymVecEnv([lambda: gym.make("CartPole-v1")])
     obs, _ = env.reset(seed=0)
@@ -122,10 +116,8 @@ def apexrl_offline(folder: Path) -> dict[str, Row]:
 
 def hmasd_runs(folder: Path) -> dict[str, Row]:
     """Train HMASD, its ablations and options, and its baselines for a few thousand steps."""
-    # -- project imports
     from hmasd.config import HMASDConfig
     from hmasd.training.trainer import train
-    # -- end of project imports
 
     fields: dict[str, Any] = {
         "task": "alice_and_bob",
@@ -169,17 +161,15 @@ def hmasd_runs(folder: Path) -> dict[str, Row]:
 def offline_training(folder: Path) -> dict[str, Row]:
     """Record a tiny tournament, build its dataset, and train every phase on it; then the conservative variant."""
     import torch
-    from litaagent_std.hrl_xf.training.config import TrainRunConfig
 
-    # -- project imports
     from litaagent_std.hrl_x.linear import TrainConfig as LinearConfig
     from litaagent_std.hrl_x.training import load_model, save_model, train_l2_bc, train_l3_bc
     from litaagent_std.hrl_xf.data_pipeline import load_tournament_data
     from litaagent_std.hrl_xf.data_pipeline.dataset import OfflineData
+    from litaagent_std.hrl_xf.training.config import TrainRunConfig
     from litaagent_std.hrl_xf.training.launch import train
     from litaagent_std.tournament.config import TournamentConfig
     from litaagent_std.tournament.run import run_tournament
-    # -- end of project imports
 
     records = folder / "records"
     run_tournament(
@@ -251,7 +241,6 @@ def offline_training(folder: Path) -> dict[str, Row]:
 
 def online_training(folder: Path) -> dict[str, Row]:
     """Train online by every method."""
-    # -- project imports
     from litaagent_std.hrl_xf.online.command import run_training
     from litaagent_std.hrl_xf.online.config import (
         EvolutionConfig,
@@ -261,7 +250,6 @@ def online_training(folder: Path) -> dict[str, Row]:
         PoolConfig,
         SurfaceConfig,
     )
-    # -- end of project imports
 
     small = LayerConfig(hidden=(8,), critic_hidden=(8,))
     nobody = PoolConfig(slots=0, held_out=())
@@ -305,11 +293,9 @@ def online_training(folder: Path) -> dict[str, Row]:
 
 def distillations(folder: Path) -> dict[str, Row]:
     """Distil made policies into a linear student and into a small network."""
-    # -- project imports
     from litaagent_std.hrl_xf.online.config import PoolConfig
     from litaagent_std.hrl_xf.online.distillation.config import DistillConfig
     from litaagent_std.hrl_xf.online.distillation.run import run_distillation
-    # -- end of project imports
 
     fields: dict[str, Any] = {
         "teacher": made_policies(folder),
@@ -332,10 +318,8 @@ def distillations(folder: Path) -> dict[str, Row]:
 
 def tuning(folder: Path) -> dict[str, Row]:
     """Tune two parameters for a generation."""
-    # -- project imports
     from litaagent_std.arena.tuning.config import TuneConfig
     from litaagent_std.arena.tuning.run import run_tuning
-    # -- end of project imports
 
     config = TuneConfig(
         levels=("middle",),

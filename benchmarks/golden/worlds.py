@@ -208,16 +208,13 @@ def variant_spec(name: str, folder: Path) -> AgentSpec:
 
 def made_layers(folder: Path) -> Path:
     """Write untrained networks of all layers, drawn from a seed, and return their folder."""
-    # -- project imports
-    from litaagent_std.policy.digest import l1_digest
-
     from litaagent_std.hrl_xf.acceptance import AcceptanceModel
     from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
     from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
     from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
     from litaagent_std.hrl_xf.training.export import export_layer
+    from litaagent_std.policy.digest import l1_digest
     from litaagent_std.policy.features import features_digest
-    # -- end of project imports
 
     target = folder / "layers"
     if target.exists():
@@ -241,10 +238,8 @@ def made_layers(folder: Path) -> Path:
 
 def made_policies(folder: Path) -> Path:
     """Write steering of all layers that nobody has trained, drawn from a seed, and return its file."""
-    # -- project imports
     from litaagent_std.agents.online.acting import INPUTS, LAYERS, NAMES, ActingNet, PolicySet
     from litaagent_std.agents.online.weights import save
-    # -- end of project imports
 
     target = folder / "policies.npz"
     if target.exists():
