@@ -103,7 +103,7 @@ def _no_match(factories: list[dict[str, Any]], options: DatasetOptions) -> NoSuc
         message += f" with a score of {options.min_score:g} or more"
     return NoSuchAgentError(
         message,
-        f"agents are named by how their class name begins; recorded are {', '.join(known) or 'no worlds at all'}",
+        f"agents are selected by a prefix of their class name; recorded are {', '.join(known) or 'no worlds at all'}",
         "name one of these, loosen the filters, or collect a tournament with that agent",
     )
 

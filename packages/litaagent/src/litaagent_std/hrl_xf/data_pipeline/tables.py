@@ -190,7 +190,7 @@ def _no_match(rows: list[Row], agent_name: str) -> NoSuchAgentError:
     known = sorted({row[f"{role}_type"] for row in rows for role in ("buyer", "seller")})
     return NoSuchAgentError(
         f"no negotiation of an agent {agent_name!r}",
-        f"agents are named by how their class name begins; the tables hold {', '.join(known) or 'no agents'}",
+        f"agents are selected by a prefix of their class name; the tables hold {', '.join(known) or 'no agents'}",
         "name one of these",
     )
 
@@ -202,14 +202,14 @@ def _days(days: dict[int, list[tuple[int, Row]]], horizon: int) -> Iterator[Macr
     agreed = np.zeros((2, last + horizon + 2))  # [side, delivery day] units agreed so far
     first_prices: dict[int, float] = {}
     for day, negotiations in sorted(days.items()):
-        usual = np.zeros(2)
+        mid_price = np.zeros(2)
         largest = max(row["quantity_max"] for _, row in negotiations)
         partners = np.zeros(2)
         quantity, value = np.zeros((2, len(edges) - 1)), np.zeros((2, len(edges) - 1))
         standing = agreed[:, day : day + horizon + 1].copy()  # [side, lead] without the deals of this day
         for side, row in negotiations:
-            usual[side] = (row["price_min"] + row["price_max"]) / 2
-            first_prices.setdefault(side, usual[side])
+            mid_price[side] = (row["price_min"] + row["price_max"]) / 2
+            first_prices.setdefault(side, mid_price[side])
             partners[side] += 1
             if row["status"] == "agreement" and row["offers"]:
                 deal = row["offers"][-1]
@@ -219,10 +219,10 @@ def _days(days: dict[int, list[tuple[int, Row]]], horizon: int) -> Iterator[Macr
                 agreed[side, deal["time"]] += deal["quantity"]
         # goal [4, B] and state of the day: progress, partners, sides, change of prices, standing units by lead
         price = np.divide(value, quantity, out=np.zeros_like(value), where=quantity > 0)
-        change = [usual[side] / first_prices[side] - 1 if usual[side] > 0 else 0.0 for side in (_BUY, _SELL)]
-        state = np.concatenate([[day / max(1, last)], partners / 6, usual > 0, change, standing.ravel() / largest])
+        change = [mid_price[side] / first_prices[side] - 1 if mid_price[side] > 0 else 0.0 for side in (_BUY, _SELL)]
+        state = np.concatenate([[day / max(1, last)], partners / 6, mid_price > 0, change, standing.ravel() / largest])
         goal = np.stack([quantity[0], price[0], quantity[1], price[1]]).astype(np.float32)
-        scale = np.array([largest, usual[0] or 1, largest, usual[1] or 1], np.float32)
+        scale = np.array([largest, mid_price[0] or 1, largest, mid_price[1] or 1], np.float32)
         yield MacroSample(day, state.astype(np.float32), goal, scale)
 
 
@@ -258,8 +258,8 @@ def _actions(row: Row, me: str, horizon: int, n_rounds: int, n_partners: int) ->
     """Yield an agent's actions in one negotiation: its offers, and the response that ended it if it was its own."""
     buying, day = row["buyer"] == me, row["day"]
     agenda = Agenda(*(row[f"{name}_{end}"] for name in ("quantity", "time", "price") for end in ("min", "max")))
-    usual = (agenda.price_min + agenda.price_max) / 2 or 1.0
-    scale = np.array([agenda.quantity_max, max(1, horizon), usual], np.float32)
+    mid_price = (agenda.price_min + agenda.price_max) / 2 or 1.0
+    scale = np.array([agenda.quantity_max, max(1, horizon), mid_price], np.float32)
     history = np.array([_features(turn, o, me, row, agenda, scale, n_rounds) for turn, o in enumerate(row["offers"])])
     history = history.reshape(-1, 6).astype(np.float32)  # [n_offers, 6]
     for turn, op in _own_turns(row, me):

@@ -78,9 +78,9 @@ def _linear(data: TrainingData, rows: Ints) -> tuple[Array, Array]:
 
     def chunks(which: int) -> Iterator[tuple[Array, Array, Array]]:
         for start in range(0, len(train), _CHUNK):
-            rows_ = train[start : start + _CHUNK]
-            counts = _counts(macro, rows_)[which].reshape(len(rows_), -1).astype(np.float64)
-            yield _inputs(macro, rows_), _scaled(macro, rows_)[which], counts
+            chunk = train[start : start + _CHUNK]
+            counts = _counts(macro, chunk)[which].reshape(len(chunk), -1).astype(np.float64)
+            yield _inputs(macro, chunk), _scaled(macro, chunk)[which], counts
 
     shape = (len(rows), *macro["goal_q"].shape[1:])
     x = _inputs(macro, rows)
