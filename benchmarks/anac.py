@@ -30,8 +30,9 @@ from litaagent_std.arena.units import code_version
 from litaagent_std.tournament.competitors.registry import OURS, YEARS, finalists
 from litaagent_std.world.reproducible.hashing import fixed_for_workers
 from litaagent_std.world.reproducible.silence import silence
+from litaagent_std.world.setup import AgentSpec
 
-OURS = OURS["lita"]
+LITA = OURS["lita"]
 WORLDS = 400
 GOAL = 0.8
 BOOTSTRAPS = 2000
@@ -48,35 +49,35 @@ that nobody reads here."""
 
 def roster() -> dict[str, str]:
     """Class paths of all competitors by name, ours first."""
-    paths = [OURS, *(path for year in YEARS for path in finalists(year))]
+    paths = [LITA, *(path for year in YEARS for path in finalists(year))]
     return {path.rpartition(".")[2]: path for path in paths}
 
 
 def deal(names: Sequence[str], batch: int) -> list[tuple[list[str], int]]:
-    """Deals the competitors of a batch into sets of equal size, which is drawn from 2 to 4 as in the league.
+    """Deal the competitors of a batch into sets of equal size, which is drawn from 2 to 4 as in the league.
 
     Returns:
         The sets, and how many members of each count; the others fill up the last set and do not count there.
     """
-    luck = random.Random(batch)
-    size = luck.randint(2, 4)
-    order = luck.sample(list(names), len(names))
+    rng = random.Random(batch)
+    size = rng.randint(2, 4)
+    order = rng.sample(list(names), len(names))
     sets = []
     for first in range(0, len(order), size):
         own = order[first : first + size]
-        others = luck.sample([name for name in order if name not in own], size - len(own))
+        others = rng.sample([name for name in order if name not in own], size - len(own))
         sets.append(([*own, *others], len(own)))
     return sets
 
 
 def _nothing(*args: object, **kwargs: object) -> dict[str, Any]:
-    """Stands for bookkeeping; unlike a mock it keeps no call, and with it no negotiation, alive."""
+    """Stand for bookkeeping; unlike a mock it keeps no call, and with it no negotiation, alive."""
     return {}
 
 
 @contextlib.contextmanager
 def no_bookkeeping() -> Iterator[None]:
-    """Spares scml its files; no score depends on them."""
+    """Keep scml from writing its files; no score depends on them."""
     with contextlib.ExitStack() as stack:
         for target in BOOKKEEPING:
             stack.enter_context(patch(target, _nothing))
@@ -86,9 +87,9 @@ def no_bookkeeping() -> Iterator[None]:
 def play(
     names: list[str], counted: int, seed: int, integer: bool, code: str, days: int | None = None
 ) -> dict[str, Any]:
-    """Plays a set's tournament; ``code`` names our agent's code, so that a change is played anew."""
+    """Play a set's tournament; ``code`` is the version of our agent, or of the others where it does not take part."""
     known = roster()
-    paths = [f"{cast_finalists.__name__}.{name}" if integer and known[name] != OURS else known[name] for name in names]
+    paths = [f"{cast_finalists.__name__}.{name}" if integer and known[name] != LITA else known[name] for name in names]
     short = {} if days is None else {"n_steps": days, "n_processes": 2}
     with tempfile.TemporaryDirectory() as folder, silence(), no_bookkeeping():
         seed_all(seed)
@@ -114,7 +115,7 @@ def play(
 
 
 def _config_digest(folder: Path) -> str:
-    """Names the configuration: what scml's generator drew; world names and contracts' ids hold the time of day."""
+    """Name the configuration: what scml's generator drew; world names and contracts' ids hold the time of day."""
     [path] = folder.rglob("base_configs.*")
     [[config]] = json.loads(path.read_text(encoding="utf-8"))
     exact = config["world_params"]["__exact_params"]
@@ -124,17 +125,19 @@ def _config_digest(folder: Path) -> str:
 
 
 def plan(quick: bool, worlds: int, code: str) -> dict[str, dict[str, Any]]:
-    """Return the units of every variant: whole batches up to the number of worlds; of a quick run a set of one batch each."""
+    """Return the units of every variant: whole batches up to the number of worlds; one set each of a quick run."""
+    ours = LITA.rpartition(".")[2]
     units: dict[str, dict[str, Any]] = {}
     for variant, integer in VARIANTS.items():
         planned, batch = 0, 0
         while planned < (1 if quick else worlds):
             for number, (names, counted) in enumerate(deal(list(roster()), batch)):
                 key = f"{variant.replace(' ', '-')}-{batch:03d}-{number}"
-                units[key] = {"names": names, "counted": counted, "seed": batch, "integer": integer, "code": code}
+                version = code if ours in names else code_version(AgentSpec(finalists(YEARS[0])[0]))
+                units[key] = {"names": names, "counted": counted, "seed": batch, "integer": integer, "code": version}
                 planned += len(names)
                 if quick:
-                    units[key] |= {"names": ["LitaAgentHRL", "PenguinAgent"], "counted": 2, "days": 8}
+                    units[key] |= {"names": [ours, "PenguinAgent"], "counted": 2, "days": 8, "code": code}
                     break
             batch += 1
     return units
@@ -185,7 +188,7 @@ def probability_of_first(batches: Sequence[Mapping[str, Sequence[float]]], name:
 
 def report(results: Mapping[str, Mapping[str, Any]], *, quick: bool = False) -> Iterator[Figure]:
     """Rank and probability of being first of every variant, and everyone's result."""
-    name = OURS.rpartition(".")[2]
+    name = LITA.rpartition(".")[2]
     for variant in VARIANTS:
         batches = batches_of(results, variant)
         table = standings(batches)
@@ -214,13 +217,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark."""
     bench = Benchmark("anac", "Rank in scml's own tournament.", argv=argv, add_options=add_options)
-    units = plan(bench.quick, bench.options.worlds, code_version(OURS))
+    units = plan(bench.quick, bench.options.worlds, code_version(AgentSpec(LITA)))
     wanted = {key: unit for key, unit in units.items() if fnmatch.fnmatch(key, bench.options.only)}
     with fixed_for_workers():
         played = bench.units(play, wanted)
     found = {key: played.get(key) or bench.finished(key, **unit) for key, unit in units.items()}
     figures = list(report(whole_batches(found), quick=bench.quick))
-    return bench.finish(figures, code=code_version(OURS))
+    return bench.finish(figures, code=code_version(AgentSpec(LITA)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The finalists with whole numbers in their offers, under plain names that scml's tournaments can import.
 
-``benchmarks.cast_finalists.PenguinAgent`` is what `litaagent_std.tournament.competitors.integer_offers` makes of PenguinAgent.
+``benchmarks.cast_finalists.PenguinAgent`` is PenguinAgent as `litaagent_std.tournament.competitors.integer_offers`
+casts it.
 """
 
 from litaagent_std.tournament.competitors.integer_offers import integer_path

@@ -9,13 +9,14 @@ A benchmark is a module with a ``main`` like this one::
             ...
         return bench.finish([Figure(name="CartPole-v1, ratio to SB3", value=ratio, unit="x", op=">=", goal=2.0)])
 
-A unit is computed once and kept in ``benchmarks/results/units/NAME/KEY.json`` together with its arguments and the
-commit that made it; the same command goes on where a killed one stopped, and finished units can be committed, so that
-a long benchmark can be spread over several runs. ``--quick`` is a small version that answers within three minutes; it
-keeps its results apart and never overwrites full ones.
+A unit is computed once and kept as a line of ``benchmarks/results/units/NAME.jsonl`` together with its arguments and
+the commit that made it; the same command resumes a killed one, and finished units can be committed, so that a long
+benchmark can be spread over several runs. ``--quick`` is a small version that answers within three minutes; it keeps
+its results apart and never overwrites full ones.
 """
 
 import argparse
+import fcntl
 import json
 import math
 import operator
@@ -71,6 +72,64 @@ def _plain(figure: Figure) -> dict[str, Any]:
     return {**asdict(figure), "value": figure.value if math.isfinite(figure.value) else None, "ok": figure.ok}
 
 
+class UnitFile:
+    """The finished units of a benchmark in one file: a line with key, arguments, commit and result for each.
+
+    Lines are appended whole, by one process at a time. Of several lines with one key the last counts. A last line that
+    a kill has cut off is ignored, and removed before the next one is written.
+
+    Args:
+        path: The file; made with the first unit.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._records: dict[str, dict[str, Any]] = {}
+        self._size = 0
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """Return what is kept under a key: ``arguments``, ``commit`` and ``result``; or None.
+
+        Raises:
+            ValueError: If the file is damaged elsewhere than at its end.
+        """
+        self._read()
+        return self._records.get(key)
+
+    def put(self, key: str, arguments: Mapping[str, JsonValue], result: Mapping[str, Any], commit: str) -> None:
+        """Append a unit."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        line = json.dumps({"key": key, "arguments": arguments, "commit": commit, "result": result}, allow_nan=False)
+        with self.path.open("ab+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)
+            file.write(line.encode() + b"\n")
+        self._read()
+
+    def _read(self) -> None:
+        """Read the lines that were appended since the last time."""
+        size = self.path.stat().st_size if self.path.exists() else 0
+        if size == self._size:
+            return
+        if size < self._size:  # somebody has replaced the file
+            self._records, self._size = {}, 0
+        with self.path.open("rb") as file:
+            file.seek(self._size)
+            lines = file.read().splitlines(keepends=True)
+        for line in lines:
+            if not line.endswith(b"\n"):
+                break
+            try:
+                record = json.loads(line)
+                self._records[record["key"]] = {name: record[name] for name in ("arguments", "commit", "result")}
+            except (ValueError, KeyError, TypeError) as error:
+                raise ValueError(
+                    f"{self.path} is damaged at byte {self._size}: {error}; restore it from git, or remove that line"
+                ) from error
+            self._size += len(line)
+
+
 def current_commit() -> str:
     """Return the commit of the working tree, with ``-dirty`` when source files differ from it."""
     root = Path(__file__).parent.parent
@@ -79,7 +138,7 @@ def current_commit() -> str:
         return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False).stdout.strip()
 
     commit = git("rev-parse", "--short=12", "HEAD") or "unknown"
-    return f"{commit}-dirty" if git("status", "--porcelain", "--", "src", "benchmarks/*.py") else commit
+    return f"{commit}-dirty" if git("status", "--porcelain", "--", "packages/*/src", "benchmarks/*.py") else commit
 
 
 def machine() -> dict[str, str]:
@@ -113,6 +172,7 @@ class Benchmark:
     apart: Sequence[str] = ()
     options: argparse.Namespace = field(init=False)
     _made: set[str] = field(init=False, default_factory=set)
+    _file: UnitFile | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         parser = argparse.ArgumentParser(prog=self.target, description=self.description)
@@ -146,7 +206,7 @@ class Benchmark:
         """Compute one unit of work, or read it if the same unit with the same arguments was finished before.
 
         Args:
-            key: Name of the unit, usable as a file name.
+            key: Name of the unit.
             work: Computes the unit from ``arguments``; returns plain JSON values.
             arguments: Plain JSON values; when they differ from the stored ones the unit is computed again.
         """
@@ -154,7 +214,7 @@ class Benchmark:
         if kept is not None:
             return kept
         result = work(**arguments)
-        self._keep(key, arguments, result)
+        self.keep(key, arguments, result)
         return result
 
     def units(self, work: Callable[..., dict[str, Any]], keys: Mapping[str, dict[str, JsonValue]]) -> dict[str, Any]:
@@ -176,18 +236,33 @@ class Benchmark:
             tasks = [Task(work, kwargs=keys[key], label=key) for key in missing]
             for done in pool.run(tasks, RunOptions(ordered=False, retries=1)):
                 key = missing[done.index]
-                self._keep(key, keys[key], done.unwrap())
+                self.keep(key, keys[key], done.unwrap())
                 progress.advance(bar)
-        results = {key: self._read(key) for key in keys}
+        results = {key: self.kept(key) for key in keys}
         return {key: record["result"] for key, record in results.items() if record is not None}
 
     def finished(self, key: str, **arguments: JsonValue) -> dict[str, Any] | None:
         """Return the stored result of a unit, or ``None`` when it has to be computed."""
-        record = None if self.options.fresh and key not in self._made else self._read(key)
+        record = self.kept(key)
         if record is None or record["arguments"] != json.loads(json.dumps(arguments)):
             return None
         result: dict[str, Any] = record["result"]
         return result
+
+    def kept(self, key: str) -> dict[str, Any] | None:
+        """Return what is kept under a key whatever its arguments; ``--fresh`` hides the units of earlier runs."""
+        return None if self.options.fresh and key not in self._made else self._units().get(key)
+
+    def keep(self, key: str, arguments: Mapping[str, JsonValue], result: Mapping[str, Any], commit: str = "") -> None:
+        """Keep a finished unit; ``commit`` is the present one if empty."""
+        self._units().put(key, arguments, result, commit or current_commit())
+        self._made.add(key)
+
+    def _units(self) -> UnitFile:
+        path = RESULTS / "units" / f"{self.label}.jsonl"
+        if self._file is None or self._file.path != path:
+            self._file = UnitFile(path)
+        return self._file
 
     def finish(self, figures: Sequence[Figure], **details: JsonValue) -> int:
         """Write the result file, print the table, and give the exit status: 0 only when every goal is met."""
@@ -198,20 +273,6 @@ class Benchmark:
             names = ", ".join(figure.name for figure in missed)
             print(f"{len(missed)} of {len(figures)} figures miss their goal: {names}", file=sys.stderr)
         return 1 if missed else 0
-
-    def _keep(self, key: str, arguments: dict[str, JsonValue], result: dict[str, Any]) -> None:
-        path = self._unit_path(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, {"commit": current_commit(), "arguments": arguments, "result": result})
-        self._made.add(key)
-
-    def _read(self, key: str) -> dict[str, Any] | None:
-        path = self._unit_path(key)
-        record: dict[str, Any] | None = json.loads(path.read_text()) if path.exists() else None
-        return record
-
-    def _unit_path(self, key: str) -> Path:
-        return RESULTS / "units" / self.label / f"{key}.json"
 
     def _write(self, figures: Sequence[Figure], details: dict[str, Any]) -> None:
         words = list(sys.argv[1:] if self.argv is None else self.argv)

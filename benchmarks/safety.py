@@ -80,7 +80,7 @@ def plan(quick: bool) -> dict[str, dict[str, Any]]:
     """Return the units of every setting: some worlds each."""
     units = {}
     for setting, options in SETTINGS.items():
-        code = code_version(CAUTIOUS if options.get("cautious") else AGENT)
+        code = code_version(AgentSpec(CAUTIOUS if options.get("cautious") else AGENT))
         worlds, size, days = (WORLDS[setting], PER_UNIT, DAYS) if not quick else (2, 2, (10, 15))
         for first in range(0, worlds, size):
             key = f"{setting.replace(' ', '-').replace(',', '')}-{first:04d}"
@@ -129,7 +129,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with fixed_for_workers():
         results = bench.units(play, units)
     examples = [text for one in results.values() for text in one["examples"]]
-    return bench.finish(report(results), block=BLOCK, code=code_version(AGENT), examples=examples[:20])
+    return bench.finish(report(results), block=BLOCK, code=code_version(AgentSpec(AGENT)), examples=examples[:20])
 
 
 if __name__ == "__main__":

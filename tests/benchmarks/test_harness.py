@@ -58,3 +58,36 @@ def test_quick_results_are_kept_apart(results: Path) -> None:
     assert (results / "speed.quick.json").exists()
     assert not (results / "speed.json").exists()
     assert Benchmark("speed", "How fast.", argv=[]).finished("u") is None
+
+
+def test_units_are_lines_of_one_file_that_survives_a_kill(results: Path) -> None:
+    bench = Benchmark("speed", "How fast.", argv=[])
+    for seed in range(3):
+        bench.unit(f"u{seed}", lambda seed: {"seed": seed}, seed=seed)
+    path = results / "units" / "speed.jsonl"
+    assert [json.loads(line)["key"] for line in path.read_text().splitlines()] == ["u0", "u1", "u2"]
+    path.write_bytes(path.read_bytes()[:-5])  # killed while it wrote the last line
+    again = Benchmark("speed", "How fast.", argv=[])
+    assert again.finished("u1", seed=1) == {"seed": 1}
+    assert again.finished("u2", seed=2) is None
+    again.unit("u2", lambda seed: {"seed": seed}, seed=2)
+    assert Benchmark("speed", "How fast.", argv=[]).finished("u2", seed=2) == {"seed": 2}
+    assert len(path.read_text().splitlines()) == 3
+
+
+def test_the_last_line_of_a_key_counts_and_other_processes_are_seen() -> None:
+    one, other = (Benchmark("speed", "How fast.", argv=[]) for _ in range(2))
+    one.unit("u", lambda seed: {"seed": seed}, seed=1)
+    assert other.finished("u", seed=1) == {"seed": 1}
+    other.unit("u", lambda seed: {"seed": seed}, seed=2)
+    assert one.finished("u", seed=1) is None
+    assert one.finished("u", seed=2) == {"seed": 2}
+
+
+def test_damage_inside_the_file_is_noticed(results: Path) -> None:
+    bench = Benchmark("speed", "How fast.", argv=[])
+    bench.unit("u", lambda: {"x": 1})
+    path = results / "units" / "speed.jsonl"
+    path.write_bytes(b"{broken}\n" + path.read_bytes())
+    with pytest.raises(ValueError, match="damaged at byte 0"):
+        Benchmark("speed", "How fast.", argv=[]).finished("u")

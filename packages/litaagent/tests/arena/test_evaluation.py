@@ -83,7 +83,7 @@ def test_finished_units_are_never_played_again_and_more_worlds_only_add(pretende
 
 
 def test_going_on_after_a_stop_equals_an_uninterrupted_evaluation(pretended, tmp_path):
-    stopped = run(make_plan(50), tmp_path / "a", look=lambda state: state.played < 33)
+    stopped = run(make_plan(50), tmp_path / "a", on_unit=lambda state: state.played < 33)
     assert stopped.played == 33
     resumed = run(make_plan(50), tmp_path / "a")
     whole = run(make_plan(50), tmp_path / "b")

@@ -2,10 +2,14 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from litaagent_std.arena import units
+from litaagent_std.arena.behaviour import behaviour_digest
 from litaagent_std.arena.units import UnitLog, UnitStore, code_version, unit_key
 from litaagent_std.arena.worlds import Rules
+from litaagent_std.tournament.competitors.integer_offers import integer_path
 from litaagent_std.world.setup import AgentSpec
 
 GREEDY = "scml.std.agents.greedy.GreedyStdAgent"
@@ -35,27 +39,63 @@ def test_the_name_is_the_same_for_the_same(tmp_path):
 
 
 @pytest.mark.parametrize("named", ["weights.npz", ""])
-def test_changed_weights_and_changed_code_give_other_names(tmp_path, monkeypatch, named):
-    weights = tmp_path / "weights.npz"
-    agent = AgentSpec(GREEDY, {"weights": str(tmp_path / named)})
-    weights.write_bytes(b"first")
-    before = unit_key(RULES, 1, agent)
-    weights.write_bytes(b"second")
-    assert unit_key(RULES, 1, agent) != before
+def test_changed_weights_give_other_keys_and_moved_ones_the_same(tmp_path, named):
+    def key(folder):
+        return unit_key(RULES, 1, AgentSpec(GREEDY, {"weights": str(folder / named)}))
+
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    np.savez(here / "weights.npz", weight=np.arange(3.0), meta="made on Monday")
+    before = key(here)
+    np.savez(here / "weights.npz", weight=np.arange(3.0), meta="made on Tuesday")
+    assert key(here) == before, "the arrays count"
+    np.savez(here / "weights.npz", weight=np.arange(1.0, 4.0), meta="made on Tuesday")
+    changed = key(here)
+    assert changed != before
+    here.rename(there)
+    assert key(there) == changed
+
+
+def test_the_code_of_a_users_class_counts_without_comments_and_path(tmp_path, monkeypatch):
+    def version(source, name="agent_in_a_file"):
+        (tmp_path / f"{name}.py").write_text(source)
+        return units._source_digest.__wrapped__(name)
 
     monkeypatch.syspath_prepend(tmp_path)
-    source = tmp_path / "agent_in_a_file.py"
-    source.write_text("class Agent: ...\n")
-    first = code_version.__wrapped__("agent_in_a_file.Agent")
-    source.write_text("class Agent: name = 1\n")
-    assert code_version.__wrapped__("agent_in_a_file.Agent") != first
+    first = version("class Agent: ...\n")
+    assert version("class Agent:\n    ...  # plays well\n") == first
+    assert version("class Agent: ...\n", "agent_in_another_file") == first
+    assert version("class Agent: name = 1\n") != first
 
 
-def test_versions_of_libraries_and_our_own_code():
-    assert code_version(GREEDY) == "scml 0.8.4"
-    assert code_version("scml_agents.scml2024.standard.team_penguin.PenguinAgent").startswith("scml_agents ")
-    ours = [code_version.__wrapped__(f"litaagent_std.agents.hrl.{name}") for name in ("LitaAgentHRL", "Another")]
-    assert ours[0] == ours[1]
+def test_versions_of_libraries_and_of_our_agents():
+    assert code_version(AgentSpec(GREEDY)) == "scml 0.8.4"
+    penguin = "scml_agents.scml2024.standard.team_penguin.PenguinAgent"
+    assert code_version(AgentSpec(penguin)).startswith("scml_agents ")
+    assert code_version(AgentSpec(integer_path(penguin))) == code_version(AgentSpec(penguin))
+    assert code_version(AGENT) == behaviour_digest(AGENT)
+
+
+def test_our_code_counts_only_where_our_agent_plays(monkeypatch):
+    without, ours, opponent = (
+        unit_key(rules, 1, agent)
+        for rules, agent in (
+            (RULES, AgentSpec(GREEDY)),
+            (RULES, AGENT),
+            (replace(RULES, opponents=(GREEDY, AGENT.path)), AgentSpec(GREEDY)),
+        )
+    )
+    monkeypatch.setattr(units, "behaviour_digest", lambda agent: "another behaviour")
+    assert unit_key(RULES, 1, AgentSpec(GREEDY)) == without
+    assert unit_key(RULES, 1, AGENT) != ours
+    assert unit_key(replace(RULES, opponents=(GREEDY, AGENT.path)), 1, AgentSpec(GREEDY)) != opponent
+
+
+def test_class_paths_of_ours_do_not_enter_the_key():
+    former = "litaagent_std.market.integer_offers." + GREEDY.replace(".", ":")
+    key = unit_key(replace(RULES, opponents=(former,)), 1, AgentSpec(GREEDY))
+    assert key == unit_key(replace(RULES, opponents=(integer_path(GREEDY),)), 1, AgentSpec(GREEDY))
+    assert key != unit_key(RULES, 1, AgentSpec(GREEDY)), "the integer cast counts"
 
 
 def test_a_unit_comes_back_and_a_damaged_file_counts_as_none(tmp_path):
@@ -67,26 +107,6 @@ def test_a_unit_comes_back_and_a_damaged_file_counts_as_none(tmp_path):
     [file] = store.folder.iterdir()
     file.write_text('{"score": 1.')
     assert store.get(key) is None
-
-
-def test_our_agents_code_is_what_it_imports_and_nothing_else(tmp_path, monkeypatch):
-    from litaagent_std.arena import units
-
-    package = tmp_path / "litaagent_std"
-    files = {"hrl_xf/agent.py": "from litaagent_std.policy import brain", "policy/__init__.py": ""}
-    files |= {"policy/brain.py": "from .memory import Memory", "policy/memory.py": "import json"}
-    files |= {"hrl_xf/training.py": "x = 1", "arena/units.py": ""}
-    for name, text in files.items():
-        (package / name).parent.mkdir(parents=True, exist_ok=True)
-        (package / name).write_text(text)
-    monkeypatch.setattr(units, "__file__", str(package / "arena" / "units.py"))
-    found = {str(file.relative_to(package)) for file in units._sources("litaagent_std.agents.hrl")}
-    assert found == {"hrl_xf/agent.py", "policy/__init__.py", "policy/brain.py", "policy/memory.py"}
-    before = code_version.__wrapped__("litaagent_std.agents.hrl.Agent")
-    (package / "hrl_xf" / "training.py").write_text("x = 2")
-    assert code_version.__wrapped__("litaagent_std.agents.hrl.Agent") == before
-    (package / "policy" / "memory.py").write_text("import math")
-    assert code_version.__wrapped__("litaagent_std.agents.hrl.Agent") != before
 
 
 def test_a_log_of_units_survives_a_line_that_was_cut_off(tmp_path):

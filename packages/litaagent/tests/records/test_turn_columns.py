@@ -31,7 +31,7 @@ def test_columns_equal_a_plain_account(days):
                 decisions.extend((len(flat), seat))
             flat.extend((negotiation, 0, seat, 1, 1, 2, 3))
     columns = turn_columns(flat, starts, decisions)
-    made = np.column_stack([columns.day, columns.rows[:, 0], columns.place, columns.decided, columns.rows[:, 2]])
+    made = np.column_stack([columns.day, columns.rows[:, 0], columns.index, columns.decided, columns.rows[:, 2]])
     expected = _plain(days)
     assert [tuple(row) for row in made.tolist()] == expected
     threads = sorted({(day, negotiation) for day in range(len(days)) for negotiation in range(4)})

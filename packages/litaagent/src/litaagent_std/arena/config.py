@@ -19,9 +19,9 @@ Count = Annotated[int, Field(ge=1)]
 
 @configuration
 class ArenaConfig(ExecutionOptions):
-    """Compare an agent with others in the same worlds, seats and luck; only the agent changes.
+    """Compare an agent with others in the same worlds and seats with the same randomness; only the agent changes.
 
-    Worlds are played until every answer is clear, at most --worlds. The same command goes on where it stopped, and
+    Worlds are played until every answer is clear, at most --worlds. The same command resumes where it stopped, and
     every evaluation in a folder uses the finished worlds of the others.
     """
 
@@ -48,8 +48,8 @@ class ArenaConfig(ExecutionOptions):
     """Production levels. Default: drawn from the official range, 2 to 4."""
 
     places: Annotated[tuple[Level, ...], Field(min_length=1)] = LEVELS
-    """Places in the chain of the seat that they play. For agents that differ at some places alone: worlds with the seat
-    elsewhere, where both would end alike, are left out."""
+    """Levels of the seat that they play. For agents that differ at some levels alone: worlds with the seat elsewhere,
+    where both would end alike, are left out."""
 
     block: str = "tuning"
     """Seeds: tuning, gate:NAME (fresh ones for every name), or verdict."""

@@ -56,7 +56,7 @@ class Outcome:
 
 
 def plan_of(config: ArenaConfig) -> Plan:
-    """Find out what is asked for.
+    """Make the plan of an evaluation from its options.
 
     Raises:
         ConfigurationError: If an option makes no sense.
@@ -91,7 +91,7 @@ def plan_of(config: ArenaConfig) -> Plan:
 
 
 def run_contest(config: ArenaConfig) -> Outcome:
-    """Plays what is not played yet, and writes ``report.json`` and ``picture.svg``.
+    """Play what is not played yet, and write ``report.json`` and ``picture.svg``.
 
     Raises:
         UserFacingError: If the options make no sense, or the folder cannot be written.
@@ -105,11 +105,11 @@ def run_contest(config: ArenaConfig) -> Outcome:
         progress_of(plan, quiet=config.quiet) as show,
     ):
 
-        def look(evaluation: Evaluation) -> bool:
+        def on_unit(evaluation: Evaluation) -> bool:
             show(evaluation)
             return not stop.requested
 
-        evaluation = evaluate(plan, store, executor, time_limit=config.time_limit, look=look)
+        evaluation = evaluate(plan, store, executor, time_limit=config.time_limit, on_unit=on_unit)
     report = report_of(evaluation)
     folder = config.output_dir / _folder_name(plan)
     write_json(folder / "report.json", report)
@@ -121,7 +121,7 @@ def run_contest(config: ArenaConfig) -> Outcome:
 
 def _folder_name(plan: Plan) -> str:
     """Return a name for people, and a digest that tells evaluations apart; more worlds are the same evaluation."""
-    who = [(one.name, one.spec.path) for one in (plan.focal, *plan.against)]
+    who = [(competitor.name, competitor.spec.path) for competitor in (plan.focal, *plan.against)]
     asked = {"who": who, "rules": plan.rules, "block": plan.block.name, "lead": plan.lead, "stop": plan.stop_early}
     if set(plan.places) != set(LEVELS):
         asked["places"] = sorted(plan.places)
@@ -131,7 +131,7 @@ def _folder_name(plan: Plan) -> str:
 
 @contextmanager
 def progress_of(plan: Plan, *, quiet: bool) -> Iterator[Callable[[Evaluation], None]]:
-    """Return a bar of the worlds that the focal agent has played, and the answers so far."""
+    """Show a bar of the worlds that the focal agent has played, and the answers so far."""
     columns = (
         BarColumn(),
         MofNCompleteColumn(),
@@ -143,9 +143,9 @@ def progress_of(plan: Plan, *, quiet: bool) -> Iterator[Callable[[Evaluation], N
         task = bar.add_task("", total=plan.worlds)
 
         def show(evaluation: Evaluation) -> None:
-            verdicts = [(one.name, evaluation.verdict(one.name)) for one in plan.against]
-            said = [f"{name} {verdict.mean:+.3f} {verdict.answer}" for name, verdict in verdicts if verdict.worlds]
+            verdicts = [(other.name, evaluation.verdict(other.name)) for other in plan.against]
+            answers = [f"{name} {verdict.mean:+.3f} {verdict.answer}" for name, verdict in verdicts if verdict.worlds]
             done = len(evaluation.units.get(plan.focal.name, {}))
-            bar.update(task, completed=done, description="; ".join(said[:3]))
+            bar.update(task, completed=done, description="; ".join(answers[:3]))
 
         yield show

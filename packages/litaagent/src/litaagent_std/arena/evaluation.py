@@ -1,4 +1,4 @@
-"""Running an evaluation: world by world, every agent in the same seat, until all answers are clear."""
+"""An evaluation: every agent plays the same seat of the same worlds, until all comparisons are decided."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ __all__ = ["Evaluation", "Plan", "Unit", "evaluate"]
 logger = logging.getLogger(__name__)
 
 WORLDS_PER_WORKER: Final = 8
-"""Worlds per worker between two looks at the answers."""
+"""Worlds per worker between two checks of which comparisons are decided."""
 
 _DRAWS: Final = 1000
-"""Worlds in a row that may be left out in search of one with the focal seat at the right place."""
+"""Worlds in a row that may be left out in search of one with the focal seat at the right level."""
 
 Unit = dict[str, Any]
-Look = Callable[["Evaluation"], bool]
+OnUnit = Callable[["Evaluation"], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be found out.
+    """An evaluation before it is played.
 
     Attributes:
-        focal: The agent in question.
+        focal: The agent that is evaluated.
         against: Those it is compared with.
         rules: What all worlds share.
         block: Where the seeds come from.
@@ -46,8 +46,8 @@ class Plan:
         stop_early: Whether a comparison ends as soon as its answer is clear.
         fewest: Worlds before which no answer is given but a very clear one; see `sequential`.
         precision: Half width of the interval up to which a clear answer is measured further.
-        places: Places in the chain at which the competitors differ. Worlds whose focal seat is elsewhere would end
-            alike, so they are left out and do not count.
+        places: Levels of the chain (first, middle, last) at which the competitors differ. Worlds whose focal seat is
+            elsewhere would end alike, so they are left out and do not count.
     """
 
     focal: Competitor
@@ -62,15 +62,15 @@ class Plan:
     places: tuple[Level, ...] = LEVELS
 
     def __post_init__(self) -> None:
-        names = [one.name for one in (self.focal, *self.against)]
+        names = [competitor.name for competitor in (self.focal, *self.against)]
         if len(set(names)) < len(names):
-            raise ValueError(f"the names {names} are not all different; name every contestant once")
+            raise ValueError(f"the names {names} are not all different; name every competitor once")
 
     def indices(self) -> Iterator[int]:
-        """Indice of the worlds to play, in order.
+        """Return the indices of the worlds to play, in order.
 
         Raises:
-            ValueError: If there are none with the focal seat at one of the places.
+            ValueError: If there are none with the focal seat at one of these levels.
         """
         if set(self.places) >= set(LEVELS):
             return iter(range(self.worlds))
@@ -85,7 +85,7 @@ class Plan:
             elif index - latest >= _DRAWS:
                 raise ValueError(
                     f"none of {_DRAWS} worlds has the focal seat at {' or '.join(self.places)}; "
-                    f"name a place that worlds of {self.rules.levels} levels have"
+                    f"name a level that worlds of {self.rules.levels} levels have"
                 )
 
 
@@ -94,7 +94,7 @@ class Evaluation:
     """An evaluation as far as it has come.
 
     Attributes:
-        plan: What is to be found out.
+        plan: What to play.
         units: Finished units by name and index of the world.
         failed: Units that could not be played, with the reason; they are tried again by the next start.
         played: Units that were played by this start.
@@ -106,7 +106,7 @@ class Evaluation:
     played: int = 0
 
     def shared(self, name: str) -> list[int]:
-        """Indice of the worlds that both the focal agent and another played, in order."""
+        """Return the indices of the worlds that both the focal agent and another played, in order."""
         return sorted(self.units.get(self.plan.focal.name, {}).keys() & self.units.get(name, {}).keys())
 
     def differences(self, name: str) -> list[float]:
@@ -122,7 +122,7 @@ class Evaluation:
         )
 
     def is_open(self, name: str) -> bool:
-        """Whether a comparison goes on: its answer is open, or not as precise as it was asked for."""
+        """Whether a comparison continues: its answer is open, or not as precise as it should be."""
         verdict = self.verdict(name)
         return verdict.answer == "open" or not verdict.high - verdict.mean <= self.plan.precision
 
@@ -135,24 +135,24 @@ class Evaluation:
     def open_competitors(self) -> tuple[Competitor, ...]:
         """Who still has to play: the focal agent, and those against whom the answer is not clear."""
         plan = self.plan
-        still = tuple(one for one in plan.against if not plan.stop_early or self.is_open(one.name))
-        return (plan.focal, *still) if still or not plan.against else ()
+        still_open = tuple(other for other in plan.against if not plan.stop_early or self.is_open(other.name))
+        return (plan.focal, *still_open) if still_open or not plan.against else ()
 
 
 def evaluate(
-    plan: Plan, store: Units, executor: Executor, *, time_limit: float = 3600.0, look: Look | None = None
+    plan: Plan, store: Units, executor: Executor, *, time_limit: float = 3600.0, on_unit: OnUnit | None = None
 ) -> Evaluation:
-    """Plays what is not played yet.
+    """Play what is not played yet.
 
     Args:
-        plan: What is to be found out.
+        plan: What to play.
         store: Where finished units are and go.
         executor: What plays them; results do not depend on it.
         time_limit: Seconds that a world may take.
-        look: Called after every finished unit; evaluation ends when it returns False.
+        on_unit: Called after every finished unit; the evaluation ends when it returns False.
 
     Returns:
-        The evaluation; complete unless it was ended by ``look``.
+        The evaluation; complete unless ``on_unit`` ended it.
     """
     state = Evaluation(plan)
     step = WORLDS_PER_WORKER * executor.workers
@@ -162,7 +162,7 @@ def evaluate(
         if not indices:
             break
         waiting = list(_waiting(state, store, competitors, indices))
-        if not _play(state, store, executor, waiting, time_limit, look):
+        if not _play(state, store, executor, waiting, time_limit, on_unit):
             break
     return state
 
@@ -173,13 +173,13 @@ def _waiting(
     """Take finished units from the store and yield the others with their keys, world by world."""
     plan = state.plan
     for index in indices:
-        for one in competitors:
-            key = unit_key(plan.rules, plan.block.seed(index), one.spec)
-            found = store.get(key)
-            if found is None:
-                yield one, index, key
+        for competitor in competitors:
+            key = unit_key(plan.rules, plan.block.seed(index), competitor.spec)
+            unit = store.get(key)
+            if unit is None:
+                yield competitor, index, key
             else:
-                state.units.setdefault(one.name, {})[index] = found
+                state.units.setdefault(competitor.name, {})[index] = unit
 
 
 def _play(
@@ -188,27 +188,27 @@ def _play(
     executor: Executor,
     waiting: Sequence[tuple[Competitor, int, str]],
     time_limit: float,
-    look: Look | None,
+    on_unit: OnUnit | None,
 ) -> bool:
-    """Plays units and keeps each as soon as it is finished; returns whether to go on."""
+    """Play units and keep each as soon as it is finished; return whether to continue."""
     plan = state.plan
-    if look is not None and not look(state):
+    if on_unit is not None and not on_unit(state):
         return False
     tasks = [
-        Task(play_unit, (plan.rules, plan.block.seed(index), one.spec), label=f"{one.name} in world {index}")
-        for one, index, _ in waiting
+        Task(play_unit, (plan.rules, plan.block.seed(index), who.spec), label=f"{who.name} in world {index}")
+        for who, index, _ in waiting
     ]
     with closing(executor.run(tasks, RunOptions(time_limit=time_limit, ordered=False))) as run:
         for result in run:
-            one, index, key = waiting[result.index]
+            who, index, key = waiting[result.index]
             if result.value is None:
                 logger.warning("%s failed: %s", result.label, result.failure)
-                state.failed[one.name, index] = str(result.failure)
+                state.failed[who.name, index] = str(result.failure)
             else:
-                unit = {"agent": one.spec.path, "params": dict(one.spec.params), **result.value}
+                unit = {"agent": who.spec.path, "params": dict(who.spec.params), **result.value}
                 store.put(key, unit)
-                state.units.setdefault(one.name, {})[index] = unit
+                state.units.setdefault(who.name, {})[index] = unit
                 state.played += 1
-            if look is not None and not look(state):
+            if on_unit is not None and not on_unit(state):
                 return False
     return True

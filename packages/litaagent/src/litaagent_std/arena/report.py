@@ -1,4 +1,4 @@
-"""What an evaluation found, as plain values and as tables."""
+"""The result of an evaluation, as plain values and as tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from rich.table import Table
 from apexrl.statistics import PairedDifference, Summary, paired_difference, summarize
 from litaagent_std.arena.evaluation import Evaluation, Unit
 from litaagent_std.arena.units import code_version
-from litaagent_std.tournament.competitors.integer_offers import original_path
 
 __all__ = ["report_of", "statistics_values", "strata", "tables_of"]
 
@@ -23,7 +22,7 @@ _COSTS: Final = ("decision_ms", "day_ms", "world_seconds")
 
 
 def report_of(evaluation: Evaluation) -> dict[str, Any]:
-    """Return everything that was found, in plain values for JSON.
+    """Return the whole result in plain values for JSON.
 
     It rests on the worlds up to the one at which each answer was clear, so it is the same whatever was played beyond
     and wherever; only what stands under ``cpu`` depends on the machine.
@@ -37,9 +36,9 @@ def report_of(evaluation: Evaluation) -> dict[str, Any]:
         "lead": plan.lead,
         "stop_early": plan.stop_early,
         "rules": {name: list(value) if isinstance(value, tuple) else value for name, value in rules.items()},
-        "code": {one.name: code_version(original_path(one.spec.path)) for one in (plan.focal, *plan.against)},
+        "code": {who.name: code_version(who.spec) for who in (plan.focal, *plan.against)},
         "agents": {name: _agent(units) for name, units in _units(evaluation).items() if units},
-        "comparisons": [_comparison(evaluation, one.name) for one in plan.against if evaluation.shared(one.name)],
+        "comparisons": [_comparison(evaluation, other.name) for other in plan.against if evaluation.shared(other.name)],
         "failed": [{"agent": name, "world": index, "reason": why} for (name, index), why in evaluation.failed.items()],
     }
 
@@ -47,7 +46,7 @@ def report_of(evaluation: Evaluation) -> dict[str, Any]:
 def _units(evaluation: Evaluation) -> dict[str, list[Unit]]:
     """Return the units that count, by name: the focal agent's in the longest comparison, the others' in their own."""
     plan = evaluation.plan
-    sides = {one.name: evaluation.pairs(one.name) for one in plan.against}
+    sides = {other.name: evaluation.pairs(other.name) for other in plan.against}
     longest = max((own for own, _ in sides.values()), key=len, default=[])
     if not plan.against:
         played = evaluation.units.get(plan.focal.name, {})

@@ -1,4 +1,4 @@
-"""A sequential test of a paired difference: look after every world, stop as soon as the answer is clear.
+"""A sequential test of a paired difference: test after every world, stop as soon as the answer is clear.
 
 It is the t-test made valid at any time. With the effect size δ = μ/σ of the alternative drawn from N(0, g) and the
 scale σ given the right Haar prior, the Bayes factor of n differences against mean μ₀ is
@@ -109,7 +109,7 @@ def decide(
     fewest: int = FEWEST,
     precision: float = math.inf,
 ) -> Verdict:
-    """Judges whether the mean difference is above ``lead``.
+    """Judge whether the mean difference is above ``lead``.
 
     Args:
         differences: Paired differences in the order of the worlds.
@@ -136,7 +136,7 @@ def decide(
 
 
 def _ends(values: Floats, alpha: float, fewest: int) -> tuple[Floats, Floats, Floats]:
-    """Return the confidence sequence from ``fewest`` values on, the stricter one before; infinite where nothing counts."""
+    """Return the confidence sequence from ``fewest`` values on, a stricter one before; infinite where none counts."""
     means, lows, highs = confidence_sequence(values, alpha)
     _, strict_lows, strict_highs = confidence_sequence(values, min(alpha, EARLY_ALPHA))
     counts = np.arange(1, values.size + 1)
@@ -146,12 +146,14 @@ def _ends(values: Floats, alpha: float, fewest: int) -> tuple[Floats, Floats, Fl
 
 
 def confidence_sequence(values: Floats, alpha: float = ALPHA) -> tuple[Floats, Floats, Floats]:
-    """Running mean, lower and upper ends after 1, 2, … values, float64 arrays of the values' length."""
+    """Return running mean, lower and upper ends after 1, 2, … values, each of shape [values]."""
+    # [N] values so far, running means, and running standard deviations
     counts = np.arange(1, values.size + 1, dtype=np.float64)
     means = np.cumsum(values) / counts
     centred = values - values[0]  # against cancellation in the sum of squares
     squares = np.cumsum(centred**2) - np.cumsum(centred) ** 2 / counts
     deviations = np.sqrt(np.maximum(squares, 0.0) / np.maximum(counts - 1, 1))
+    # [N] half widths of the intervals; infinite until something can be excluded
     widths = half_widths(counts, alpha)
     reach = np.full(values.size, np.inf)
     known = np.isfinite(widths) & (deviations > 0)

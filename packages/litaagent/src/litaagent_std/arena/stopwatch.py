@@ -1,8 +1,8 @@
 """The CPU time of one agent's decisions.
 
 For an agent class at ``path``, `timed_path` names a subclass that is the same agent with its decisions timed. As in
-`market.integer_offers`, it can be imported by that path in any process. The agent in the focal seat is such a one;
-`start` and `stop` enclose its world.
+`competitors.integer_offers`, it can be imported by that path in any process. The agent in the focal seat is of such a
+class; `start` and `stop` enclose its world.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from negmas.sao import SAOSyncController  # noqa: E402
 __all__ = ["Reading", "start", "stop", "timed_path"]
 
 _PREFIX: Final = f"{__name__}."
-_DOT: Final = "!"  # no part of a path of Python's or of market.integer_offers
+_DOT: Final = "!"  # no part of a Python path or of a path of integer_offers
 _DAILY: Final = ("init", "before_step", "step")
 _DECISIONS: Final = ("first_proposals", "counter_all", "propose", "respond")
 
@@ -58,7 +58,7 @@ def start() -> None:
 
 
 def stop() -> Reading:
-    """Return what the stopwatch shows, and lets go of the agent."""
+    """Return what the stopwatch shows, and let go of the agent."""
     shown = _reading
     start()
     return shown
@@ -81,8 +81,8 @@ def _timed(agent: type) -> type:
     """Make the subclass; its name and module stay those of the agent."""
     names = [name for name in (*_DAILY, *_DECISIONS) if _is_own(agent, name)]
     methods = {name: _around(getattr(agent, name), name in _DECISIONS) for name in names}
-    places = {"__module__": agent.__module__, "__qualname__": agent.__qualname__, "__doc__": agent.__doc__}
-    return type(agent)(agent.__name__, (agent,), methods | places)
+    identity = {"__module__": agent.__module__, "__qualname__": agent.__qualname__, "__doc__": agent.__doc__}
+    return type(agent)(agent.__name__, (agent,), methods | identity)
 
 
 def _is_own(agent: type, name: str) -> bool:

@@ -1,18 +1,20 @@
-"""Finished units, kept for ever, each under a key that digests all that determines its result.
+"""Finished units, each under a key that digests all that determines its result.
 
 `UnitStore` keeps one small file per unit, which many evaluations may share at once; `UnitLog` keeps one line per unit
 in a single file of one writer, which is what runs of thousands of units want. Any evaluation finds the units of any
-other in the same place: the worlds of an opponent are played once, whoever is compared with it. A change of the agent's
-code gives new names, and the old units are left alone.
+other in the same folder: the worlds of an opponent are played once, whoever is compared with it.
+
+A key names what its world depends on: rules and seed, the competitors by registry name (integer cast included) and
+version, our agents by what they do (`behaviour`), classes of users by their code. A world without our agent does not
+depend on our code, and moving a file changes no key.
 """
 
 from __future__ import annotations
 
-import ast
 import functools
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,105 +22,89 @@ from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 from apexrl.runs.atomic import ensure_folder, remove_leftovers, write_json
-from apexrl.runs.digest import digest_config, digest_file
+from apexrl.runs.digest import digest_code, digest_config
 from apexrl.runs.metrics.jsonl import JsonlFile, read_jsonl
+from litaagent_std.agents.hrl import LitaAgentHRL
+from litaagent_std.arena.behaviour import behaviour_digest
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.tournament.competitors.integer_offers import original_path
+from litaagent_std.tournament.competitors.names import digest_named_files, read_agent
+from litaagent_std.tournament.competitors.registry import registry_name
 from litaagent_std.world.setup import AgentSpec
 
 __all__ = ["UnitLog", "UnitStore", "Units", "code_version", "unit_key"]
 
 logger = logging.getLogger(__name__)
 
-_OURS: Final = ("policy", "hrl_xf")
+_OURS: Final = ("litaagent_std", "benchmarks")
 _LIBRARIES: Final = ("scml", "negmas")
 
 
-def unit_key(rules: Rules, seed: int, agent: AgentSpec) -> str:
-    """Names a unit: rules and seed (which determine the setup), the agent, its parameters, and everybody's code."""
-    paths = sorted({original_path(path) for path in (agent.path, *rules.opponents)})
+def unit_key(rules: Rules, seed: int, agent: AgentSpec, code: str | None = None) -> str:
+    """Name a unit by all that determines its result.
+
+    Args:
+        rules: What all worlds of the evaluation share.
+        seed: The seed of the world.
+        agent: The agent in the focal seat.
+        code: What to take for the version of the agent's code; `code_version` if None.
+    """
+    facts = {name: getattr(rules, name) for name in rules.__dataclass_fields__ if name != "opponents"}
     return digest_config(
         {
-            "rules": {**_plain(rules), "engine": rules.engine},
+            "rules": facts | {"opponents": [_competitor(read_agent(text)) for text in rules.opponents]},
             "seed": seed,
-            "agent": agent.path,
-            "params": dict(agent.params),
-            "files": _files(agent.params),
-            "code": {path: code_version(path) for path in paths},
-            "libraries": {name: version(name) for name in _LIBRARIES},
+            "agent": _competitor(agent, code),
+            "libraries": {name: _version(name) for name in _LIBRARIES},
         }
     )
 
 
-def _plain(rules: Rules) -> dict[str, Any]:
-    return {name: getattr(rules, name) for name in rules.__dataclass_fields__}
+def code_version(agent: AgentSpec) -> str:
+    """Return what tells versions of an agent's code apart.
+
+    That is the version of a library that comes as a whole, the digest of what an agent of ours does, and the digest of
+    the code of any other class; one that is derived from our agent carries both.
+    """
+    path = original_path(agent.path)
+    package = path.partition(".")[0]
+    if package in (*_LIBRARIES, "scml_agents"):
+        return f"{package} {_version(package.replace('_', '-'))}"
+    if package in _OURS:
+        return behaviour_digest(agent)
+    source = _source_digest(path.rpartition(".")[0])
+    return f"{source} {behaviour_digest(agent)}" if issubclass(agent.load(), LitaAgentHRL) else source
 
 
-def _files(params: Mapping[str, Any]) -> dict[str, str]:
-    """Digests of files that parameters name, such as weights, and of the files in folders that they name."""
-    named = {name: Path(value) for name, value in params.items() if isinstance(value, str) and value}
-    found = {name: digest_file(path) for name, path in named.items() if path.is_file()}
-    for name, path in named.items():
-        if path.is_dir():
-            found |= {f"{name}/{file.name}": digest_file(file) for file in sorted(path.iterdir()) if file.is_file()}
-    return found
+def _competitor(agent: AgentSpec, code: str | None = None) -> dict[str, Any]:
+    """Describe a competitor by what does not change when files move: a named file counts by its content."""
+    files = digest_named_files(agent.params)
+    named = {name.partition("/")[0] for name in files}
+    return {
+        "name": registry_name(agent.path),
+        "params": {name: value for name, value in agent.params.items() if name not in named},
+        "files": files,
+        "code": code_version(agent) if code is None else code,
+    }
 
 
 @functools.cache
-def code_version(path: str) -> str:
-    """Return a digest of the code of the agent at a class path; the version of a library that comes as a whole."""
-    package = path.partition(".")[0]
-    if package in (*_LIBRARIES, "scml_agents"):
-        return f"{package} {version(package.replace('_', '-'))}"
-    if package == "litaagent_std":
-        return _digest(_sources(path.rpartition(".")[0]))
-    spec = find_spec(path.rpartition(".")[0])
-    origin = None if spec is None else spec.origin
-    return _digest([Path(origin)]) if origin is not None and Path(origin).is_file() else "unknown"
+def _version(distribution: str) -> str:
+    return version(distribution)
 
 
-def _sources(module: str) -> set[Path]:
-    """Files of a module of ours and of all that it imports, directly or not, of `_OURS`, read from the source text."""
-    root = Path(__file__).parents[2]
-    waiting, seen, files = [module], set(), set()
-    while waiting:
-        name = waiting.pop()
-        place = root.joinpath(*name.split("."))
-        file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
-        if name in seen or not file.is_file():
-            continue
-        seen.add(name)
-        files.add(file)
-        package = name if place.is_dir() else name.rpartition(".")[0]
-        imported = _imported(file, package)
-        waiting += [one for one in imported if one.startswith(tuple(f"litaagent_std.{part}" for part in _OURS))]
-    return files
-
-
-def _imported(file: Path, package: str) -> set[str]:
-    """Full names of what a file imports; names inside of modules are among them."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            parts = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-            base = ".".join([*parts, *([node.module] if node.module else [])])
-            found |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
-    return found
-
-
-def _digest(files: Iterable[Path]) -> str:
-    return digest_config(
-        {
-            file.name if not file.parent.name else f"{file.parent.name}/{file.name}": digest_file(file)
-            for file in sorted(files)
-        }
-    )
+@functools.cache
+def _source_digest(module: str) -> str:
+    """Digest the code of a user's module, with all of the package that it is in."""
+    spec = find_spec(module.partition(".")[0])
+    if spec is not None and spec.submodule_search_locations:
+        return digest_code(file for folder in spec.submodule_search_locations for file in Path(folder).rglob("*.py"))
+    file = None if spec is None else spec.origin
+    return digest_code([Path(file)]) if file is not None and Path(file).is_file() else "unknown"
 
 
 class Units(Protocol):
-    """Where finished units are found and go."""
+    """A store of finished units."""
 
     def get(self, key: str) -> dict[str, Any] | None:
         """Return a finished unit, or None."""
@@ -159,7 +145,7 @@ class UnitStore:
 
 
 class UnitLog:
-    """The finished units of one writer, a line each; whoever is killed loses nothing but the line being written.
+    """The finished units of one writer, a line each; a kill loses nothing but the line being written.
 
     Use it in a ``with`` block, which closes the file.
 

@@ -1,4 +1,4 @@
-"""The arena's worlds: drawn once, played by every agent in the same seat, watched for what explains a score."""
+"""The arena's worlds: drawn once, played by every agent in the same seat, with the facts that explain a score."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class ArenaWorld:
     """A world with an open seat.
 
     Attributes:
-        setup: The world; an opponent keeps the open seat warm.
+        setup: The world; an opponent sits in the open seat for now.
         seat: The focal seat.
-        level: Its place in the chain: ``first``, ``middle`` or ``last``.
+        level: Its level in the chain: ``first``, ``middle`` or ``last``.
     """
 
     setup: WorldSetup
@@ -64,30 +64,30 @@ class ArenaWorld:
 
 
 def draw(rules: Rules, seed: int) -> ArenaWorld:
-    """Draws a world: a pure function of its arguments.
+    """Draw a world: a pure function of its arguments.
 
     Configuration and competitors' seats come from the official generator; the focal agent sits in any of these seats
     with equal probability, as it does in the tournament. Ids are neutral (see `WorldSetup`), so that exchanging the
     focal agent renames nobody.
     """
-    luck = numpy_stream(seed, "arena")
+    rng = numpy_stream(seed, "arena")
     setup = official_setup(
         seed,
         [read_agent(text) for text in rules.opponents],
         fill=_FILL[rules.mix],
-        n_days=int(luck.choice(rules.days)),
+        n_days=int(rng.choice(rules.days)),
         n_levels=OFFICIAL_LEVELS if rules.levels is None else rules.levels,
     )
     setup = replace(setup, neutral_names=True)
-    seat = int(luck.choice([seat for seat, agent in enumerate(setup.agents) if agent.competitor]))
+    seat = int(rng.choice([seat for seat, agent in enumerate(setup.agents) if agent.competitor]))
     level = setup.factories[seat].level
-    place = "first" if level == 0 else "last" if level == setup.n_levels - 1 else "middle"
-    return ArenaWorld(setup, seat, place)
+    name = "first" if level == 0 else "last" if level == setup.n_levels - 1 else "middle"
+    return ArenaWorld(setup, seat, name)
 
 
 @dataclass(slots=True)
 class _Watch(WorldObserver):
-    """Hears what becomes of the focal agent, and who goes bankrupt."""
+    """Records the focal agent's settlements and errors, and all bankruptcies."""
 
     seat: int
     agent: str = ""
@@ -115,7 +115,7 @@ class _Watch(WorldObserver):
 
 
 def play_unit(rules: Rules, seed: int, agent: AgentSpec) -> dict[str, Any]:
-    """Plays one world with one agent in the focal seat; what a worker does.
+    """Play one world with one agent in the focal seat; what a worker does.
 
     Returns:
         Plain values. What depends on the machine's speed is under ``cpu``; all else is the same wherever it is played.

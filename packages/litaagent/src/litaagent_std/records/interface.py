@@ -1,7 +1,7 @@
-"""The agents' interface as a record remembers it.
+"""The agents' interface, rebuilt from a record.
 
 `RecordedInterface` has the public fields that `policy.observation.observe_day` reads from a live interface, so
-that one function makes the observation in both places.
+that one function makes the observation of both sources.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Issue:
 
 
 class WorldTables:
-    """A world's tables, indexed for looking up days.
+    """A world's tables, indexed by day.
 
     Args:
         tables: All tables of the world.
@@ -62,33 +62,33 @@ class WorldTables:
     @cached_property
     def markets(self) -> dict[int, list[dict[str, Any]]]:
         """Rows of ``markets`` by day, in order of the products."""
-        found = defaultdict(list)
+        by_day = defaultdict(list)
         for row in self.tables["markets"].to_pylist():
-            found[row["day"]].append(row)
-        return found
+            by_day[row["day"]].append(row)
+        return by_day
 
     @cached_property
     def reports(self) -> list[dict[int, _Report]]:
         """Reports about each factory by day."""
-        found: list[dict[int, _Report]] = [{} for _ in self.names]
+        reports: list[dict[int, _Report]] = [{} for _ in self.names]
         for row in self.tables["reports"].to_pylist():
             rates = (row["breach_probability"], row["breach_level"], row["bankrupt"])
-            found[row["factory"]][row["day"]] = _Report(row["day"], row["cash"], row["assets"], *rates)
-        return found
+            reports[row["factory"]][row["day"]] = _Report(row["day"], row["cash"], row["assets"], *rates)
+        return reports
 
     @cached_property
     def signed(self) -> dict[tuple[int, int], list[dict[str, Any]]]:
         """Contracts by factory and day of conclusion, in order of conclusion."""
-        found = defaultdict(list)
+        signed = defaultdict(list)
         for row in self.tables["contracts"].to_pylist():
-            found[row["buyer"], row["day"]].append(row)
-            found[row["seller"], row["day"]].append(row)
-        return found
+            signed[row["buyer"], row["day"]].append(row)
+            signed[row["seller"], row["day"]].append(row)
+        return signed
 
     def standing(self, factory: int, day: int) -> list[dict[str, Any]]:
         """Return a factory's contracts of earlier days that are due on ``day`` or later."""
         first = max(0, day - self.facts["horizon"])
-        earlier = (row for one in range(first, day) for row in self.signed.get((factory, one), ()))
+        earlier = (row for signing in range(first, day) for row in self.signed.get((factory, signing), ()))
         return [row for row in earlier if row["time"] >= day]
 
     def at_level(self, level: int) -> list[str]:
@@ -112,7 +112,7 @@ class WorldTables:
 
 
 class RecordedInterface:
-    """What one factory's interface showed on the morning of one day.
+    """What one factory's interface shows at the start of one day.
 
     Args:
         world: The world.
@@ -227,7 +227,7 @@ class RecordedInterface:
         return self._later("buyer", priced=True)
 
     def is_bankrupt(self, aid: str | None = None) -> bool:
-        """Whether a factory (this one without an id) is bankrupt this morning."""
+        """Whether a factory (this one if no id is given) is bankrupt at the start of the day."""
         seat = self._factory if aid is None else self._world.seat.get(aid, _SYSTEM)
         return seat != _SYSTEM and bool(self._world.days[self.current_step, seat]["bankrupt"])
 
@@ -236,7 +236,7 @@ class RecordedInterface:
         return aid not in self._world.seat
 
     def reports_of_agent(self, aid: str) -> dict[int, _Report] | None:
-        """Every report of a factory that is published by this morning."""
+        """Every report of a factory that is published by the start of the day."""
         reports = self._world.reports[self._world.seat[aid]]
         return {day: report for day, report in reports.items() if day < self.current_step} or None
 
@@ -249,7 +249,7 @@ class RecordedInterface:
 
     @cached_property
     def _books(self) -> dict[tuple[str, bool], dict[int, dict[str, int]]]:
-        """This morning's standing contracts by own side, counted and priced, by delivery day and partner."""
+        """Contracts standing at the start of the day, by own side, counted and priced, by delivery day and partner."""
         books: dict[tuple[str, bool], dict[int, dict[str, int]]]
         books = {(side, priced): {} for side in ("buyer", "seller") for priced in (False, True)}
         for row in self._world.standing(self._factory, self.current_step):

@@ -105,7 +105,7 @@ class Manifest:
 
     def with_shard(self, shard: Shard) -> Manifest:
         """Return the manifest with one shard more."""
-        shards = sorted((*self.shards, shard), key=lambda one: one.number)
+        shards = sorted((*self.shards, shard), key=lambda entry: entry.number)
         return Manifest(self.source, self.n_worlds, self.shard_size, tuple(shards))
 
     def write(self, folder: Path) -> None:
@@ -144,7 +144,7 @@ class Manifest:
             raise _unreadable(path, f"it is not marked {_FORMAT!r}")
         if content["schema_version"] != SCHEMA_VERSION:
             raise _unreadable(path, f"its schema version is {content['schema_version']}, not {SCHEMA_VERSION}")
-        shards = tuple(_read_shard(one) for one in content["shards"])
+        shards = tuple(_read_shard(entry) for entry in content["shards"])
         return cls(content["source"], content["n_worlds"], content["shard_size"], shards)
 
 
@@ -153,7 +153,7 @@ def is_of_something_else(path: Path) -> bool:
     try:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError):
-        return False  # a damaged manifest may be one of records, and is told about when it is read
+        return False  # a damaged manifest may be one of records, and is reported when it is read
     return isinstance(content, dict) and content.get("format", _FORMAT) != _FORMAT
 
 

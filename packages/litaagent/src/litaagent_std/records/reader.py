@@ -57,8 +57,8 @@ class Source:
     @property
     def worlds(self) -> list[int]:
         """Finished worlds in order of their numbers."""
-        found = {world for shard in self.manifest.shards for world in shard.worlds}
-        return sorted(found | self.segments.keys())
+        gathered = {world for shard in self.manifest.shards for world in shard.worlds}
+        return sorted(gathered | self.segments.keys())
 
 
 def find_sources(paths: Iterable[str | Path]) -> list[Path]:
@@ -68,19 +68,19 @@ def find_sources(paths: Iterable[str | Path]) -> list[Path]:
         NoRecordsError: If there are none.
     """
     named = [Path(path) for path in paths]
-    found = {
+    folders = {
         manifest.parent.resolve()
         for path in named
         for manifest in path.rglob(MANIFEST_NAME)
         if not is_of_something_else(manifest)
     }
-    if not found:
+    if not folders:
         raise NoRecordsError(
             f"there are no records under {', '.join(str(path) for path in named) or 'no path at all'}",
             f"a folder of records has a {MANIFEST_NAME}",
             "name the folder of a tournament, or one that holds several",
         )
-    return sorted(found)
+    return sorted(folders)
 
 
 def open_records(paths: str | Path | Sequence[str | Path]) -> Records:
@@ -166,7 +166,7 @@ class Records:
             tables = read_segment(source.segments[key.world]).tables
             assert tables is not None
             return WorldRecord(tables)
-        shard = next(one for one in source.manifest.shards if one.first <= key.world < one.stop)
+        shard = next(entry for entry in source.manifest.shards if entry.first <= key.world < entry.stop)
         tables = {
             name: _from_shard(source.folder, shard, name, arrow_schema(name).names, {key.world}) for name in TABLES
         }

@@ -1,4 +1,4 @@
-"""The recorder: hears a world and keeps all of it, for every factory at once, without touching an agent.
+"""The recorder: an observer that keeps everything of a world, for every factory at once, without touching an agent.
 
 During the world it appends plain numbers to lists and packs them into one array per day; tables are made once, at
 the end. It is an observer like any other, so both engines give the same record.
@@ -52,7 +52,7 @@ _REASON_OF: Final = {ACCEPT: _ACCEPTED, END: _ENDED, LEAVE: _LEFT}
 
 @dataclass(frozen=True, slots=True)
 class WorldFacts:
-    """A world's place in its tournament.
+    """Which world of its tournament a record is of.
 
     Attributes:
         world: Its number.
@@ -78,20 +78,20 @@ class Recorder(WorldObserver):
 
     Args:
         setup: The world.
-        facts: Its place in the tournament.
+        facts: Which world of the tournament it is.
     """
 
     def __init__(self, setup: WorldSetup, facts: WorldFacts) -> None:
         self._setup = setup
         self._facts = facts
-        self._turns: list[int] = []  # flat, seven numbers each
+        self._turns: list[int] = []  # flat, `TURN_WIDTH` integers per turn
         self._decisions: list[int] = []  # flat: length of the turns, and the seat that decided
-        self._day_starts: list[int] = []  # where each day's turns begin
+        self._turns_before: list[int] = []  # length of the turns at the start of each day
         self._failed_seat = NOTHING
-        self._ends: list[int] = []  # flat, thirteen numbers each
+        self._ends: list[int] = []  # flat, `_END_WIDTH` integers per negotiation
         self._contracts: list[tuple[int, ...]] = []
-        self._mornings: list[DayStart] = []
-        self._evenings: list[DayEnd] = []
+        self._day_starts: list[DayStart] = []
+        self._day_ends: list[DayEnd] = []
         self._due: list[list[int]] = []
         self._settlements: list[Settlement] = []
         self._errors: list[tuple[Any, ...]] = []
@@ -108,13 +108,13 @@ class Recorder(WorldObserver):
 
     def on_day_start(self, event: DayStart) -> None:
         """Take every factory's state, before any agent is called."""
-        self._mornings.append(event)
-        self._day_starts.append(len(self._turns))
+        self._day_starts.append(event)
+        self._turns_before.append(len(self._turns))
         self._due.append([units[event.day] for units in self._surplus])
 
     @property
     def on_turn(self) -> Callable[[TurnRow], None]:
-        """Takes turns, the most frequent event by far."""
+        """Append turns, the most frequent event by far."""
         return self._turns.extend
 
     def on_decision(self, seat: int) -> None:
@@ -133,7 +133,7 @@ class Recorder(WorldObserver):
         """Take a contract."""
         ref = event.negotiation
         buyer, seller = self._seat[ref.buyer], self._seat[ref.seller]
-        turn = (len(self._turns) - self._day_starts[-1]) // TURN_WIDTH - 1
+        turn = (len(self._turns) - self._turns_before[-1]) // TURN_WIDTH - 1
         terms = (int(event.quantity), int(event.time), int(event.unit_price))
         self._contracts.append((ref.day, ref.index, turn, buyer, seller, ref.product, *terms))
         self._surplus[buyer][event.time] += event.quantity
@@ -156,7 +156,7 @@ class Recorder(WorldObserver):
 
     def on_day_end(self, event: DayEnd) -> None:
         """Take the state of the world after the day."""
-        self._evenings.append(event)
+        self._day_ends.append(event)
 
     def on_world_end(self, event: WorldEnd) -> None:
         """Take the scores."""
@@ -169,7 +169,7 @@ class Recorder(WorldObserver):
         if event.status == "error":
             return _ERROR, self._failed_seat
         turns = self._turns
-        if len(turns) > self._day_starts[-1] and turns[-7] == event.negotiation.index and turns[-1] == NOTHING:
+        if len(turns) > self._turns_before[-1] and turns[-7] == event.negotiation.index and turns[-1] == NOTHING:
             return _REASON_OF.get(turns[-4], _NO_OFFER), turns[-5]
         return _NO_OFFER, self._seat[event.negotiation.caller]  # nothing was ever offered
 
@@ -183,7 +183,7 @@ class Recorder(WorldObserver):
         """
         if not hasattr(self, "_end"):
             raise RuntimeError("the world has not ended; a record is complete or it is not made")
-        world, turns = self._facts.world, turn_columns(self._turns, self._day_starts, self._decisions)
+        world, turns = self._facts.world, turn_columns(self._turns, self._turns_before, self._decisions)
         rows = {
             "worlds": [self._world_row()],
             "factories": self._factory_rows(),
@@ -194,15 +194,15 @@ class Recorder(WorldObserver):
             "reports": self._report_rows(),
             "errors": self._errors,
         }
-        made = {name: from_rows(name, world, some) for name, some in rows.items()}
+        small = {name: from_rows(name, world, table) for name, table in rows.items()}
         large = {"days": self._day_table(), "turns": self._turn_table(turns)}
-        return made | large | {"negotiations": self._negotiation_table(turns)}
+        return small | large | {"negotiations": self._negotiation_table(turns)}
 
     def _world_row(self) -> tuple[Any, ...]:
         facts, setup = self._facts, self._setup
-        place = (facts.config, facts.run, facts.rotation, facts.config_seed, setup.seed, setup.digest, facts.inventory)
+        origin = (facts.config, facts.run, facts.rotation, facts.config_seed, setup.seed, setup.digest, facts.inventory)
         shape = (setup.n_days, setup.n_levels, setup.n_seats, setup.n_rounds, setup.horizon, setup.price_range)
-        return (*place, *shape, list(self._start.catalog_prices), self._end.limit_fired)
+        return (*origin, *shape, list(self._start.catalog_prices), self._end.limit_fired)
 
     def _factory_rows(self) -> list[tuple[Any, ...]]:
         rows = []
@@ -218,28 +218,32 @@ class Recorder(WorldObserver):
 
     def _market_rows(self) -> list[tuple[Any, ...]]:
         rows = []
-        for morning, evening in zip(self._mornings, self._evenings, strict=True):
-            for product, price in enumerate(morning.trading_prices):
-                exogenous = [one for one in morning.exogenous if one.product == product]
-                quantity = sum(one.quantity for one in exogenous)
-                value = sum(one.quantity * one.unit_price for one in exogenous)
-                ranges = (bound for issue in morning.issues[product] for bound in issue)
-                after = (evening.sold_quantities[product], evening.trading_prices[product])
-                rows.append((morning.day, product, price, *ranges, quantity, value, *after))
+        for start, end in zip(self._day_starts, self._day_ends, strict=True):
+            for product, price in enumerate(start.trading_prices):
+                exogenous = [contract for contract in start.exogenous if contract.product == product]
+                quantity = sum(contract.quantity for contract in exogenous)
+                value = sum(contract.quantity * contract.unit_price for contract in exogenous)
+                ranges = (bound for issue in start.issues[product] for bound in issue)
+                after = (end.sold_quantities[product], end.trading_prices[product])
+                rows.append((start.day, product, price, *ranges, quantity, value, *after))
         return rows
 
     def _day_table(self) -> pa.Table:
-        days, seats = len(self._mornings), self._setup.n_seats
+        days, seats = len(self._day_starts), self._setup.n_seats
         costs = self._setup.daily_costs()
         levels = np.array([factory.level for factory in self._setup.factories])
-        stock = np.array([morning.inventories for morning in self._mornings])  # (days, seats), as all below
+        # [days, seats] input stock at day start; all arrays below have this shape
+        stock = np.array([start.inventories for start in self._day_starts])
+        # [days, seats, 4] exogenous units and value, bought and sold
         forced = np.array(self._forced).reshape(days, seats, 4)
+        # [days, seats] units that the factory has or will get today, minus those that it owes today
         surplus = forced[:, :, 0] + stock - forced[:, :, 2] + np.array(self._due)
+        # [seats] day of bankruptcy, or a day beyond the last
         ends = np.array([self._bankrupt_day.get(seat, days) for seat in range(seats)])
         columns = {
             "day": np.repeat(np.arange(days), seats),
             "factory": np.tile(np.arange(seats), days),
-            "balance": np.array([morning.balances for morning in self._mornings]),
+            "balance": np.array([start.balances for start in self._day_starts]),
             "stock_in": stock,
             "exogenous_in": forced[:, :, 0],
             "exogenous_in_value": forced[:, :, 1],
@@ -256,27 +260,28 @@ class Recorder(WorldObserver):
 
     @cached_property
     def _forced(self) -> list[list[list[int]]]:
-        """Returns forced purchases and sales, units and value of each, by day and seat."""
+        """Exogenous purchases and sales, units and value of each, by day and seat: [days][seats][4]."""
         days = []
-        for morning in self._mornings:
+        for start in self._day_starts:
             totals = [[0, 0, 0, 0] for _ in self._setup.factories]
-            for one in morning.exogenous:
-                for name, place in ((one.buyer, 0), (one.seller, 2)):
+            for contract in start.exogenous:
+                for name, column in ((contract.buyer, 0), (contract.seller, 2)):
                     if name in self._seat:
-                        totals[self._seat[name]][place] += one.quantity
-                        totals[self._seat[name]][place + 1] += one.quantity * one.unit_price
+                        totals[self._seat[name]][column] += contract.quantity
+                        totals[self._seat[name]][column + 1] += contract.quantity * contract.unit_price
             days.append(totals)
         return days
 
     def _exogenous_rows(self) -> list[tuple[Any, ...]]:
         seat = self._seat
         return [
-            (morning.day, seat.get(one.buyer, -1), seat.get(one.seller, -1), one.product, one.quantity, one.unit_price)
-            for morning in self._mornings
-            for one in morning.exogenous
+            (start.day, seat.get(c.buyer, -1), seat.get(c.seller, -1), c.product, c.quantity, c.unit_price)
+            for start in self._day_starts
+            for c in start.exogenous
         ]
 
     def _fate(self, contract: tuple[int, ...]) -> tuple[str, int]:
+        """Return what became of a contract, and on which day: a bankruptcy before its delivery nullifies it."""
         buyer, seller, delivery = contract[3], contract[4], contract[7]
         if buyer not in self._bankrupt_day and seller not in self._bankrupt_day:
             return "executed", delivery
@@ -286,51 +291,52 @@ class Recorder(WorldObserver):
     def _settlement_rows(self) -> list[tuple[Any, ...]]:
         return [
             (
-                one.day,
-                self._seat[one.agent],
-                one.input_quantity,
-                one.output_quantity,
-                one.produced,
-                one.profit,
-                one.balance,
-                one.inventory_input,
-                one.shortfall_quantity,
-                one.shortfall_penalty,
-                one.storage_cost,
+                settled.day,
+                self._seat[settled.agent],
+                settled.input_quantity,
+                settled.output_quantity,
+                settled.produced,
+                settled.profit,
+                settled.balance,
+                settled.inventory_input,
+                settled.shortfall_quantity,
+                settled.shortfall_penalty,
+                settled.storage_cost,
             )
-            for one in self._settlements
+            for settled in self._settlements
         ]
 
     def _report_rows(self) -> list[tuple[Any, ...]]:
-        """Works out the published reports: breaches follow from what was bought and sold."""
+        """Derive the published reports: breaches follow from what was bought and sold."""
         n_seats = self._setup.n_seats
         forced = self._forced
         breaches = [0] * n_seats
         levels: list[list[float]] = [[] for _ in range(n_seats)]
         rows = []
-        for index, one in enumerate(self._settlements):
-            seat = self._seat[one.agent]
+        for index, settled in enumerate(self._settlements):
+            seat = self._seat[settled.agent]
             day = index // n_seats
-            missing, promised = self._shortage(one, self._mornings[day].inventories[seat], forced[day][seat])
+            missing, promised = self._shortage(settled, self._day_starts[day].inventories[seat], forced[day][seat])
             breaches[seat] += missing > 0
             levels[seat].append(missing / promised if missing > 0 else 0)
-            if one.day % REPORT_PERIOD == 0:
+            if settled.day % REPORT_PERIOD == 0:
                 days = len(levels[seat])
                 rates = (breaches[seat] / days, sum(levels[seat]) / days)
-                bankrupt = self._bankrupt_day.get(seat, one.day + 1) <= one.day
-                rows.append((one.day, seat, one.balance, 0.0, *rates, bankrupt))
+                bankrupt = self._bankrupt_day.get(seat, settled.day + 1) <= settled.day
+                rows.append((settled.day, seat, settled.balance, 0.0, *rates, bankrupt))
         return rows
 
-    def _shortage(self, one: Settlement, stock: int, forced: list[int]) -> tuple[int, int]:
+    def _shortage(self, settled: Settlement, stock: int, forced: list[int]) -> tuple[int, int]:
         """Return the units promised beyond what could be made, and the units promised, as scml counts them.
 
         Exogenous quantities count twice there: once as executed contracts and once as terms of the day.
         """
-        available = one.input_quantity + forced[0] + stock
-        promised = one.output_quantity + forced[2]
-        return promised - min(available, self._setup.factories[self._seat[one.agent]].n_lines), promised
+        available = settled.input_quantity + forced[0] + stock
+        promised = settled.output_quantity + forced[2]
+        return promised - min(available, self._setup.factories[self._seat[settled.agent]].n_lines), promised
 
     def _negotiation_table(self, turns: TurnColumns) -> pa.Table:
+        # [negotiations, _END_WIDTH] by day, then by number of the negotiation
         ends = as_rows(self._ends, _END_WIDTH)
         ends = ends[order_of(ends[:, 0], ends[:, 1])]
         day, number, buyer, seller, caller, product, rounds, status, reason, ended_by, *terms = ends.T
@@ -357,7 +363,7 @@ class Recorder(WorldObserver):
         columns = {
             "day": turns.day,
             "negotiation": negotiation,
-            "turn": turns.place,
+            "turn": turns.index,
             "decided": turns.decided,
             "round": round_,
             "relative_time": np.minimum(1.0, (round_ + 1) / (self._setup.n_rounds + 1)),

@@ -282,12 +282,12 @@ def _stats(record: WorldRecord) -> str:
 
 def _traded(record: WorldRecord) -> dict[tuple[int, int], tuple[int, int]]:
     """Units delivered and their value, by day and product."""
-    found = {(m["day"], m["product"]): (0, 0) for m in record.tables["markets"].to_pylist()}
+    sold = {(m["day"], m["product"]): (0, 0) for m in record.tables["markets"].to_pylist()}
     due = [(c["time"], c) for c in record.tables["contracts"].to_pylist() if c["fate"] == "executed"]
     for day, c in [*due, *((x["day"], x) for x in record.tables["exogenous"].to_pylist())]:
-        units, value = found[day, c["product"]]
-        found[day, c["product"]] = (units + c["quantity"], value + c["quantity"] * c["unit_price"])
-    return found
+        units, value = sold[day, c["product"]]
+        sold[day, c["product"]] = (units + c["quantity"], value + c["quantity"] * c["unit_price"])
+    return sold
 
 
 def _settled(row: dict[str, Any], factory: dict[str, Any], s: dict[str, Any], stock: int) -> None:

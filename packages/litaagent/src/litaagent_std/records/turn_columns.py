@@ -1,4 +1,4 @@
-"""The turns of a world, from the flat numbers that a recorder heard to columns ordered by negotiation."""
+"""The turns of a world: from the flat integers of a recorder to columns ordered by negotiation."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _SEAT: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class TurnColumns:
-    """All turns of a world, ordered by day and negotiation; one array per fact.
+    """All turns of a world, ordered by day and negotiation; arrays of shape [turns] and [turns, 7].
 
     Attributes:
         day: The day.
-        place: Place in the day's order of turns.
+        index: Position in the day's order of turns.
         decided: Turns that the day had had when the turn was decided.
-        rows: The rows as they were heard: negotiation, round, seat, response, quantity, delivery day, unit price.
+        rows: The rows as they were recorded: negotiation, round, seat, response, quantity, delivery day, unit price.
     """
 
     day: Ints32
-    place: Ints32
+    index: Ints32
     decided: Ints32
     rows: Ints32
 
@@ -45,19 +45,21 @@ def turn_columns(turns: list[int], day_starts: Sequence[int], decisions: list[in
     """Put turns in order.
 
     Args:
-        turns: All turns as they were heard, flat.
-        day_starts: Length of `turns` in the morning of each day.
+        turns: All turns as they were recorded, flat.
+        day_starts: Length of `turns` at the start of each day.
         decisions: Flat pairs: length of `turns` at a decision about all partners, and the seat that made it.
     """
+    # [turns, 7] in the order of the world
     rows = as_rows(turns, TURN_WIDTH)
     starts = np.array([*day_starts, len(turns)], np.int32) // TURN_WIDTH
+    # [days] turns per day; [turns] day of each turn, first turn of that day, and position in the world
     lengths = np.diff(starts)
     day = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
-    morning = np.repeat(starts[:-1], lengths)
-    place = np.arange(len(rows), dtype=np.int32)
-    decided = _decided(rows[:, _SEAT], morning, place, as_rows(decisions, _DECISION_WIDTH))
+    first = np.repeat(starts[:-1], lengths)
+    position = np.arange(len(rows), dtype=np.int32)
+    decided = _decided(rows[:, _SEAT], first, position, as_rows(decisions, _DECISION_WIDTH))
     order = order_of(day, rows[:, 0])
-    return TurnColumns(day[order], (place - morning)[order], (decided - morning)[order], rows[order])
+    return TurnColumns(day[order], (position - first)[order], (decided - first)[order], rows[order])
 
 
 def order_of(day: Ints32, negotiation: Ints32) -> Indices:
@@ -66,19 +68,21 @@ def order_of(day: Ints32, negotiation: Ints32) -> Indices:
     return inner[np.argsort(day.astype(np.uint16)[inner], kind="stable")]
 
 
-def _decided(seat: Ints32, morning: Ints32, place: Ints32, decisions: Ints32) -> Ints32:
+def _decided(seat: Ints32, first: Ints32, position: Ints32, decisions: Ints32) -> Ints32:
     """Return how many turns had been taken when each turn was decided, counted from the first day.
 
-    That is the turn's own place, unless its seat has decided about all its partners before, on the same day.
+    That is the turn's own position, unless its seat has decided about all its partners before, on the same day.
     """
     if not len(decisions):
-        return place
+        return position
     deciding, row = np.unique(decisions[:, 1], return_inverse=True)
-    taken = decisions[:, 0] // TURN_WIDTH
+    taken = decisions[:, 0] // TURN_WIDTH  # [decisions] turns taken before each
+    # [deciding seats + 1, turns + 1] turns taken at the seat's latest decision up to each position
     latest = np.full((len(deciding) + 1, len(seat) + 1), -1, np.int32)  # the last row is of seats that never do
     latest[row, taken] = taken
     np.maximum.accumulate(latest, axis=1, out=latest)
     row_of = np.full(max(int(seat.max(initial=0)), int(deciding[-1])) + 1, len(deciding))
     row_of[deciding] = np.arange(len(deciding))
-    found = latest[row_of[seat], place]
-    return np.where(found >= morning, found, place)
+    # [turns] the latest decision of the turn's seat, unless that was on an earlier day
+    decided = latest[row_of[seat], position]
+    return np.where(decided >= first, decided, position)

@@ -102,11 +102,11 @@ class WorldRecord:
 
     def observations(self, factory: int) -> list[Observation]:
         """Return a factory's days, each before its negotiations, equal to what its agent could see."""
-        found: list[Observation] = []
+        observations: list[Observation] = []
         for day in range(self.facts["n_days"]):
-            yesterday = found[-1] if found else None
-            found.append(observe_day(RecordedInterface(self._lookup, factory, day), yesterday))
-        return found
+            yesterday = observations[-1] if observations else None
+            observations.append(observe_day(RecordedInterface(self._lookup, factory, day), yesterday))
+        return observations
 
     def decisions(self, factory: int) -> Iterator[tuple[ThreadObservation, TurnRow]]:
         """Every turn of a factory with what it knew of that thread before it, in the order of play.

@@ -45,12 +45,12 @@ FREE: Final = (
 class TournamentConfig(ExecutionOptions):
     """A tournament of the Standard league: every competitor in every seat, with complete records.
 
-    It goes on where it stopped: run the same command again.
+    It resumes where it stopped: run the same command again.
     """
 
     competitors: tuple[str, ...] = ()
     """Who plays: groups such as top-2025, top-2024:3 or finalists-2026, built-ins such as RandomStd, or class paths.
-    The default is the roster of document 000: the LitaAgent family of 2025, the best of 2025 and of 2024, RandomStd
+    The default roster: the LitaAgent family of 2025, the best of 2025 and of 2024, RandomStd
     and SyncRandomStd."""
 
     max_top_2025: Annotated[int, Field(ge=0)] = 5
@@ -67,7 +67,7 @@ class TournamentConfig(ExecutionOptions):
     """Configurations of the market to draw."""
 
     runs: Count = 2
-    """Runs of each configuration and assignment, each with other luck."""
+    """Runs of each configuration and assignment, each with another seed."""
 
     max_worlds_per_config: Count | None = None
     """Worlds per configuration and run, at most; a multiple of the number of competitors is used. Default: the number
@@ -125,10 +125,10 @@ class TournamentConfig(ExecutionOptions):
     """Show nothing but errors and the result."""
 
     resumable: bool = True
-    """Go on with an unfinished tournament. --no-resumable refuses a folder that holds one."""
+    """Resume an unfinished tournament. --no-resumable refuses a folder that holds one."""
 
     fresh: bool = False
-    """Start a new folder although an unfinished tournament could be gone on with."""
+    """Start a new folder although an unfinished tournament could be resumed."""
 
     csv: bool = True
     """Also write logs/*/negotiations.csv and others in scml's own form; lita export-scml writes them later."""

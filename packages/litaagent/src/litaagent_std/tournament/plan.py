@@ -1,9 +1,9 @@
 """The plan of a tournament: a pure function of its configuration.
 
-Every configuration of the market has competitors' seats. Competitors go around them: in world j of a configuration,
-seat s belongs to the competitor at place (j + s) of an order that is drawn for the configuration. After as many worlds
-as there are competitors, each has played once in every seat, in the same market under the same luck. That is what
-makes their scores comparable, and why fewer worlds than competitors are refused.
+Every configuration of the market has competitors' seats. Competitors rotate through them: in world j of a
+configuration, seat s belongs to the competitor at position (j + s) of an order that is drawn for the configuration.
+After as many worlds as there are competitors, each has played once in every seat, in the same market with the same
+randomness. That makes their scores comparable; fewer worlds than competitors are therefore refused.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Plan:
 
 
 def make_plan(config: TournamentConfig, n_competitors: int) -> Plan:
-    """Lay out all worlds.
+    """Plan all worlds.
 
     Args:
         config: The tournament.
@@ -128,18 +128,18 @@ def _round_robin_worlds(n_competitors: int, seats: int) -> int:
 
 def _assignments(config: TournamentConfig, n: int, index: int) -> Iterator[tuple[int, ...]]:
     """Yield the competitors by seat, for every world of a configuration and run."""
-    draw = _generator(config.seed, 2, index)
+    rng = _generator(config.seed, 2, index)
     seats = config.n_competitors_per_world or n
     if config.official_mix:
-        seats = min(n, int(draw.integers(OFFICIAL_SEATS[0], OFFICIAL_SEATS[1] + 1)))
+        seats = min(n, int(rng.integers(OFFICIAL_SEATS[0], OFFICIAL_SEATS[1] + 1)))
     if config.round_robin:
         for chosen in combinations(range(n), seats):
-            order = [chosen[place] for place in draw.permutation(seats)]
+            order = [chosen[index] for index in rng.permutation(seats)]
             yield from (tuple(order[(turn + seat) % seats] for seat in range(seats)) for turn in range(seats))
         return
     for _ in range((config.max_worlds_per_config or n) // n):
-        places = [int(place) for place in draw.permutation(n)]
-        yield from (tuple(places[(turn + seat) % n] for seat in range(seats)) for turn in range(n))
+        order = [int(index) for index in rng.permutation(n)]
+        yield from (tuple(order[(turn + seat) % n] for seat in range(seats)) for turn in range(n))
 
 
 def _generator(*key: int) -> np.random.Generator:

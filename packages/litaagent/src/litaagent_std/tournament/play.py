@@ -1,4 +1,4 @@
-"""Playing one world of a tournament: what a worker does."""
+"""One world of a tournament: what a worker plays."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class PlayedWorld:
 
 
 def make_setup(task: WorldTask) -> tuple[WorldSetup, tuple[str | None, ...]]:
-    """Draws a world's configuration and seats its competitors; also returns their names by seat."""
+    """Draw a world's configuration and seat its competitors; also return their names by seat."""
     spec = task.spec
     setup = official_setup(
         spec.config_seed,
@@ -83,7 +83,7 @@ def make_setup(task: WorldTask) -> tuple[WorldSetup, tuple[str | None, ...]]:
 
 
 def play_world(task: WorldTask) -> PlayedWorld:
-    """Plays a world and returns its complete record."""
+    """Play a world and return its complete record."""
     started = time.process_time()
     setup, labels = make_setup(task)
     spec = task.spec
@@ -98,7 +98,7 @@ def play_world(task: WorldTask) -> PlayedWorld:
 
 
 def time_days(task: WorldTask) -> tuple[float, int]:
-    """Plays a short world of a task's kind; returns the seconds per day that it took, and the days of the task's."""
+    """Play a short world like a task's; return the seconds per day that it took, and the days of the task's."""
     setup, _ = make_setup(task)
     days = min(setup.n_days, _FEW_DAYS)
     short, _ = make_setup(replace(task, days=days))
@@ -109,5 +109,5 @@ def time_days(task: WorldTask) -> tuple[float, int]:
 
 
 def _defaults(task: WorldTask) -> Literal["hosted", "native"]:
-    """Who plays the league's default agents: the fast engine knows their minds, and they play the same."""
+    """Who plays the league's default agents: the fast engine has native ones, which play the same."""
     return "native" if task.engine == "fast" else "hosted"

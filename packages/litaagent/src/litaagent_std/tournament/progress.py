@@ -26,7 +26,7 @@ def duration(seconds: float) -> str:
 
 
 class Progress:
-    """Tells about finished worlds.
+    """Reports finished worlds.
 
     Args:
         total: Worlds of the plan.
@@ -46,7 +46,7 @@ class Progress:
         self._last_shown = -_STATUS_EVERY
 
     def finished(self, report: TaskReport, cpu_seconds: float | None) -> None:
-        """Tell about one more world with an outcome."""
+        """Report one more world with an outcome."""
         self._done += 1
         outcome = f"{cpu_seconds:.1f} CPU s" if cpu_seconds is not None else f"FAILED: {report.attempts[-1].failure}"
         self._failed += cpu_seconds is None

@@ -1,7 +1,7 @@
-"""Running a tournament so that nothing is lost and nothing is repeated.
+"""The run of a tournament: nothing is lost and nothing is repeated.
 
 The parent is the only writer. It sends worlds to an executor, keeps every finished world at once as a whole file, and
-gathers files into shards (`records.store`). Whatever happens, the same command goes on with the worlds that have no
+gathers files into shards (`records.store`). Whatever happens, the same command resumes with the worlds that have no
 outcome yet. Workers need no access to the folder: records come back as bytes.
 """
 
@@ -66,12 +66,12 @@ class Outcome:
 
 
 def run_tournament(config: TournamentConfig, *, prefix: str = "hrl_data", say: Say = print) -> Outcome:
-    """Run a tournament, or go on with it.
+    """Run a tournament, or resume it.
 
     Args:
         config: The tournament and how to run it.
         prefix: Beginning of the name of a new folder.
-        say: Where messages for the person at the keyboard go.
+        say: Where messages for the user go.
 
     Raises:
         UserFacingError: If the options make no sense, the folder belongs to something else, or it cannot be written.
@@ -88,10 +88,10 @@ def run_tournament(config: TournamentConfig, *, prefix: str = "hrl_data", say: S
     played = what_is_played(config, competitors)
     choice = choose_folder(config, played, prefix)
     played = recorded_form(choice.folder, played)
-    hush: Say = (lambda text: None) if config.quiet else say
+    show: Say = (lambda text: None) if config.quiet else say
     if config.output_dir is None or not is_finished(choice.folder):
-        hush(f"{len(competitors)} competitors: {', '.join(competitor.name for competitor in competitors)}")
-        hush(plan.formula)
+        show(f"{len(competitors)} competitors: {', '.join(competitor.name for competitor in competitors)}")
+        show(plan.formula)
     started = time.monotonic()
     settings = {"played": played, "how": {name: getattr(config, name) for name in FREE if name != "output_dir"}}
     with (
@@ -100,7 +100,7 @@ def run_tournament(config: TournamentConfig, *, prefix: str = "hrl_data", say: S
             choice.folder, config=settings, seed=config.seed, free=("how",), resume=config.resumable
         ) as run_dir,
     ):
-        runner = _Runner(config, run_dir.path, plan, competitors, played, hush)
+        runner = _Runner(config, run_dir.path, plan, competitors, played, show)
         stopped = runner.run(executor, choice)
     records = _finished_records(choice.folder)
     results = None if records is None else results_of(records)
@@ -152,12 +152,12 @@ class _Runner:
         self.n_played = 0
 
     def run(self, executor: ExecutorName, choice: Choice) -> StopRequest:
-        """Play what is left; returns who asked to stop, if anybody did."""
+        """Play what is left; return the stop request, which says whether and by what signal."""
         done = len(self._plan.worlds) - len(self._todo)
         if not self._todo:
             self._say(f"{choice.folder} is finished: all {done} worlds have their outcome; nothing to do")
             return StopRequest()
-        self._say(f"folder: {choice.folder} ({choice.reason})" + (f"; going on after {done} worlds" if done else ""))
+        self._say(f"folder: {choice.folder} ({choice.reason})" + (f"; resuming after {done} worlds" if done else ""))
         with (
             stop_on_signals() as stop,
             replace(self._config, executor=executor).make_executor(tasks_per_worker=TASKS_PER_WORKER) as workers,
@@ -239,8 +239,8 @@ def _traceback(result: TaskResult[PlayedWorld]) -> str:
 
 def _timing(world: int, report: TaskReport, played: PlayedWorld | None) -> dict[str, Any]:
     attempts = [
-        {"seconds": round(one.seconds, 3), "failure": None if one.failure is None else str(one.failure)}
-        for one in report.attempts
+        {"seconds": round(tried.seconds, 3), "failure": None if tried.failure is None else str(tried.failure)}
+        for tried in report.attempts
     ]
     cpu = None if played is None else round(played.cpu_seconds, 3)
     return {"world": world, "time": time.time(), "cpu_seconds": cpu, "attempts": attempts}

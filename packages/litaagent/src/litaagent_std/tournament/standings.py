@@ -1,6 +1,6 @@
-"""What came of a tournament: scores by the official metric, by level, with intervals, and paired comparisons.
+"""The results of a tournament: scores by the official metric, by level, with intervals, and paired comparisons.
 
-Everything is computed from the records alone, so any folder of records can be asked, also while it grows.
+Everything is computed from the records alone, so they work for any folder of records, also while it grows.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Two competitors in the same seats of the same configurations under the same luck.
+    """Two competitors in the same seats of the same configurations with the same randomness.
 
     Attributes:
         first: One of them.
@@ -130,25 +130,25 @@ def _scores(records: Records) -> list[Score]:
     facts = ["config", "run", "n_levels", "limit_fired"]
     worlds = {(w["source"], w["world"]): w for w in records.table("worlds", columns=facts).to_pylist()}
     columns = ["factory", "level", "competitor", "agent_type", "score"]
-    found = []
+    scores = []
     for row in records.table("factories", columns=columns).to_pylist():
         world = worlds[row["source"], row["world"]]
         if row["competitor"] is None or world["limit_fired"]:
             continue
         last = world["n_levels"] - 1
         level = "first" if row["level"] == 0 else "last" if row["level"] == last else "middle"
-        place = (row["source"], row["world"], world["config"], world["run"], row["factory"], level)
-        found.append(Score(*place, row["competitor"], row["agent_type"], row["score"]))
-    return found
+        where = (row["source"], row["world"], world["config"], world["run"], row["factory"], level)
+        scores.append(Score(*where, row["competitor"], row["agent_type"], row["score"]))
+    return scores
 
 
 def _standing(name: str, own: Sequence[Score]) -> Standing:
-    values = np.array([one.score for one in own])
-    low, high = bootstrap_interval(values, [(one.source, one.config) for one in own], truncated_mean)
+    values = np.array([score.score for score in own])
+    low, high = bootstrap_interval(values, [(score.source, score.config) for score in own], truncated_mean)
     by_level = {
-        level: float(np.mean([one.score for one in own if one.level == level]))
+        level: float(np.mean([score.score for score in own if score.level == level]))
         for level in ("first", "middle", "last")
-        if any(one.level == level for one in own)
+        if any(score.level == level for score in own)
     }
     return Standing(name, len(own), truncated_mean(values), low, high, float(values.mean()), by_level)
 
@@ -157,8 +157,8 @@ def _pair(first: Sequence[Score], second: Sequence[Score]) -> Paired | None:
     """Compare two competitors in the seats that both played, mean by mean."""
     seats: list[dict[tuple[int, int, int, int], list[float]]] = [{}, {}]
     for seen, own in zip(seats, (first, second), strict=True):
-        for one in own:
-            seen.setdefault((one.source, one.config, one.run, one.factory), []).append(one.score)
+        for score in own:
+            seen.setdefault((score.source, score.config, score.run, score.factory), []).append(score.score)
     shared = sorted(seats[0].keys() & seats[1].keys())
     if not shared:
         return None

@@ -31,8 +31,8 @@ FREE = (
 class TuneConfig(ExecutionOptions):
     """Optimise the agent's parameters, level by level, by CMA-ES in races on worlds of the tuning block.
 
-    What was found is kept for a level only where it proves better in worlds that the search has not seen, and all of it
-    is judged against the start on a gate. The same command goes on where it stopped, with the same result.
+    A result is kept for a level only where it proves better in worlds that the search has not seen, and all of it
+    is judged against the start on a gate. The same command resumes where it stopped, with the same result.
     """
 
     agent: Annotated[str, Positional] = "lita"

@@ -22,8 +22,8 @@ VALIDATION_START: Final = (MAX_INDEX + 1) // 2
 _CHUNK: Final = 32
 
 
-class Interrupted(Exception):  # noqa: N818 - no error: somebody asked to stop
-    """Somebody asked to stop; everything finished is kept."""
+class Interrupted(Exception):  # noqa: N818 - no error: a stop was requested
+    """A stop was requested; everything finished is kept."""
 
 
 class WorldFailedError(UserFacingError):
@@ -43,21 +43,29 @@ class Player:
         units: Where finished units are and go, and the levels of worlds.
         executor: What plays them.
         time_limit: Seconds that a world may take.
-        stopped: Asked after every unit: whether to stop.
+        stopped: Called after every unit: whether to stop.
+        code: Version of the code of the agent that is tuned. Candidates differ in parameters alone, so it holds for all
+            of them.
     """
 
     def __init__(
-        self, rules: Rules, units: UnitLog, executor: Executor, time_limit: float, stopped: Callable[[], bool]
+        self,
+        rules: Rules,
+        units: UnitLog,
+        executor: Executor,
+        time_limit: float,
+        stopped: Callable[[], bool],
+        code: str,
     ) -> None:
         self._rules, self._units, self._executor = rules, units, executor
-        self._time_limit, self._stopped = time_limit, stopped
+        self._time_limit, self._stopped, self._code = time_limit, stopped, code
         self._block = SeedBlock("tuning")
-        self._found: dict[tuple[Level, int], list[int]] = {}
+        self._indices: dict[tuple[Level, int], list[int]] = {}
         self._scanned: dict[tuple[Level, int], int] = {}
         self.played = 0
 
     def worlds(self, level: Level, first: int, count: int, start: int = 0) -> list[int]:
-        """Indice of worlds whose focal seat is at a level.
+        """Return the indices of worlds whose focal seat is at a level.
 
         Args:
             level: The level.
@@ -65,33 +73,33 @@ class Player:
             count: How many to return.
             start: The index from which they are counted.
         """
-        found = self._found.setdefault((level, start), [])
-        while len(found) < first + count:
+        indices = self._indices.setdefault((level, start), [])
+        while len(indices) < first + count:
             scanned = self._scanned.get((level, start), start)
             chunk = range(scanned, scanned + _CHUNK)
             levels = self._run(
                 [(f"level/{index}", level_of, (self._rules, self._block.seed(index))) for index in chunk]
             )
-            found += [index for index, one in zip(chunk, levels, strict=True) if one["value"] == level]
+            indices += [index for index, unit in zip(chunk, levels, strict=True) if unit["value"] == level]
             self._scanned[level, start] = scanned + _CHUNK
-        return found[first : first + count]
+        return indices[first : first + count]
 
     def scores(self, games: Sequence[tuple[AgentSpec, int]]) -> list[float]:
-        """Scores of agents in worlds given by their indices, in the same order.
+        """Return the scores of agents in worlds given by their indices, in the same order.
 
         Raises:
-            Interrupted: If somebody asked to stop.
+            Interrupted: If a stop was requested.
             WorldFailedError: If a world could not be played.
         """
         seeds = [self._block.seed(index) for _, index in games]
         calls = [
-            (unit_key(self._rules, seed, agent), play_unit, (self._rules, seed, agent))
+            (unit_key(self._rules, seed, agent, self._code), play_unit, (self._rules, seed, agent))
             for (agent, _), seed in zip(games, seeds, strict=True)
         ]
         return [float(unit["score"]) for unit in self._run(calls)]
 
     def _run(self, calls: Sequence[tuple[str, Callable[..., Any], tuple[Any, ...]]]) -> list[dict[str, Any]]:
-        """Results of calls by their keys; those that are not known are run and kept."""
+        """Return the results of calls by their keys; those that are not known are run and kept."""
         missing = {key: (function, arguments) for key, function, arguments in calls if self._units.get(key) is None}
         for key, value in self._results(missing):
             plain = {"value": value} if not isinstance(value, dict) else value
@@ -99,8 +107,8 @@ class Player:
             self.played += 1
             if self._stopped():
                 raise Interrupted
-        found = [self._units.get(key) for key, _, _ in calls]
-        return [unit for unit in found if unit is not None]
+        units = [self._units.get(key) for key, _, _ in calls]
+        return [unit for unit in units if unit is not None]
 
     def _results(self, missing: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]) -> Iterator[tuple[str, Any]]:
         keys = list(missing)

@@ -1,7 +1,7 @@
 """Races: many candidates, few worlds for the bad ones (successive halving).
 
-All candidates of a stage play the same worlds. After a stage the better half goes on to twice as many, the earlier
-ones included. Whoever leaves early is ranked behind all who went on, by the mean score so far: the search uses ranks
+All candidates of a stage play the same worlds. After a stage the better half plays twice as many, the earlier
+ones included. Whoever leaves early is ranked behind all who stayed, by the mean score so far: the search uses ranks
 only, so scores of different numbers of worlds are never compared.
 """
 
@@ -15,11 +15,11 @@ import numpy as np
 __all__ = ["Play", "race", "stages"]
 
 Play = Callable[[Sequence[tuple[int, int]]], Sequence[float]]
-"""Plays (candidate, place of the world) pairs and returns their scores in the same order."""
+"""Plays pairs of candidate and world, given by their indices, and returns their scores in the same order."""
 
 
 def stages(worlds: int, rungs: int) -> list[int]:
-    """Worlds that a candidate has played after each stage: each is about twice the one before, the last is ``worlds``.
+    """Return how many worlds a candidate has played after each stage; each number is about twice the one before.
 
     Stages that would add no world are left out.
     """
@@ -27,7 +27,7 @@ def stages(worlds: int, rungs: int) -> list[int]:
 
 
 def race(candidates: int, worlds: int, rungs: int, play: Play) -> tuple[list[int], list[list[float]]]:
-    """Ranks candidates.
+    """Rank candidates.
 
     Args:
         candidates: Their number.
@@ -45,15 +45,17 @@ def race(candidates: int, worlds: int, rungs: int, play: Play) -> tuple[list[int
     before = 0
     counts = stages(worlds, rungs)
     for stage, after in enumerate(counts):
-        pairs = [(one, place) for place in range(before, after) for one in running]
-        for (one, _), score in zip(pairs, play(pairs), strict=True):
-            scores[one].append(score)
-        running.sort(key=lambda one: -float(np.mean(scores[one])))  # stable: the earlier of equals stays first
+        pairs = [(candidate, world) for world in range(before, after) for candidate in running]
+        for (candidate, _), score in zip(pairs, play(pairs), strict=True):
+            scores[candidate].append(score)
+        running.sort(
+            key=lambda candidate: -float(np.mean(scores[candidate]))
+        )  # stable: the earlier of equals stays first
         stay = len(running) if stage == len(counts) - 1 else ceil(len(running) / 2)
         left = running[stay:] + left
         running, before = running[:stay], after
     order = running + left
     ranks = [0] * candidates
-    for rank, one in enumerate(order):
-        ranks[one] = rank
+    for rank, candidate in enumerate(order):
+        ranks[candidate] = rank
     return ranks, scores

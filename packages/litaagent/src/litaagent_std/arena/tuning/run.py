@@ -34,7 +34,6 @@ from litaagent_std.arena.tuning.space import Space, with_values
 from litaagent_std.arena.units import UnitLog, code_version
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.policy.parameters import Level, Parameters
-from litaagent_std.tournament.competitors.integer_offers import original_path
 from litaagent_std.tournament.competitors.names import Competitor, opponents, resolve, resolve_one
 from litaagent_std.tournament.competitors.parameter_files import FORMAT
 from litaagent_std.world.reproducible.hashing import fixed_for_workers
@@ -73,23 +72,24 @@ class _Tuning:
     folder: Path
     executor: Executor
     units: UnitLog
+    code: str
     stop: StopRequest
     show: Callable[[str, int, int], None]
     player: Player = field(init=False)
-    place: tuple[str, int] = field(init=False)
+    position: tuple[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.player = Player(self.rules, self.units, self.executor, self.config.time_limit, self._after_unit)
-        self.place = (self.config.levels[0], 0)
+        self.player = Player(self.rules, self.units, self.executor, self.config.time_limit, self._after_unit, self.code)
+        self.position = (self.config.levels[0], 0)
 
     def _after_unit(self) -> bool:
         """Show how far it is; return whether to stop."""
-        self.show(*self.place, self.player.played)
+        self.show(*self.position, self.player.played)
         return self.stop.requested
 
     def _at(self, level: Level, generation: int) -> None:
-        self.place = (level, generation)
-        self.show(*self.place, self.player.played)
+        self.position = (level, generation)
+        self.show(*self.position, self.player.played)
 
     @property
     def parameters(self) -> Parameters:
@@ -120,7 +120,7 @@ class _Tuning:
         return space.values(search.center)
 
     def _generation(self, search: Search, space: Space) -> dict[str, Any]:
-        """Plays a generation and tells the search; returns the entry of the log."""
+        """Play a generation and report its ranks to the search; return the entry of the log."""
         config, number = self.config, search.generation
         points = search.ask()
         worlds = self.player.worlds(space.level, number * config.worlds, config.worlds)
@@ -129,7 +129,7 @@ class _Tuning:
             len(points),
             config.worlds,
             config.rungs,
-            lambda pairs: self.player.scores([(agents[one], worlds[place]) for one, place in pairs]),
+            lambda pairs: self.player.scores([(agents[candidate], worlds[world]) for candidate, world in pairs]),
         )
         search.tell(ranks)
         center = space.values(search.center)
@@ -144,10 +144,10 @@ class _Tuning:
         }
 
     def validate(self, level: Level, values: dict[str, float]) -> dict[str, Any]:
-        """Compare what was found with the start in worlds of the level that the search has not seen."""
+        """Compare the values of a search with the start in worlds of the level that the search has not seen."""
         worlds = self.player.worlds(level, 0, self.config.validation_worlds, VALIDATION_START)
-        found = self.agent(with_values(self.parameters, level, values))
-        scores = [self.player.scores([(agent, index) for index in worlds]) for agent in (found, self.start.spec)]
+        tuned = self.agent(with_values(self.parameters, level, values))
+        scores = [self.player.scores([(agent, index) for index in worlds]) for agent in (tuned, self.start.spec)]
         return statistics_values(paired_difference(*scores))
 
     def judge(self, parameters: Parameters) -> dict[str, Any] | None:
@@ -164,10 +164,10 @@ class _Tuning:
             config.gate_worlds,
         )
 
-        def look(evaluation: object) -> bool:
+        def on_unit(evaluation: object) -> bool:
             return not self.stop.requested
 
-        evaluation = evaluate(plan, self.units, self.executor, time_limit=config.time_limit, look=look)
+        evaluation = evaluate(plan, self.units, self.executor, time_limit=config.time_limit, on_unit=on_unit)
         self.player.played += evaluation.played
         if self.stop.requested:
             raise Interrupted
@@ -176,18 +176,16 @@ class _Tuning:
 
 
 def run_tuning(config: TuneConfig) -> Tuned:
-    """Tunes what is not tuned yet, and writes the file of parameters.
+    """Tune what is not tuned yet, and write the file of parameters.
 
     Raises:
         UserFacingError: If the options make no sense, the folder holds another run, or a world failed.
     """
     start = resolve_one(config.agent)
-    rules = Rules(
-        opponents(config.opponents), config.mix, config.days, config.n_levels, config.inventory
-    )
+    rules = Rules(opponents(config.opponents), config.mix, config.days, config.n_levels, config.inventory)
     for level in config.levels:
         Space.of(level, Parameters(), config.names)  # refuses unknown names before any work
-    code = code_version(original_path(start.spec.path))
+    code = code_version(start.spec)
     identity = {"options": to_plain(config), "code": code, "cma": version("cma")}
     path = config.output_dir / RESULT
     with ExitStack() as stack:
@@ -201,7 +199,7 @@ def run_tuning(config: TuneConfig) -> Tuned:
         stop = stack.enter_context(stop_on_signals())
         executor = stack.enter_context(config.make_executor(tasks_per_worker=TASKS_PER_WORKER))
         show = stack.enter_context(_progress(config))
-        work = _Tuning(config, start, rules, config.output_dir, executor, units, stop, show)
+        work = _Tuning(config, start, rules, config.output_dir, executor, units, code, stop, show)
         try:
             content = _tune(work) | {"code": code}
         except Interrupted:
@@ -211,7 +209,7 @@ def run_tuning(config: TuneConfig) -> Tuned:
 
 
 def _tune(work: _Tuning) -> dict[str, Any]:
-    """Search and validates every level, judges the whole, and says how it was made."""
+    """Search and validate every level, judge the result, and describe how it was made."""
     config, parameters = work.config, work.parameters
     levels: dict[str, Any] = {}
     for level in config.levels:
@@ -238,7 +236,7 @@ def _tune(work: _Tuning) -> dict[str, Any]:
 
 def plain(parameters: Parameters) -> dict[str, Any]:
     """Parameters as JSON holds them; overrides that change nothing are left out."""
-    values: dict[str, Any] = {one.name: getattr(parameters, one.name) for one in fields(Parameters)}
+    values: dict[str, Any] = {entry.name: getattr(parameters, entry.name) for entry in fields(Parameters)}
     overrides: Mapping[Level, Mapping[str, float]] = values["overrides"]
     changed = {
         level: {name: value for name, value in changes.items() if value != values[name]}
@@ -249,7 +247,7 @@ def plain(parameters: Parameters) -> dict[str, Any]:
 
 @contextmanager
 def _progress(config: TuneConfig) -> Iterator[Callable[[str, int, int], None]]:
-    """Return a bar of the generations of all levels."""
+    """Show a bar of the generations of all levels."""
     columns = (
         BarColumn(),
         MofNCompleteColumn(),
@@ -261,7 +259,7 @@ def _progress(config: TuneConfig) -> Iterator[Callable[[str, int, int], None]]:
         task = bar.add_task("", total=config.generations * len(config.levels))
 
         def show(level: str, generation: int, played: int) -> None:
-            before = [str(one) for one in config.levels].index(level) * config.generations
+            before = [str(known) for known in config.levels].index(level) * config.generations
             bar.update(task, completed=before + generation, description=f"level {level}, {played} worlds")
 
         yield show

@@ -1,7 +1,7 @@
-"""The search: CMA-ES in the box [0, 1]ⁿ, told ranks, and rebuilt from a log of what it was told.
+"""The search: CMA-ES in the box [0, 1]ⁿ, fed with ranks, and rebuilt from a log of them.
 
 The state of the search is a function of its options and of the ranks of every generation, so no state is stored: a
-search that goes on asks and is told again what the log says, and stands where it stood.
+resumed search replays the log and is then in the same state.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Search"]
 
 
 class Search:
-    """Ask for a generation of points, tell their ranks.
+    """CMA-ES with ask and tell: ask for a generation of points, tell their ranks.
 
     Args:
         origin: Where it starts, a number from 0 to 1 for each dimension.
@@ -53,7 +53,7 @@ class Search:
         self.generation = 0
 
     def ask(self) -> list[list[float]]:
-        """Return the points of the next generation; again the same until it is told of them."""
+        """Return the points of the next generation; the same ones until their ranks are told."""
         if not self._asked:
             self._asked = self._strategy.ask()
         return [[float(value) for value in point[: self._width]] for point in self._asked]
@@ -73,14 +73,14 @@ class Search:
         if entry["step"] != self.generation or entry["points"] != self.ask():
             raise RunDirError(
                 f"the log's generation {entry['step']} is not generation {self.generation} of this search",
-                "a search goes on only with the options, and with the version of cma, that it was started with",
+                "a search is resumed only with the options, and with the version of cma, that it was started with",
                 "restore them, or start a new run in another folder",
             )
         self.tell(entry["ranks"])
 
     @property
     def center(self) -> list[float]:
-        """The middle of the distribution: what the search holds best, less noisy than any single point."""
+        """The middle of the distribution: the search's estimate of the optimum, less noisy than any single point."""
         return [float(value) for value in self._strategy.result.xfavorite[: self._width]]
 
     @property

@@ -49,7 +49,7 @@ class Space:
         wrong = sorted(set(names) - set(known))
         if wrong or len(set(names)) < len(names):
             raise ConfigurationError(
-                f"--names {' '.join(names)} will not do" + (f": {', '.join(wrong)} cannot be tuned" if wrong else ""),
+                f"--names {' '.join(names)} is refused" + (f": {', '.join(wrong)} cannot be tuned" if wrong else ""),
                 f"the parameters that can be tuned are {', '.join(known)}",
                 "name some of them, each once",
             )
@@ -70,17 +70,17 @@ class Space:
         return [(getattr(here, name) - ranges[name][0]) / (ranges[name][1] - ranges[name][0]) for name in self.names]
 
     def values(self, point: Sequence[float]) -> dict[str, float]:
-        """Return the parameters at a point, rounded to a few digits, so that files are read easily and hold what was played.
+        """Return the parameters at a point, rounded to a few digits: what is played is what files hold.
 
         Args:
             point: A number from 0 to 1 for each name.
         """
         ranges = tunable()
-        found = {}
-        for name, place in zip(self.names, point, strict=True):
+        values = {}
+        for name, share in zip(self.names, point, strict=True):
             low, high = ranges[name]
-            found[name] = min(high, max(low, round(low + float(place) * (high - low), _DIGITS)))
-        return found
+            values[name] = min(high, max(low, round(low + float(share) * (high - low), _DIGITS)))
+        return values
 
     def parameters(self, point: Sequence[float]) -> Parameters:
         """All parameters, with those of a point at the level."""

@@ -21,7 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from apexrl.runs.digest import digest_file
+import numpy as np
+
+from apexrl.runs.digest import digest_bytes, digest_config, digest_file
 from apexrl.runs.errors import ConfigurationError
 from litaagent_std.tournament.competitors.integer_offers import integer_path, original_path
 from litaagent_std.tournament.competitors.parameter_files import read_parameters
@@ -146,13 +148,29 @@ def read_agent(text: str, *, as_written: bool = False) -> AgentSpec:
 
 
 def digest_named_files(params: Mapping[str, Any]) -> dict[str, str]:
-    """Return digests of the files that parameters name, such as weights, and of the files in folders they name."""
+    """Return digests of the files that parameters name, such as weights, and of files in folders that they name."""
     named = {name: Path(value) for name, value in params.items() if isinstance(value, str) and value}
-    digests = {name: digest_file(path) for name, path in named.items() if path.is_file()}
+    digests = {name: _digest_content(path) for name, path in named.items() if path.is_file()}
     for name, path in named.items():
         if path.is_dir():
-            digests |= {f"{name}/{file.name}": digest_file(file) for file in sorted(path.iterdir()) if file.is_file()}
+            files = sorted(file for file in path.iterdir() if file.is_file())
+            digests |= {f"{name}/{file.name}": _digest_content(file) for file in files}
     return digests
+
+
+def _digest_content(path: Path) -> str:
+    """Digest a file; of weights (``.npz``) the arrays count, not what their ``meta`` says about how they were made."""
+    if path.suffix != ".npz":
+        return digest_file(path)
+    try:
+        with np.load(path) as content:
+            arrays = {name: content[name] for name in sorted(content.files) if name != "meta"}
+    except (ValueError, OSError):
+        return digest_file(path)  # no file of weights
+    facts = {
+        name: [str(array.dtype), list(array.shape), digest_bytes(array.tobytes())] for name, array in arrays.items()
+    }
+    return digest_config(facts)
 
 
 def _entries(name: str, integer_offers: bool) -> Iterable[_Entry]:
