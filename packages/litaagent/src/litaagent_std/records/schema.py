@@ -68,7 +68,7 @@ _SPECS: Final = (
         "A row per world: what determined it and how it ended.",
         (
             Column("config", I32, "number of the configuration; worlds of one configuration never cross a data split"),
-            Column("run", I32, "which run of the configuration, each with other luck"),
+            Column("run", I32, "which run of the configuration, each with another seed"),
             Column("rotation", I32, "which assignment of competitors to seats"),
             Column("config_seed", I64, "seed that the configuration was drawn with"),
             Column("seed", I64, "seed of the world's and the seats' streams"),
@@ -114,7 +114,7 @@ _SPECS: Final = (
         (
             Column("day", I16, "the day"),
             Column("product", I16, "the product"),
-            Column("trading_price", F64, "trading price in the morning"),
+            Column("trading_price", F64, "trading price at the start of the day"),
             Column("quantity_min", I32, "least quantity of an offer"),
             Column("quantity_max", I32, "largest quantity of an offer"),
             Column("time_min", I16, "earliest delivery day of an offer"),
@@ -249,7 +249,7 @@ _SPECS: Final = (
         "reports",
         "A row per published financial report; visible to all from the day after.",
         (
-            Column("day", I16, "day in whose evening it was published"),
+            Column("day", I16, "day at whose end it was published"),
             Column("factory", I16, "the seat it is about"),
             Column("cash", F64, "its balance"),
             Column("assets", F64, "its published assets"),
