@@ -30,7 +30,7 @@ POOL = ("finalists-2024", "finalists-2025", "finalists-2026")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Return the options of this benchmark."""
+    """Add the options of this benchmark."""
     parser.add_argument("--worlds", type=int, default=200, help="worlds per regime (default 200)")
     parser.add_argument("--days", type=int, nargs="+", default=[50, 100, 200], help="lengths (default 50 100 200)")
     parser.add_argument("--tuned", default="shipped", help="file of tuned parameters, or its name in the package")
@@ -49,7 +49,7 @@ def tuning(name: str) -> dict[str, dict[str, Any] | None]:
 
 
 def plan_of(regime: str, when: Mapping[str, dict[str, Any] | None], bench: Benchmark) -> Plan:
-    """All steps with all parameters in one regime; the first is the focal one, which matters to nobody here."""
+    """Plan all steps with all parameters in one regime; which one is focal does not matter, since all are compared."""
     those = []
     for time, parameters in when.items():
         more = {} if parameters is None else {"parameters": parameters}
@@ -65,7 +65,7 @@ def plan_of(regime: str, when: Mapping[str, dict[str, Any] | None], bench: Bench
 
 def scores_of(evaluation: Evaluation) -> dict[str, np.ndarray]:
     """Scores by name in the worlds that all have played, in the same order."""
-    names = [one.name for one in (evaluation.plan.focal, *evaluation.plan.against)]
+    names = [competitor.name for competitor in (evaluation.plan.focal, *evaluation.plan.against)]
     shared = sorted(set.intersection(*(set(evaluation.units.get(name, {})) for name in names)))
     return {name: np.array([evaluation.units[name][index]["score"] for index in shared]) for name in names}
 
@@ -85,16 +85,16 @@ def report(evaluations: Mapping[str, Evaluation], times: Sequence[str]) -> list[
         scores = scores_of(evaluation)
         steps = list(STEPS)
         for time in times:
-            for place, step in enumerate(steps):
+            for index, step in enumerate(steps):
                 own = scores[f"{step}, {time}"]
                 figures.append(Figure(name=f"{regime}, {time}, {step}: mean score", value=float(own.mean())))
-                if place:
-                    before = scores[f"{steps[place - 1]}, {time}"]
+                if index:
+                    before = scores[f"{steps[index - 1]}, {time}"]
                     figures.append(compare(f"{regime}, {time}, {step}: added", own, before))
         if len(times) > 1:
             first, last = (scores[f"{steps[-1]}, {time}"] for time in (times[0], times[-1]))
             figures.append(compare(f"{regime}: tuning added", last, first))
-    failed = sum(len(one.failed) for one in evaluations.values())
+    failed = sum(len(evaluation.failed) for evaluation in evaluations.values())
     return [*figures, Figure(name="worlds that failed", value=failed, op="==", goal=0)]
 
 
@@ -104,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     when = tuning(bench.options.tuned)
     evaluations, stopped = play_plans(bench, [plan_of(regime, when, bench) for regime in REGIMES])
     if stopped:
-        print("stopped: the same command goes on from here; no result was written", file=sys.stderr)
+        print("stopped: the same command resumes from here; no result was written", file=sys.stderr)
         return stopped
     return bench.finish(
         report(dict(zip(REGIMES, evaluations, strict=True)), list(when)), block=BLOCK, tuned=bench.options.tuned

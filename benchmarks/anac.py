@@ -93,7 +93,7 @@ def play(
     short = {} if days is None else {"n_steps": days, "n_processes": 2}
     with tempfile.TemporaryDirectory() as folder, silence(), no_bookkeeping():
         seed_all(seed)
-        found = anac2024_std(
+        outcome = anac2024_std(
             paths,
             n_configs=1,
             n_competitors_per_world=len(paths),
@@ -105,11 +105,11 @@ def play(
             **short,
         )
         config = _config_digest(Path(folder))
-    rows = zip(found.scores["agent_type"], found.scores["agent_id"], found.scores["score"], strict=True)
+    rows = zip(outcome.scores["agent_type"], outcome.scores["agent_id"], outcome.scores["score"], strict=True)
     scores = [[kind.rpartition(".")[2], seat, float(score)] for kind, seat, score in rows]
     return {
         "config": config,
-        "worlds": int(found.scores["world"].nunique()),
+        "worlds": int(outcome.scores["world"].nunique()),
         "scores": [row for row in scores if row[0] in names[:counted]],
     }
 
@@ -143,10 +143,14 @@ def plan(quick: bool, worlds: int, code: str) -> dict[str, dict[str, Any]]:
     return units
 
 
-def whole_batches(found: Mapping[str, dict[str, Any] | None]) -> dict[str, dict[str, Any]]:
+def whole_batches(results: Mapping[str, dict[str, Any] | None]) -> dict[str, dict[str, Any]]:
     """Results of the batches of which every set is played: in a part of one not everybody has a score."""
-    open_ones = {key.rpartition("-")[0] for key, one in found.items() if one is None}
-    return {key: one for key, one in found.items() if one is not None and key.rpartition("-")[0] not in open_ones}
+    unfinished = {key.rpartition("-")[0] for key, result in results.items() if result is None}
+    return {
+        key: result
+        for key, result in results.items()
+        if result is not None and key.rpartition("-")[0] not in unfinished
+    }
 
 
 def batches_of(results: Mapping[str, Mapping[str, Any]], variant: str) -> list[dict[str, list[float]]]:
@@ -203,13 +207,13 @@ def report(results: Mapping[str, Mapping[str, Any]], *, quick: bool = False) -> 
         yield Figure(name=f"{variant}: our rank", value=1 + list(table).index(name), note=f"of {len(table)}; {note}")
         chance = probability_of_first(batches, name)
         yield Figure(name=f"{variant}: probability of being first", value=chance, op=">=", goal=None if quick else GOAL)
-        for place, (competitor, score) in enumerate(table.items(), start=1):
+        for rank, (competitor, score) in enumerate(table.items(), start=1):
             number = sum(len(batch.get(competitor, ())) for batch in batches)
-            yield Figure(name=f"{variant}: {place}. {competitor}", value=score, note=f"{number} scores")
+            yield Figure(name=f"{variant}: {rank}. {competitor}", value=score, note=f"{number} scores")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Return the options of this benchmark."""
+    """Add the options of this benchmark."""
     parser.add_argument("--worlds", type=int, default=WORLDS, help=f"worlds per variant at least (default {WORLDS})")
     parser.add_argument("--only", default="*", help="which to play now, such as 'as-shipped-*'; the table shows all")
 
@@ -221,8 +225,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     wanted = {key: unit for key, unit in units.items() if fnmatch.fnmatch(key, bench.options.only)}
     with fixed_for_workers():
         played = bench.units(play, wanted)
-    found = {key: played.get(key) or bench.finished(key, **unit) for key, unit in units.items()}
-    figures = list(report(whole_batches(found), quick=bench.quick))
+    results = {key: played.get(key) or bench.finished(key, **unit) for key, unit in units.items()}
+    figures = list(report(whole_batches(results), quick=bench.quick))
     return bench.finish(figures, code=code_version(AgentSpec(LITA)))
 
 

@@ -1,7 +1,7 @@
 """An audit of what agents do: every offer and every acceptance against the hard bounds, computed anew from the world.
 
 The bounds are those of L1, but nothing of L1 is used here: commitments, cash and legal ranges come from the world's
-events, and what an agent says is taken from its own mouth, before the world drops what is illegal. For an agent class
+events, and what an agent says is taken as it returns it, before the world drops what is illegal. For an agent class
 at ``path``, `audited_path` names a subclass that is the same agent under audit, as `stopwatch` does for timing.
 
 Checked are:
@@ -53,7 +53,7 @@ class Auditor(WorldObserver):
         covered: Whether sales must be covered by input.
 
     Attributes:
-        found: Violations by kind: ``illegal``, ``lines``, ``cash``, ``input``.
+        violations: Number of violations by kind: ``illegal``, ``lines``, ``cash``, ``input``.
         examples: The first few of them in words.
         checked: Offers and acceptances that were checked.
         errors: Exceptions of the audited agents.
@@ -64,7 +64,7 @@ class Auditor(WorldObserver):
 
     def __init__(self, *, covered: bool = False) -> None:
         self._covered = covered
-        self.found: Counter[str] = Counter()
+        self.violations: Counter[str] = Counter()
         self.examples: list[str] = []
         self.checked = 0
         self.errors: list[str] = []
@@ -102,13 +102,13 @@ class Auditor(WorldObserver):
         self._forced_sales: Counter[str] = Counter()
         self._forced_cost: Counter[str] = Counter()
         self._forced_input: Counter[str] = Counter()
-        for one in event.exogenous:
-            self._forced_sales[one.seller] += one.quantity
-            self._forced_cost[one.buyer] += one.quantity * one.unit_price
-            self._forced_input[one.buyer] += one.quantity
+        for contract in event.exogenous:
+            self._forced_sales[contract.seller] += contract.quantity
+            self._forced_cost[contract.buyer] += contract.quantity * contract.unit_price
+            self._forced_input[contract.buyer] += contract.quantity
 
     def on_negotiation_start(self, negotiation: NegotiationRef) -> None:
-        """Remembers who negotiates what today."""
+        """Remember who negotiates what today."""
         self._threads[negotiation.buyer, negotiation.seller] = negotiation
         self._threads[negotiation.seller, negotiation.buyer] = negotiation
 
@@ -211,7 +211,7 @@ class Auditor(WorldObserver):
         return self._balances[agent] - owed - self._forced_cost[agent]
 
     def _note(self, kind: str, agent: str, what: str) -> None:
-        self.found[kind] += 1
+        self.violations[kind] += 1
         if len(self.examples) < _KEPT:
             self.examples.append(f"{agent} on day {self._day} {what}")
 
@@ -254,6 +254,6 @@ def _audited(base: type) -> type:
         return responses
 
     methods = {"init": init, "first_proposals": first_proposals, "counter_all": counter_all}
-    places = {"__module__": agent.__module__, "__qualname__": agent.__qualname__, "__doc__": agent.__doc__}
-    made: type = type(agent)(agent.__name__, (agent,), methods | places)
+    identity = {"__module__": agent.__module__, "__qualname__": agent.__qualname__, "__doc__": agent.__doc__}
+    made: type = type(agent)(agent.__name__, (agent,), methods | identity)
     return made

@@ -11,8 +11,8 @@ from litaagent_std.world.setup import AgentSpec
 
 def __getattr__(name: str) -> type:
     paths = [] if name.startswith("_") else [path for year in YEARS for path in finalists(year)]
-    found = [path for path in paths if path.rpartition(".")[2] == name]
-    if not found:
+    matches = [path for path in paths if path.rpartition(".")[2] == name]
+    if not matches:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; finalists are {paths}")
-    agent: type = AgentSpec(integer_path(found[0])).load()
+    agent: type = AgentSpec(integer_path(matches[0])).load()
     return agent

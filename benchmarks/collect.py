@@ -2,7 +2,7 @@
 
 Both sides play the same worlds of the official mix with the best of 2024, 2025 and 2026, in one process, one after the
 other; CPU time is compared. Ours includes recording, packing and gathering into shards. The collection of 1,000 worlds
-runs on two processes, is kept in ``tournament_history/bench_collect``, and goes on where it stopped.
+runs on two processes, is kept in ``tournament_history/bench_collect``, and resumes where it stopped.
 """
 
 import argparse
@@ -46,7 +46,7 @@ EXAMPLE = (
 
 
 def folder_bytes(folder: Path) -> int:
-    """Size of all files under a folder."""
+    """Return the size of all files under a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
@@ -120,7 +120,7 @@ def recording(world: int, days: int | None, defaults: Literal["hosted", "native"
 
 
 def example(steps: int) -> dict[str, float]:
-    """Return the small example of document 000, as written there: seconds and bytes."""
+    """Play the small example of docs/league/tournaments.md; return its seconds and bytes."""
     with tempfile.TemporaryDirectory() as temporary:
         target = Path(temporary) / "hrl_data_smoke_std"
         words = [*EXAMPLE.split(), "--steps", str(steps), "--output-dir", str(target)]
@@ -133,7 +133,7 @@ def example(steps: int) -> dict[str, float]:
 
 
 def collection(worlds: int, days: int | None, folder: str, workers: int) -> dict[str, Any]:
-    """Return a collection of the official mix on processes; goes on where it stopped."""
+    """Return a collection of the official mix on processes; it resumes where it stopped."""
     target = ROOT / folder
     config = TournamentConfig(
         competitors=ROSTER,
@@ -150,13 +150,13 @@ def collection(worlds: int, days: int | None, folder: str, workers: int) -> dict
     if not outcome.finished:
         sys.exit(outcome.exit_code or 1)
     timings = [json.loads(line) for line in (target / "wall_clock.jsonl").read_text().splitlines()]
-    busy = sum(attempt["seconds"] for one in timings for attempt in one["attempts"])
+    busy = sum(attempt["seconds"] for timing in timings for attempt in timing["attempts"])
     records = open_records(target)
     return {
         "worlds": len(records.keys),
         "failed": len(records.sources[0].manifest.failed),
         "days": sum(records.table("worlds", columns=["n_days"])["n_days"].to_pylist()),
-        "cpu_hours": sum(one["cpu_seconds"] or 0 for one in timings) / 3600,
+        "cpu_hours": sum(timing["cpu_seconds"] or 0 for timing in timings) / 3600,
         "wall_hours": busy / workers / 3600,
         "bytes": folder_bytes(target / "records"),
         "turns": sum(shard.files["turns"].rows for shard in records.sources[0].manifest.shards),
@@ -195,10 +195,8 @@ def figures(
             )
             for kind, some in shares.items()
         ),
-        Figure(
-            name="example of document 000: time", value=shown["seconds"], unit="s", note=f"{shown['worlds']} worlds"
-        ),
-        Figure(name="example of document 000: records", value=shown["bytes"] / 1e6, unit="MB"),
+        Figure(name="small example: time", value=shown["seconds"], unit="s", note=f"{shown['worlds']} worlds"),
+        Figure(name="small example: records", value=shown["bytes"] / 1e6, unit="MB"),
         Figure(name="collection: worlds", value=big["worlds"], note=f"{big['failed']} failed, {big['days']} days"),
         Figure(name="collection: time on two processes", value=big["wall_hours"], unit="h"),
         Figure(name="collection: CPU time", value=big["cpu_hours"], unit="h"),
@@ -235,11 +233,11 @@ def main() -> int:
     big = bench.unit("collection", collection, worlds=worlds, days=days, folder=folder, workers=2)
     records = open_records(ROOT / folder) if (ROOT / folder).exists() else None
     if records is not None:
-        luck = random.Random(0)
-        world = records.world(luck.choice(records.keys))
-        told = [one for one in world.tables["negotiations"].to_pylist() if one["n_turns"] > 1]
-        one = luck.choice(told)
-        print(world.negotiation(one["day"], one["negotiation"]))
+        rng = random.Random(0)
+        world = records.world(rng.choice(records.keys))
+        negotiations = [row for row in world.tables["negotiations"].to_pylist() if row["n_turns"] > 1]
+        chosen = rng.choice(negotiations)
+        print(world.negotiation(chosen["day"], chosen["negotiation"]))
     return bench.finish(figures(pairs, costs, shown, big))
 
 

@@ -68,13 +68,13 @@ def main() -> int:
     count, repeats = (2_000, 3) if bench.quick else (20_000, 5)
     figures = []
     for engine, goal in (("inline", None), ("processes", 200.0)):
-        found = bench.unit(engine, measure, engine=engine, count=count, repeats=repeats)
+        costs = bench.unit(engine, measure, engine=engine, count=count, repeats=repeats)
         common = {"unit": "µs", "op": "<"}
         figures += [
-            Figure(name=f"{engine}: CPU per tiny task", value=found["task_cpu"], goal=goal, **common),
-            Figure(name=f"{engine}: wall clock per tiny task", value=found["task_wall"], **common),
-            Figure(name=f"{engine}: CPU per actor call", value=found["call_cpu"], goal=goal, **common),
-            Figure(name=f"{engine}: wall clock per actor call", value=found["call_wall"], **common),
+            Figure(name=f"{engine}: CPU per tiny task", value=costs["task_cpu"], goal=goal, **common),
+            Figure(name=f"{engine}: wall clock per tiny task", value=costs["task_wall"], **common),
+            Figure(name=f"{engine}: CPU per actor call", value=costs["call_cpu"], goal=goal, **common),
+            Figure(name=f"{engine}: wall clock per actor call", value=costs["call_wall"], **common),
         ]
     return bench.finish(figures, workers=WORKERS)
 

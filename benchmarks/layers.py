@@ -1,8 +1,8 @@
 """Whether a learned layer plays better than its heuristic: layers cloned from others and from ourselves, in the arena.
 
 For each teacher: a tournament in which it plays (resumable), the dataset of its decisions, L2, L3, the acceptance model
-and L4 trained from it, then L3 once more by advantage-weighted regression. Each learned layer then takes its
-heuristic's place in our agent, alone and together with the others, on seeds of a gate that nothing was fitted to.
+and L4 trained from it, then L3 once more by advantage-weighted regression. Each learned layer then replaces its
+heuristic in our agent, alone and together with the others, on seeds of a gate that nothing was fitted to.
 Positive figures would mean that learning is ahead. See docs/league/training.md.
 """
 
@@ -74,13 +74,13 @@ def learn(
     """Collect what is missing, build the dataset, train every layer; returns how much there was to learn from."""
     history, folder = f"tournament_history/{records}", f"tournament_history/{records}_dataset"
     if not run_tournament(tournament(ROOT / history, quick, worlds, workers, names)).finished:
-        sys.exit("stopped while collecting: run the same command again to go on")
+        sys.exit("stopped while collecting: run the same command again to resume")
     made = dataset(history, folder, agent, 1 if quick else workers)
     epochs = 1 if quick else 6
     for phases in (tuple(phase for phase in PHASES if phase != "awr"), PHASES):
         config = training(history, folder, run, agent, quick, phases, awr_epochs=epochs, l4_epochs=epochs)
         if train(config):  # what is trained already stays as it is
-            sys.exit("stopped while training: run the same command again to go on")
+            sys.exit("stopped while training: run the same command again to resume")
         if phases != PHASES:
             shutil.copytree(ROOT / run / WEIGHTED, ROOT / run / CLONED, dirs_exist_ok=True)
     return {"mornings": made["mornings"], "decisions": made["decisions"]}
@@ -115,11 +115,12 @@ def plan_of(bench: Benchmark, teachers: Mapping[str, Teacher]) -> Plan:
 def report(evaluation: Evaluation) -> list[Figure]:
     """Return what each learned layer adds to the agent's score: its interval holds at all looks together."""
     figures = []
-    for one in evaluation.plan.against:
-        found = evaluation.verdict(one.name)
+    for learned in evaluation.plan.against:
+        verdict = evaluation.verdict(learned.name)
         answer = {"better": "worse than its heuristic", "not better": "better than its heuristic", "open": "open"}
-        note = f"95 % interval {-found.high:+.4f} … {-found.low:+.4f}, {found.worlds} worlds: {answer[found.answer]}"
-        figures.append(Figure(name=f"{one.name}: added", value=-found.mean, note=note))
+        interval = f"95 % interval {-verdict.high:+.4f} … {-verdict.low:+.4f}"
+        note = f"{interval}, {verdict.worlds} worlds: {answer[verdict.answer]}"
+        figures.append(Figure(name=f"{learned.name}: added", value=-verdict.mean, note=note))
     return [*figures, Figure(name="worlds that failed", value=len(evaluation.failed), op="==", goal=0)]
 
 
@@ -145,7 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
     [evaluation], stopped = play_plans(bench, [plan_of(bench, teachers)])
     if stopped:
-        print("stopped: the same command goes on from here; no result was written", file=sys.stderr)
+        print("stopped: the same command resumes from here; no result was written", file=sys.stderr)
         return stopped
     sizes = [
         Figure(name=f"decisions of {name}", value=one["decisions"], note=f"{one['mornings']} mornings")

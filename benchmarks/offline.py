@@ -84,7 +84,7 @@ def collect(folder: str, quick: bool, worlds: int, workers: int) -> dict[str, An
     """Collect what is missing."""
     outcome, spent = timed(lambda: run_tournament(tournament(ROOT / folder, quick, worlds, workers)))
     if not outcome.finished:
-        sys.exit("stopped while collecting: run the same command again to go on")
+        sys.exit("stopped while collecting: run the same command again to resume")
     return {"worlds": len(open_records(ROOT / folder).keys), **spent}
 
 
@@ -120,16 +120,16 @@ def fit(records: str, folder: str, run: str, agent: str, quick: bool) -> dict[st
     config = training(records, folder, run, agent, quick, PHASES[:3])
     status, spent = timed(lambda: train(config))
     if status:
-        sys.exit("stopped while training: run the same command again to go on")
+        sys.exit("stopped while training: run the same command again to resume")
     content = TrainingRecord.read(ROOT / run).content
     speeds = {name: phase["rows_per_second"] for name, phase in content["phases"].items()}
     return {"evaluation": content["evaluation"], "speeds": speeds, **spent}
 
 
-def comparisons(found: dict[str, Any], quick: bool) -> list[Figure]:
-    """Return a figure for each measure: by how much the network is better than the best baseline, relative to the latter."""
+def comparisons(report: dict[str, Any], quick: bool) -> list[Figure]:
+    """Return for each measure by how much the network is better than the best baseline, relative to the latter."""
     figures = []
-    for what, table in scores(found).items():
+    for what, table in scores(report).items():
         for measure, own in table["network"].items():
             others = {name: values[measure] for name, values in table.items() if name != "network"}
             sign = 1.0 if measure in HIGHER else -1.0

@@ -46,7 +46,7 @@ print(json.dumps({"peak_mb": peak, "actions": len(data.micro), "worlds": data.ma
 
 
 def play(folder: Path, *, worlds: int, days: int) -> dict[str, int]:
-    """Plays worlds with scml's own engine; leaves scml's tables and our records of them."""
+    """Play worlds with scml's own engine; leave scml's tables and our records of them."""
     store = RecordStore(folder / "records", {"benchmark": "offline_data"}, worlds)
     for number in range(worlds):
         setup = official_setup(100 + number, n_days=days)
@@ -84,8 +84,8 @@ def parse(folder: Path) -> int:
 
 def compare(worlds: int, days: int, rounds: int) -> dict[str, Any]:
     """Time both ways from the same worlds to the same samples."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         play(folder, worlds=worlds, days=days)
         tables, records, parsed = [], [], []
         for number in range(rounds):
@@ -111,8 +111,8 @@ def compare(worlds: int, days: int, rounds: int) -> dict[str, Any]:
 
 def throughput(worlds: int, days: int) -> dict[str, Any]:
     """Time a dataset of every factory of a tournament on our engine."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         _tournament(folder / "history", configs=worlds, days=days)
         times = []
         for number in range(3):
@@ -124,17 +124,17 @@ def throughput(worlds: int, days: int) -> dict[str, Any]:
 
 def memory(worlds: int, days: int, factor: int) -> dict[str, Any]:
     """Peak memory of a build in a process of its own, for some worlds and for many times as many."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         _tournament(folder / "one" / "history", configs=worlds, days=days)
         for copy in range(factor):
             shutil.copytree(folder / "one" / "history" / "records", folder / "many" / f"copy{copy}" / "records")
-        found = {}
+        memory = {}
         for name in ("one", "many"):
             words = [sys.executable, "-c", _MEASURE, str(folder / name), str(folder / f"dataset-{name}")]
             done = subprocess.run(words, capture_output=True, text=True, check=True)
-            found[name] = json.loads(done.stdout.splitlines()[-1])
-        return found
+            memory[name] = json.loads(done.stdout.splitlines()[-1])
+        return memory
 
 
 def _tournament(folder: Path, *, configs: int, days: int) -> None:

@@ -85,12 +85,16 @@ def scml_env(setup: WorldSetup, seat: int, variant: str) -> Any:  # noqa: ANN401
     placed = setup.with_agents({seat: AgentSpec("scml.std.agents.nothing.StdPlaceholder")})
 
     class OneWorld(FixedPartnerNumbersStdContext):  # type: ignore[misc]
-        """Gives the same world every time; the check by twenty random worlds is left out."""
+        """Give the same world every time; the check by twenty random worlds is left out."""
 
         def generate(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
             world = plain_scml_world(placed, **OPTIONS[variant])
             world.save_negotiations = variant == SHIPPED and world.save_negotiations
-            mine = [one._obj for one in world.agents.values() if isinstance(getattr(one, "_obj", None), StdPlaceholder)]
+            mine = [
+                agent._obj
+                for agent in world.agents.values()
+                if isinstance(getattr(agent, "_obj", None), StdPlaceholder)
+            ]
             return world, tuple(mine)
 
         def contains_context(self, *args: Any, **kwargs: Any) -> bool:  # noqa: ANN401
@@ -124,13 +128,13 @@ def scml(setup: WorldSetup, seat: int, variant: str, budget: float) -> dict[str,
 
 
 def compare(seed: int, days: int, budget: float) -> dict[str, Any]:
-    """All sides on one configuration."""
+    """Measure all sides on one configuration."""
     setup, seat = make_setup(seed, days)
     ours(*make_setup(seed, 6))  # imports and caches
-    found: dict[str, Any] = {"ours": ours(setup, seat)}
+    rates: dict[str, Any] = {"ours": ours(setup, seat)}
     for variant in OPTIONS:
-        found[variant] = scml(setup, seat, variant, budget)
-    return found
+        rates[variant] = scml(setup, seat, variant, budget)
+    return rates
 
 
 def shares(worlds: int, days: int, updates: int) -> dict[str, float]:
@@ -177,22 +181,22 @@ def shares(worlds: int, days: int, updates: int) -> dict[str, float]:
 
 
 def main() -> int:
-    """Measures, and compares with the goals."""
+    """Measure, and compare with the goals."""
     restart_with_fixed_hashing()
     bench = Benchmark("online", "Decisions per CPU second beside scml's own RL environment.", seeds=range(3))
     days, budget = (20, 4.0) if bench.quick else (50, 20.0)
     seeds = list(bench.seeds)[:1] if bench.quick else list(bench.seeds)
-    found = [bench.unit(f"compare-{seed}", compare, seed=seed, days=days, budget=budget) for seed in seeds]
+    rates = [bench.unit(f"compare-{seed}", compare, seed=seed, days=days, budget=budget) for seed in seeds]
     time_of = bench.unit("shares", shares, worlds=2 if bench.quick else 8, days=days, updates=1 if bench.quick else 2)
     figures = [
-        Figure(name="decisions per CPU s, ours", value=median(one["ours"]["decisions"] for one in found), unit="1/s")
+        Figure(name="decisions per CPU s, ours", value=median(rate["ours"]["decisions"] for rate in rates), unit="1/s")
     ]
     for variant, goal in GOALS.items():
-        ratio = median(one["ours"]["decisions"] / one[variant]["decisions"] for one in found)
-        rate = median(one[variant]["decisions"] for one in found)
-        note = f"scml {variant}: {rate:.3g}/s"
+        ratio = median(rate["ours"]["decisions"] / rate[variant]["decisions"] for rate in rates)
+        theirs = median(rate[variant]["decisions"] for rate in rates)
+        note = f"scml {variant}: {theirs:.3g}/s"
         figures.append(Figure(name=f"decisions, ratio to scml {variant}", value=ratio, unit="x", goal=goal, note=note))
-        by_day = median(one["ours"]["days"] / one[variant]["days"] for one in found)
+        by_day = median(rate["ours"]["days"] / rate[variant]["days"] for rate in rates)
         figures.append(Figure(name=f"days, ratio to scml {variant}", value=by_day, unit="x"))
     total = sum(time_of.values())
     figures += [

@@ -45,7 +45,7 @@ def play(
     finalists: bool = False,
     cautious: bool = False,
 ) -> dict[str, Any]:
-    """Plays some worlds and audits every one; ``code`` names what is audited, so that a change is played anew."""
+    """Play some worlds and audit each; ``code`` is the version of the audited agent: another one is played anew."""
     block = seed_block(BLOCK)
     ours = AgentSpec(audited_path(CAUTIOUS if cautious else AGENT))
     others = opponents(("finalists-2024", "finalists-2025", "finalists-2026"), integer_offers=True) if finalists else ()
@@ -60,7 +60,7 @@ def play(
             setup = official_setup(block.seed(index), [ours], n_days=tuple(days))
         with Auditor(covered=cautious) as audit, silence():
             run_world(setup, observers=[audit], inventory=inventory, defaults="native")  # type: ignore[arg-type]
-        total += Counter({f"unsafe/{kind}": number for kind, number in audit.found.items()})
+        total += Counter({f"unsafe/{kind}": number for kind, number in audit.violations.items()})
         total += Counter(
             {
                 "worlds": 1,
@@ -93,15 +93,15 @@ def report(results: Mapping[str, Mapping[str, Any]]) -> list[Figure]:
     figures = []
     for setting in SETTINGS:
         name = setting.replace(" ", "-").replace(",", "")
-        some = [one for key, one in results.items() if key.rpartition("-")[0] == name]
-        total = sum((Counter(one["total"]) for one in some), Counter())
+        units = [unit for key, unit in results.items() if key.rpartition("-")[0] == name]
+        total = sum((Counter(unit["total"]) for unit in units), Counter())
         kinds = ", ".join(f"{total[f'unsafe/{kind}']} {kind}" for kind in ("illegal", "lines", "cash", "input"))
         counted = f"{kinds}; of {total['checked']} in {total['seats']} seats of {total['worlds']} worlds"
         unsafe = sum(number for kind, number in total.items() if kind.startswith("unsafe/"))
         figures += [
             Figure(name=f"{setting}: unsafe actions", value=unsafe, op="==", goal=0, note=counted),
             Figure(name=f"{setting}: exceptions", value=total["exceptions"], op="==", goal=0),
-            *_shortfall(setting, total, [share for one in some for share in one["shortfall"]]),
+            *_shortfall(setting, total, [share for unit in units for share in unit["shortfall"]]),
         ]
     return figures
 
@@ -128,7 +128,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     units = plan(bench.quick)
     with fixed_for_workers():
         results = bench.units(play, units)
-    examples = [text for one in results.values() for text in one["examples"]]
+    examples = [text for unit in results.values() for text in unit["examples"]]
     return bench.finish(report(results), block=BLOCK, code=code_version(AgentSpec(AGENT)), examples=examples[:20])
 
 

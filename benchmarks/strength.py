@@ -1,8 +1,8 @@
 """How strong the agent is: paired worlds of the verdict block against each of the strongest of 2024 to 2026.
 
-Only the agent in the focal seat changes; configuration, seats, opponents and luck are the same. Every comparison is
-looked at after every world through a confidence sequence, which holds at all looks together, and ends when it excludes
-0, at most at ``--worlds``. The agent under trained weights is compared with the agent itself in the same way. See
+Only the agent in the focal seat changes; configuration, seats, opponents and randomness are the same. Every comparison
+is checked after every world by a confidence sequence, which holds at all checks together, and ends when it excludes 0,
+at most at ``--worlds``. The agent under trained weights is compared with the agent itself in the same way. See
 docs/league/strength.md.
 """
 
@@ -43,7 +43,7 @@ PRECISION = 0.04
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Return the options of this benchmark."""
+    """Add the options of this benchmark."""
     parser.add_argument("--worlds", type=int, default=1500, help="worlds per comparison at most (default 1500)")
     parser.add_argument("--agent", default="lita", help="the agent, as lita arena names it (default lita)")
     parser.add_argument("--against", nargs="+", default=[BAR, *OTHERS], help="some of the opponents (default all)")
@@ -71,8 +71,8 @@ def plans(bench: Benchmark) -> list[Plan]:
     focal, *against = resolve([options.agent, *options.against], integer_offers=integer, distinct=True)
     rules = Rules(opponents(POOL, integer_offers=integer), days=days)
     groups = [
-        ([one for one in against if one.name == BAR], PRECISION),
-        ([one for one in against if one.name != BAR], math.inf),
+        ([other for other in against if other.name == BAR], PRECISION),
+        ([other for other in against if other.name != BAR], math.inf),
     ]
     planned = [
         Plan(focal, tuple(some), rules, block, worlds, fewest=FEWEST, precision=precision)
@@ -114,19 +114,19 @@ def costs(agents: Mapping[str, Any]) -> list[Figure]:
 
 
 def report(evaluations: Sequence[Evaluation], *, quick: bool = False) -> tuple[list[Figure], dict[str, Any]]:
-    """Every figure, and the reports they come from."""
-    reports = [report_of(one) for one in evaluations]
+    """Return every figure, and the reports they come from."""
+    reports = [report_of(evaluation) for evaluation in evaluations]
     agents: dict[str, Any] = {}
-    for one in reports:
-        for name, agent in one["agents"].items():
+    for result in reports:
+        for name, agent in result["agents"].items():
             if name not in agents or agent["scores"]["all"]["worlds"] > agents[name]["scores"]["all"]["worlds"]:
                 agents[name] = agent
     focal = reports[0]["focal"]
     figures = [
         figure
-        for one in reports
-        for row in one["comparisons"]
-        for figure in advantage(row, quick=quick, of="" if one["focal"] == focal else one["focal"])
+        for result in reports
+        for row in result["comparisons"]
+        for figure in advantage(row, quick=quick, of="" if result["focal"] == focal else result["focal"])
     ]
     if focal in agents:
         facts, scores = agents[focal]["facts"], agents[focal]["scores"]["all"]
@@ -136,12 +136,14 @@ def report(evaluations: Sequence[Evaluation], *, quick: bool = False) -> tuple[l
             Figure(name="our shortfall penalties", value=100 * facts["shortfall"], unit="% of the start balance"),
             Figure(name="our bankruptcies", value=100 * facts["bankrupt"], unit="%"),
         ]
-    figures.append(Figure(name="worlds that failed", value=sum(len(one["failed"]) for one in reports), op="==", goal=0))
+    figures.append(
+        Figure(name="worlds that failed", value=sum(len(result["failed"]) for result in reports), op="==", goal=0)
+    )
     details = {
         "block": reports[0]["block"],
         "rules": reports[0]["rules"],
         "code": reports[0]["code"],
-        "comparisons": [row for one in reports for row in one["comparisons"]],
+        "comparisons": [row for result in reports for row in result["comparisons"]],
         "agents": agents,
     }
     return figures + costs(agents), details
@@ -159,7 +161,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.exit(str(error))
     evaluations, stopped = play_plans(bench, planned)
     if stopped:
-        print("stopped: the same command goes on from here; no result was written", file=sys.stderr)
+        print("stopped: the same command resumes from here; no result was written", file=sys.stderr)
         return stopped
     figures, details = report(evaluations, quick=bench.quick)
     return bench.finish(figures, **details)

@@ -1,9 +1,9 @@
 """Whether a policy trained online beats the agent that its training started from, on the verdict's seeds.
 
-Only the agent in the focal seat changes; configuration, seats, opponents and luck are the same, and every world is
-looked at through a confidence sequence that holds at all looks together. No gate of a training ever used these seeds.
-A policy that was trained for some places of the chain is judged at these: elsewhere both are the same agent.
-With ``--cloned`` it meets the agent whose L2 was cloned instead, at all places, into a result of its own. See
+Only the agent in the focal seat changes; configuration, seats, opponents and randomness are the same, and a confidence
+sequence that holds at all checks together is computed after every world. No gate of a training ever used these seeds.
+A policy that was trained for some levels of the chain is judged at these: elsewhere both are the same agent.
+With ``--cloned`` it meets the agent whose L2 was cloned instead, at all levels, into a result of its own. See
 docs/league/online.md.
 """
 
@@ -47,24 +47,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def trained_agent(weights: str, parameters: str | None = None) -> tuple[Competitor, tuple[Level, ...]]:
-    """Return the agent in question, and the places in the chain at which it is another than the heuristic agent."""
+    """Return the agent in question, and the levels of the chain at which it differs from the heuristic agent."""
     if parameters is not None:
         values = read_parameters(parameters)
         elsewhere = replace(Parameters.from_mapping(values), overrides={}) == Parameters()
-        places = tuple(place for place in LEVELS if place in values["overrides"]) if elsewhere else LEVELS
-        return Competitor("trained", AgentSpec(LITA, {"parameters": values}, competitor=True)), places
-    places = PolicySet.load(weights_file(weights)).levels
-    return Competitor("trained", AgentSpec(ONLINE, {"weights": weights}, competitor=True)), places
+        levels = tuple(level for level in LEVELS if level in values["overrides"]) if elsewhere else LEVELS
+        return Competitor("trained", AgentSpec(LITA, {"parameters": values}, competitor=True)), levels
+    levels = PolicySet.load(weights_file(weights)).levels
+    return Competitor("trained", AgentSpec(ONLINE, {"weights": weights}, competitor=True)), levels
 
 
 def plan_of(bench: Benchmark) -> Plan:
     """Return the trained agent, and beside it the one that it started from."""
     options = bench.options
-    trained, places = trained_agent(options.weights, options.parameters)
+    trained, levels = trained_agent(options.weights, options.parameters)
     [against] = resolve(["lita"], integer_offers=True)
     if options.cloned is not None:
         params = {"l2": "learned", "weights": str(options.cloned)}
-        against, places = Competitor("cloned", AgentSpec(LITA, params, competitor=True)), LEVELS
+        against, levels = Competitor("cloned", AgentSpec(LITA, params, competitor=True)), LEVELS
     if bench.quick:
         block = seed_block("gate:trained-quick")
     else:
@@ -72,14 +72,14 @@ def plan_of(bench: Benchmark) -> Plan:
     days = (10,) if bench.quick else tuple(options.days)
     rules = Rules(opponents(POOL, integer_offers=True), days=days)
     worlds = 2 if bench.quick else options.worlds
-    return Plan(trained, (against,), rules, block, worlds, fewest=FEWEST, places=places)
+    return Plan(trained, (against,), rules, block, worlds, fewest=FEWEST, places=levels)
 
 
 def report(evaluation: Evaluation, *, quick: bool) -> list[Figure]:
     """Return the lower ends beside 0, and the advantage by level."""
-    found = report_of(evaluation)
+    result = report_of(evaluation)
     figures = []
-    for row in found["comparisons"]:
+    for row in result["comparisons"]:
         name, verdict, every = row["against"], row["verdict"], row["difference"]["all"]
         if quick or verdict["low"] is None:
             figures.append(Figure(name=f"minus {name}: mean", value=every["mean"], note=f"{every['worlds']} worlds"))
@@ -92,7 +92,7 @@ def report(evaluation: Evaluation, *, quick: bool) -> list[Figure]:
             for group, part in row["difference"].items()
             if group != "all" and part["worlds"]
         ]
-    return [*figures, Figure(name="worlds that failed", value=len(found["failed"]), op="==", goal=0)]
+    return [*figures, Figure(name="worlds that failed", value=len(result["failed"]), op="==", goal=0)]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -105,7 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.exit(str(error))
     [evaluation], stopped = play_plans(bench, [plan])
     if stopped:
-        print("stopped: the same command goes on from here; no result was written", file=sys.stderr)
+        print("stopped: the same command resumes from here; no result was written", file=sys.stderr)
         return stopped
     figures = report(evaluation, quick=bench.quick)
     trained = bench.options.parameters or bench.options.weights

@@ -1,13 +1,20 @@
-"""Which folder a tournament goes on in."""
+"""What identifies a tournament, and which folder it is resumed in."""
+
+import json
+from pathlib import Path
 
 import pytest
 
 from apexrl.runs.errors import ConfigMismatchError, RunDirError, RunLockedError
 from apexrl.runs.run_dir import RunDir
+from litaagent_std.agents.explain import from_tournament
+from litaagent_std.records.reader import open_records
 from litaagent_std.records.segment import pack_failure
 from litaagent_std.records.store import RecordStore
-from litaagent_std.tournament.config import TournamentConfig
-from litaagent_std.tournament.folder import choose_folder, is_finished
+from litaagent_std.tournament.competitors.integer_offers import FORMER_PREFIX, integer_path
+from litaagent_std.tournament.competitors.names import resolve
+from litaagent_std.tournament.config import FREE, TournamentConfig
+from litaagent_std.tournament.folder import choose_folder, is_finished, what_is_played
 from litaagent_std.tournament.run import run_tournament
 
 pytestmark = pytest.mark.filterwarnings("ignore::litaagent_std.world.reproducible.hashing.UnstableHashingWarning")
@@ -26,7 +33,7 @@ def started(folder, played, finished=False):
             store.add(0, pack_failure(0, "hung"))
 
 
-def test_the_newest_unfinished_folder_of_the_same_tournament_is_gone_on_with(tmp_path):
+def test_the_newest_unfinished_folder_of_the_same_tournament_is_resumed(tmp_path):
     played, config = {"seed": 1}, TournamentConfig()
     first = choose_folder(config, played, "hrl_data")
     assert first.reason == "a new one"
@@ -73,3 +80,34 @@ def test_finished_changed_and_busy_folders(capsys):
         pytest.raises(RunLockedError, match="being written by"),
     ):
         run_tournament(tiny(output_dir="busy"))
+
+
+def test_competitors_with_parameters_have_names_of_their_own_and_are_replayed(tmp_path):
+    (tmp_path / "mine.json").write_text('{"hold": 0.25}')
+    competitors = ("lita", 'lita:{"l4": "greedy", "parameters": "mine.json"}')
+    names = ["lita", 'lita{"l4": "greedy", "parameters": "mine.json"}']
+    outcome = run_tournament(tiny(competitors=competitors, output_dir="params"))
+    assert sorted(standing.competitor for standing in outcome.results.standings) == names
+    (tmp_path / "mine.json").unlink()  # the record holds its content
+    records = open_records("params")
+    record = records.world(records.keys[0])
+    params = {row["competitor"]: json.loads(row["params"]) for row in record.factories if row["competitor"]}
+    assert params[names[1]] == {"l4": "greedy", "parameters": {"hold": 0.25}}
+    replay = from_tournament(Path("params"), 0)
+    assert replay.recorded_digest == replay.setup.digest == record.facts["setup_digest"]
+    assert {agent.params.get("l4") for agent in replay.setup.agents if agent.competitor} == {None, "greedy"}
+
+
+def test_a_tournament_of_an_earlier_release_is_resumed_and_replayed(tmp_path):
+    config = tiny(competitors=("int:RandomStd",), output_dir="old")
+    present, former = integer_path("a").removesuffix("a"), FORMER_PREFIX
+    [competitor] = resolve(config.competitors)
+    played = what_is_played(config, [competitor])
+    played["competitors"] = [competitor.path.replace(present, former)]
+    settings = {"played": played, "how": {name: getattr(config, name) for name in FREE if name != "output_dir"}}
+    with RunDir.start("old", config=settings, seed=0, free=("how",)):
+        RecordStore(tmp_path / "old" / "records", {"names": [competitor.name], "played": played}, 1)
+    assert run_tournament(config).finished
+    replay = from_tournament(Path("old"), 0)
+    assert replay.recorded_digest != replay.setup.digest
+    assert competitor.path in {agent.path for agent in replay.setup.agents}

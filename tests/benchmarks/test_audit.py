@@ -41,9 +41,9 @@ def make_auditor(balance=400.0, stock=6, exogenous=(), **options):
 def test_an_offer_must_be_whole_numbers_inside_the_ranges(offer):
     audit = make_auditor()
     audit.check_proposals("us", {"buyer": (10, 3, 33), "supplier": (2, 1, 22), "other": None})
-    assert not audit.found
+    assert not audit.violations
     audit.check_proposals("us", {"buyer": offer})
-    assert audit.found == {"illegal": 1}
+    assert audit.violations == {"illegal": 1}
     assert repr(offer) in audit.examples[0]
 
 
@@ -51,30 +51,30 @@ def test_sales_of_a_day_are_held_against_its_lines_together():
     audit = make_auditor()
     audit.on_contract(ContractSigned(DEMAND, 4, 5, 30))
     audit.check_acceptances("us", {"buyer": (3, 5, 30), "other": (3, 5, 30)}, ["buyer", "other"])
-    assert not audit.found
+    assert not audit.violations
     audit.check_acceptances("us", {"buyer": (3, 5, 30), "other": (4, 5, 30)}, ["buyer", "other"])
-    assert audit.found == {"lines": 1}
+    assert audit.violations == {"lines": 1}
     audit.check_proposals("us", {"buyer": (7, 5, 30), "other": (6, 5, 30)})
-    assert audit.found == {"lines": 2}
+    assert audit.violations == {"lines": 2}
     assert audit.checked == 6
 
 
 def test_a_forced_sale_takes_lines_today_alone():
     audit = make_auditor(exogenous=(Exogenous("SYSTEM", "us", 2, 8, 30),))
     audit.check_proposals("us", {"buyer": (3, 1, 30)})
-    assert not audit.found
+    assert not audit.violations
     audit.check_proposals("us", {"buyer": (3, 0, 30)})
-    assert audit.found == {"lines": 1}
+    assert audit.violations == {"lines": 1}
 
 
 def test_purchases_are_held_against_cash_that_nothing_claims():
     audit = make_auditor(exogenous=(Exogenous("us", "SYSTEM", 1, 5, 20),))
     audit.on_contract(ContractSigned(SUPPLY, 5, 8, 20))
     audit.check_acceptances("us", {"supplier": (10, 1, 20)}, ["supplier"])
-    assert not audit.found
+    assert not audit.violations
     audit.check_acceptances("us", {"supplier": (11, 1, 20)}, ["supplier"])
     audit.check_proposals("us", {"supplier": (11, 1, 20)})
-    assert audit.found == {"cash": 2}
+    assert audit.violations == {"cash": 2}
 
 
 def test_contracts_with_the_bankrupt_are_struck():
@@ -83,18 +83,18 @@ def test_contracts_with_the_bankrupt_are_struck():
     audit.on_contract(ContractSigned(OTHER, 10, 6, 30))
     audit.on_bankruptcy(0, "buyer", -1.0)
     audit.check_proposals("us", {"other": (10, 5, 30)})
-    assert not audit.found
+    assert not audit.violations
     audit.check_proposals("us", {"other": (1, 6, 30)})
-    assert audit.found == {"lines": 1}
+    assert audit.violations == {"lines": 1}
 
 
 def test_covered_sales_need_input():
     audit = make_auditor(covered=True)
     audit.on_contract(ContractSigned(SUPPLY, 2, 3, 20))
     audit.check_proposals("us", {"buyer": (8, 3, 30)})
-    assert not audit.found
+    assert not audit.violations
     audit.check_proposals("us", {"buyer": (7, 4, 30)})
-    assert audit.found == {"input": 1}
+    assert audit.violations == {"input": 1}
 
 
 def test_oversold_days_and_shortfall_are_counted_for_the_audited_alone():
@@ -130,8 +130,8 @@ def audited_world(path, seed=0):
 
 def test_a_wild_agent_is_found_out():
     audit = audited_world(f"{__name__}.WildAgent")
-    assert audit.found["illegal"] > 0
-    assert audit.found["lines"] + audit.found["cash"] > 0
+    assert audit.violations["illegal"] > 0
+    assert audit.violations["lines"] + audit.violations["cash"] > 0
     assert any("on purpose" in error for error in audit.errors)
 
 
@@ -139,5 +139,5 @@ def test_a_wild_agent_is_found_out():
 def test_our_agent_is_safe(seed):
     audit = audited_world("litaagent_std.agents.hrl.LitaAgentHRL", seed)
     assert audit.checked > 20
-    assert not audit.found
+    assert not audit.violations
     assert audit.errors == []
