@@ -1,4 +1,4 @@
-"""``lita explain``, ``lita export`` and ``lita new-agent``: reasons of our agent, a submission, a first own agent."""
+"""``lita explain``, ``lita export`` and ``lita new-agent``: explain decisions, write a submission, write an agent."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class ExplainConfig:
     """Play a world again and print why our agent did what it did with one partner on one day.
 
     For each round: what was offered, our limit, what we did and why, what L1 clipped, how likely the partner was to
-    take it, and other proposals within the goal. A wrong PARTNER is answered by the names that there were.
+    accept it, and other proposals within the goal. If PARTNER is wrong, the message lists the partners of that day.
     """
 
     world: Annotated[int, Positional]
-    """Number of a world of --source; without it, the seed of an official world."""
+    """Index of a world of --source. If there is no --source: the seed of an official world."""
 
     day: Annotated[int, Positional]
     """The day."""
@@ -41,23 +41,23 @@ class ExplainConfig:
     """A tournament's folder, or the folder of one evaluation of the arena (with report.json)."""
 
     seat: int | None = None
-    """Our agent's seat; needed where several of ours deal with PARTNER."""
+    """Our agent's seat; needed if several of our agents negotiate with PARTNER."""
 
     agent: str = "lita"
-    """Without --source: who sits in the competitors' seats, as lita arena names agents."""
+    """If there is no --source: the agent in the competitors' seats, named as for lita arena."""
 
     days: Annotated[int, Field(ge=5)] | None = None
-    """Without --source: days of the world. Default: drawn from the official range."""
+    """If there is no --source: days of the world. Default: drawn from the official range."""
 
     levels: Annotated[int, Field(ge=2, le=4)] | None = None
-    """Without --source: production levels. Default: drawn from the official range."""
+    """If there is no --source: production levels. Default: drawn from the official range."""
 
 
 def explain(config: ExplainConfig) -> int:
     """Print the explanation."""
     from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
 
-    restart_with_fixed_hashing()  # the world runs in this very process
+    restart_with_fixed_hashing()  # the world runs in this process
     from rich.console import Console
 
     from litaagent_std.agents.explain import explain, from_seed, from_source
@@ -67,32 +67,32 @@ def explain(config: ExplainConfig) -> int:
         if config.source is None
         else from_source(config.source, config.world)
     )
-    found = explain(replay, config.day, config.partner, config.seat)
+    explanation = explain(replay, config.day, config.partner, config.seat)
     console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
-    console.print(_heading(replay, found), markup=False)
-    console.print(_goals(found))
-    console.print(_decisions(found))
+    console.print(_heading(replay, explanation), markup=False)
+    console.print(_goals(explanation))
+    console.print(_decisions(explanation))
     return 0
 
 
-def _heading(replay: Replay, found: Explanation) -> str:
-    obs, first = found.obs, found.records[0]
+def _heading(replay: Replay, explanation: Explanation) -> str:
+    obs, first = explanation.obs, explanation.records[0]
     side = "buys from" if first.buying else "sells to"
     agenda = obs.buy_agenda if first.buying else obs.sell_agenda
     band = "" if agenda is None else f"; legal prices {agenda.price_min} to {agenda.price_max}"
     return (
-        f"{replay.origin}, day {obs.day} of {obs.n_days}: {found.agent} (seat {found.seat}, level {obs.level} of "
-        f"{obs.n_levels}) {side} {first.partner}\n"
-        f"cash {obs.cash:.0f}, stock {obs.stock_in}, stock is {found.regime}{band}; "
+        f"{replay.origin}, day {obs.day} of {obs.n_days}: {explanation.agent} (seat {explanation.seat}, "
+        f"level {obs.level} of {obs.n_levels}) {side} {first.partner}\n"
+        f"cash {obs.cash:.0f}, stock {obs.stock_in}, stock is {explanation.regime}{band}; "
         f"affordable {first.bounds.buy} units"
     )
 
 
-def _goals(found: Explanation) -> Table:
+def _goals(explanation: Explanation) -> Table:
     """Return the goal and the bounds by delivery day, at the first decision of the thread."""
     from rich.table import Table
 
-    first = found.records[0]
+    first = explanation.records[0]
     goals, bounds = first.goals, first.bounds
     quantities, prices = (goals.q_buy, goals.p_buy) if first.buying else (goals.q_sell, goals.p_sell)
     table = Table("delivery day", title="goal and bounds at the first decision", title_justify="left")
@@ -110,7 +110,7 @@ def _goals(found: Explanation) -> Table:
     return table
 
 
-def _decisions(found: Explanation) -> Table:
+def _decisions(explanation: Explanation) -> Table:
     from rich.table import Table
     from rich.text import Text
 
@@ -120,12 +120,19 @@ def _decisions(found: Explanation) -> Table:
     table.add_column("round", justify="right")
     for column in ("received", "our limit", "we", "because", "others within the goal (probability)"):
         table.add_column(column)
-    for record in found.records:
+    for record in explanation.records:
         decision = record.decision
-        said = f"offer {offer_text(decision.offer)}" if decision.kind == "reject" else decision.kind
+        action = f"offer {offer_text(decision.offer)}" if decision.kind == "reject" else decision.kind
         others = [f"{offer_text(offer)} ({chance:.2f})" for offer, chance in record.alternatives]
         limit = "–" if record.reservation is None else f"{record.reservation:g}"
-        cells = (str(record.round), offer_text(record.received), limit, said, reason(record), "\n".join(others) or "–")
+        cells = (
+            str(record.round),
+            offer_text(record.received),
+            limit,
+            action,
+            reason(record),
+            "\n".join(others) or "–",
+        )
         table.add_row(*(Text(cell) for cell in cells))
     return table
 
@@ -134,8 +141,8 @@ def _decisions(found: Explanation) -> Table:
 class ExportConfig:
     """Write our agent as a zip that the league can play: agent, policy, settings, weights, requirements.
 
-    The zip needs scml and numpy and nothing of this project. Unless --no-verify, a world is played from it where this
-    project cannot be imported. The same options give the same bytes.
+    The zip needs scml and numpy and nothing of this project. Unless --no-verify is given, a world is played from it in
+    a process that cannot import this project. The same options give the same bytes.
     """
 
     path: Annotated[Path, Positional] = Path("submission.zip")
@@ -160,7 +167,7 @@ class ExportConfig:
     """Weights of the learned layers: a file or a folder."""
 
     online: str | None = None
-    """Weights of online training, which steer the heuristic layers: a file, or the name of one of the package."""
+    """Weights of online training, residuals of the heuristic layers: a file, or the name of one of the package."""
 
     verify: bool = True
     """Play a world from the zip without this project."""
@@ -169,11 +176,11 @@ class ExportConfig:
     """Verify in a new virtual environment made from the zip's requirements.txt; takes minutes and a package index."""
 
     days: Annotated[int, Field(ge=3)] = 10
-    """Days of the world that verifies."""
+    """Days of the world that is played to verify the zip."""
 
 
 def export(config: ExportConfig) -> int:
-    """Write the zip and play a world from it."""
+    """Write the zip, and play a world from it if ``verify`` is set."""
     from litaagent_std.agents.export import Submission, verify, write
 
     submission = Submission(config.name, _settings(config), _weights(config), online=config.online is not None)
@@ -205,7 +212,7 @@ def _weights(config: ExportConfig) -> Path | None:
     if config.weights is not None or (config.l2, config.l3, config.l4) != ("heuristic", "model", "joint"):
         raise ConfigurationError(
             "--online was given together with other weights or other versions of the layers",
-            "weights of online training steer the heuristic layers",
+            "weights of online training are residuals of the heuristic layers",
             "leave out --weights, --l2, --l3 and --l4, or --online",
         )
     from litaagent_std.agents.online.weights import weights_file
@@ -225,7 +232,7 @@ class NewAgentConfig:
 
 
 def new_agent(config: NewAgentConfig) -> int:
-    """Write the two files, and say what to do with them."""
+    """Write the agent and its test, and print the commands that test and measure it."""
     from litaagent_std.agents.scaffold import write_agent
 
     agent, test = write_agent(config.name, config.folder)

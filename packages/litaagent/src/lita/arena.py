@@ -15,11 +15,11 @@ _WIDTH = 140
 
 
 def arena(config: ArenaConfig) -> int:
-    """Play what is not played yet, write report and picture, and show the tables."""
+    """Play the worlds that are not finished, write the report and the picture, and print the tables."""
     from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
 
     if config.executor == "inline":
-        restart_with_fixed_hashing()  # worlds run in this very process
+        restart_with_fixed_hashing()  # worlds run in this process
     from rich.console import Console
 
     from litaagent_std.arena.contest import run_contest
@@ -31,27 +31,25 @@ def arena(config: ArenaConfig) -> int:
         console.print(tables_of(outcome.report))
     for failure in outcome.report["failed"]:
         where = f"{failure['agent']} in world {failure['world']}"
-        print(f"failed, and tried again by the same command: {where}: {failure['reason']}")
+        print(f"failed; the same command tries it again: {where}: {failure['reason']}")
     state = "unfinished: run the same command again to resume" if outcome.interrupted else "finished"
     print(f"{outcome.folder}: {state}; {outcome.played} worlds played now, {outcome.known} were known")
     return outcome.exit_code
 
 
 def tune(config: TuneConfig) -> int:
-    """Tune what is not tuned yet, write the file of parameters, and show what it is worth."""
+    """Tune the levels that are not finished, write the file of parameters, and print its measured difference."""
     from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
 
     if config.executor == "inline":
-        restart_with_fixed_hashing()  # worlds run in this very process
+        restart_with_fixed_hashing()  # worlds run in this process
     from rich.console import Console
 
     from litaagent_std.arena.tuning.run import run_tuning
 
     tuned = run_tuning(config)
     if tuned.content is None:
-        print(
-            f"{config.output_dir}: unfinished, {tuned.played} worlds played; run the same command again to resume"
-        )
+        print(f"{config.output_dir}: unfinished, {tuned.played} worlds played; run the same command again to resume")
         return tuned.exit_code
     Console().print(_table(tuned.content))
     print(f"{tuned.path}: finished; {tuned.played} worlds played now")
@@ -60,17 +58,17 @@ def tune(config: TuneConfig) -> int:
 
 
 def _table(content: dict[str, Any]) -> Table:
-    """Return what was found: level by level in worlds that the search has not seen, and all together on the gate."""
+    """Return the differences by level on the validation block, and of all levels together on the gate."""
     from rich.table import Table
 
     table = Table("tuned minus start", "worlds", "difference", "95 % interval", "", title_justify="left")
-    for level, one in content["levels"].items():
-        kept = "kept" if one["kept"] else "not kept"
-        _row(table, f"validation, level {level}", one["validation"], kept)
+    for level, result in content["levels"].items():
+        kept = "kept" if result["kept"] else "not kept"
+        _row(table, f"validation, level {level}", result["validation"], kept)
     for row in (content["gate"] or {"comparisons": []})["comparisons"]:
         for part, difference in row["difference"].items():
-            answer = row["verdict"]["answer"] if part == "all" else ""
-            _row(table, f"gate, against {row['against'][:40]}, {part}", difference, answer)
+            verdict = row["verdict"]["answer"] if part == "all" else ""
+            _row(table, f"gate, against {row['against'][:40]}, {part}", difference, verdict)
     return table
 
 

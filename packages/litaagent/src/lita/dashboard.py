@@ -21,19 +21,19 @@ class ServeConfig:
     """
 
     path: Annotated[Path, Positional] = Path(".")
-    """Folder with tournaments, evaluations and trainings, at any depth up to four."""
+    """Folder with tournaments, evaluations and trainings, up to four folders deep."""
 
     host: str = "127.0.0.1"
-    """Address to listen at; another than this machine's own needs --token."""
+    """Address to listen on; any but this machine's own needs --token."""
 
     port: Annotated[int, Field(ge=0, le=65535)] = 8050
-    """Port to listen at; 0 takes a free one."""
+    """Port to listen on; 0 takes a free one."""
 
     token: str | None = None
     """A secret that every request must carry; open the page once with ?token=WORD appended to its address."""
 
     source_url: str | None = None
-    """Where the source code of this version is, for the link on every page. Default: /source.zip, an archive of the
+    """Address of this version's source code, for the link on every page. Default: /source.zip, an archive of the
     installed packages."""
 
 
@@ -50,7 +50,9 @@ def serve(config: ServeConfig) -> int:
         ) from error
     if not config.path.is_dir():
         raise ConfigurationError(
-            f"{str(config.path)!r} is no folder", "PATH is a folder with tournaments or trainings", "correct the path"
+            f"{str(config.path)!r} is not a folder",
+            "PATH is a folder with tournaments or trainings",
+            "correct the path",
         )
     server = open_server(
         History(config.path), host=config.host, port=config.port, token=config.token, source_url=config.source_url
@@ -91,7 +93,7 @@ class ReportConfig:
 
 
 def report(config: ReportConfig) -> int:
-    """Write the report, and say where it is."""
+    """Write the report and its figures, and print their paths."""
     try:
         from litaagent_std.dashboard.report import make_report, pages_of
     except ModuleNotFoundError as error:
@@ -101,7 +103,9 @@ def report(config: ReportConfig) -> int:
             "pip install litaagent[dashboard]",
         ) from error
     if not config.paths:
-        raise ConfigurationError("no PATH is given", "a report is about something", "name the folder of a tournament")
+        raise ConfigurationError(
+            "no PATH is given", "lita report needs at least one folder", "name the folder of a tournament"
+        )
     pages = [page for path in config.paths for page in pages_of(path, config.world, config.agent)]
     output = config.output or config.paths[0] / "report.html"
     written = make_report(pages, output, title=config.paths[0].resolve().name, figures=config.figures)

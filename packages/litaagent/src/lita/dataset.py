@@ -20,30 +20,29 @@ if TYPE_CHECKING:
 class BuildConfig:
     """Turn records into a dataset for training L2 and L3.
 
-    A dataset that is there already, made from the same records with the same code and options, is not built again; a
-    stopped build resumes.
+    A dataset of the same records, code and options is not built again; a stopped build resumes.
     """
 
     path: Annotated[Path, Positional]
     """A tournament's folder, or a folder that holds several."""
 
     output_dir: Path | None = None
-    """Where the dataset goes. Default: a folder named after its digest in PATH/datasets."""
+    """Folder of the dataset. Default: a folder named after its digest in PATH/datasets."""
 
     agent_name: str = "PenguinAgent"
-    """Whose samples: class names of agents begin with it. An empty name takes every factory."""
+    """Take samples of agents whose class names begin with this. An empty name takes every factory."""
 
     top: Annotated[int, Field(ge=1)] | None = None
-    """Only the best so many agents of each tournament, by mean score."""
+    """Only this many agents of each tournament, the best by mean score."""
 
     min_score: float | None = None
     """Only factories that ended with at least this score."""
 
     labels: Literal["intention", "deals"] = "intention"
-    """L2's goals: what the agent first asked for, within its need, or what it agreed on that day."""
+    """L2's goals: the agent's first proposals, within its need (intention), or its agreements of the day (deals)."""
 
     horizon: Annotated[int, Field(ge=1)] | None = None
-    """Delivery days after today to make room for; beyond the league's they are masked. Default: the league's."""
+    """Delivery days after today in each sample; those beyond the league's are masked. Default: the league's."""
 
     split_seed: int = 0
     """Seed of the assignment of configurations to train, val and test."""
@@ -52,11 +51,11 @@ class BuildConfig:
     """Shares of configurations in train, val and test."""
 
     num_workers: Annotated[int, Field(ge=1)] | None = None
-    """Processes that parse. Default: one per CPU."""
+    """Worker processes. Default: one per CPU."""
 
 
 def build(config: BuildConfig) -> int:
-    """Build the dataset and say where it is."""
+    """Build the dataset, and print its folder and counts."""
     import time
 
     from litaagent_std.hrl_xf.data_pipeline.build import build_dataset
@@ -75,7 +74,7 @@ def build(config: BuildConfig) -> int:
     data = build_dataset(config.path, config.output_dir, options, num_workers=config.num_workers, on_progress=print)
     counts = data.manifest["counts"]
     print(
-        f"{data.folder}: {counts['mornings']} mornings and {counts['actions']} actions of {counts['worlds']} worlds, "
+        f"{data.folder}: {counts['mornings']} days and {counts['actions']} actions of {counts['worlds']} worlds, "
         f"{counts['configs']} configurations; {time.monotonic() - started:.1f} s"
     )
     return 0
@@ -86,7 +85,7 @@ _WIDTH = 160
 
 @configuration
 class StatsConfig:
-    """Show counts, and quantiles of prices, quantities and delivery, and operations, by role and level."""
+    """Show counts, quantiles of prices, quantities and delivery days, and operations, by role and level."""
 
     path: Annotated[Path, Positional]
     """A dataset's folder."""
@@ -96,7 +95,7 @@ class StatsConfig:
 
 
 def stats(config: StatsConfig) -> int:
-    """Print the figures."""
+    """Print the statistics."""
     from dataclasses import asdict
 
     from litaagent_std.hrl_xf.data_pipeline.dataset import OfflineData
@@ -119,16 +118,23 @@ def _show(statistics: Statistics) -> None:
     console = Console(width=None if sys.stdout.isatty() else _WIDTH)
     counts = Table("count", "value")
     for key, value in statistics.counts.items():
-        counts.add_row(key.replace("_", " "), str(value))
+        counts.add_row(key.replace("mornings", "days").replace("_", " "), str(value))
     values = Table("what", "role", "level", "n", "min", "max", "mean", "std", *(f"p{q * 100:02.0f}" for q in QUANTILES))
-    for d in statistics.distributions:
-        numbers = (d.low, d.high, d.mean, d.std, *d.quantiles)
-        values.add_row(d.what, d.role, d.level, str(d.n), *(f"{number:.4g}" for number in numbers))
+    for distribution in statistics.distributions:
+        figures = (
+            distribution.low,
+            distribution.high,
+            distribution.mean,
+            distribution.std,
+            *distribution.quantiles,
+        )
+        labels = (distribution.what, distribution.role, distribution.level, str(distribution.n))
+        values.add_row(*labels, *(f"{figure:.4g}" for figure in figures))
     operations = Table("role", "level", "accept", "reject", "end", "counter-offers taken")
-    for o in statistics.operations:
-        total = o.accept + o.reject + o.end
-        shares = (f"{n} ({n / total:.1%})" for n in (o.accept, o.reject, o.end))
-        operations.add_row(o.role, o.level, *shares, "–" if o.taken is None else f"{o.taken:.1%}")
+    for row in statistics.operations:
+        total = row.accept + row.reject + row.end
+        shares = (f"{n} ({n / total:.1%})" for n in (row.accept, row.reject, row.end))
+        operations.add_row(row.role, row.level, *shares, "–" if row.taken is None else f"{row.taken:.1%}")
     for table in (counts, values, operations):
         console.print(table)
 
@@ -141,7 +147,7 @@ class ExportConfig:
     """A dataset's folder."""
 
     output_dir: Path | None = None
-    """Where to. Default: the folder ``parquet`` in the dataset."""
+    """Folder to write to. Default: the folder ``parquet`` in the dataset."""
 
 
 def export(config: ExportConfig) -> int:
@@ -152,5 +158,5 @@ def export(config: ExportConfig) -> int:
     data = OfflineData.open(config.path, check=False)
     folder = export_parquet(data, config.output_dir or config.path / "parquet")
     size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
-    print(f"{folder}: {len(data.macro)} mornings, {len(data.micro)} actions, {size:.1f} MB")
+    print(f"{folder}: {len(data.macro)} days, {len(data.micro)} actions, {size:.1f} MB")
     return 0

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _CHAMPIONS = ("PenguinAgent", "AS0", "HorizonAwareAgent")
-"""The winners of 2024, 2025 and 2026 that the demo seats beside ours."""
+"""Winners of 2024, 2025 and 2026: the other competitors of the tournament."""
 _OURS = "litaagent_std.agents.hrl.LitaAgentHRL"
 _CHECKED_DAYS = 20
 
@@ -24,14 +24,14 @@ _CHECKED_DAYS = 20
 class Config:
     """Run the main job end to end at a small scale.
 
-    A recorded tournament of our agent and three champions; a world on scml's own engine too, to show that both tell the
-    same story; a policy trained with PPO, evaluated before and after; and a report with the ranking, a world, a
+    A recorded tournament of our agent and three champions; a world on scml's own engine too, to show that both give
+    the same scores; a policy trained with PPO, evaluated before and after; and a report with the ranking, a world, a
     negotiation, our agent's reasons and the learning curve. It takes a few minutes on two cores. The same command
-    resumes where it stopped.
+    resumes a stopped run.
     """
 
     configs: Annotated[int, Field(ge=1)] = 2
-    """Markets to draw; each is played four times, so that every competitor sits once in every seat."""
+    """Configurations to draw; each is played four times, so that every competitor plays every seat once."""
     days: Annotated[int, Field(ge=10, le=200)] = 50
     """Days per world."""
     steps: Annotated[int, Field(ge=1)] = 40_000
@@ -39,29 +39,29 @@ class Config:
     seed: Annotated[int, Field(ge=0)] = 0
     """Seed of the worlds and of the training."""
     output_dir: Path = Path("runs/demo")
-    """Where tournament, training and report go."""
+    """Folder of the tournament, the training and the report."""
 
 
 def run(config: Config) -> int:
-    """Show the league, then the engine, then a report of both."""
+    """Play the tournament, compare the engines, train a policy and write the report."""
     from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
 
-    restart_with_fixed_hashing()  # worlds run in this very process
+    restart_with_fixed_hashing()  # worlds run in this process
     from rich.console import Console
 
     console = Console()
-    status = play(config)
+    status = _play(config)
     if status:
         return status
-    compare_engines(config, console)
-    train(config, console)
-    report(config, console)
+    _compare_engines(config, console)
+    _train(config, console)
+    _report(config, console)
     return 0
 
 
-def play(config: Config) -> int:
-    """Play a tournament of our agent and three champions, and show its standings; returns the exit status."""
-    from lita.tournament import play as play_tournament
+def _play(config: Config) -> int:
+    """Play a tournament of our agent and three champions, and show its standings; return the exit status."""
+    from lita.tournament import play
     from litaagent_std.tournament.config import TournamentConfig
 
     print(
@@ -77,8 +77,8 @@ def play(config: Config) -> int:
         quiet=True,
         output_dir=config.output_dir / "tournament",
     )
-    status = play_tournament(tournament, prefix="demo")
-    print("Few worlds are noise: lita arena compares agents on many, paired ones.")
+    status = play(tournament, prefix="demo")
+    print("So few worlds are noise: lita arena compares agents in many paired worlds.")
     return status
 
 
@@ -88,15 +88,14 @@ def _champions() -> list[str]:
     return [path for path in all_paths() if path.rsplit(".", 1)[1] in _CHAMPIONS]
 
 
-def compare_engines(config: Config, console: Console) -> None:
-    """Run a short world on both engines, and say whether their scores are the same."""
-    from litaagent_std.world.run import run_world
-    from litaagent_std.world.setup import official_setup
+def _compare_engines(config: Config, console: Console) -> None:
+    """Run a short world on both engines, and print whether their scores are equal."""
+    from litaagent_std import official_setup, run_world
 
     days = min(config.days, _CHECKED_DAYS)
     setup = official_setup(config.seed, [_OURS, *_champions()], n_days=days, n_competitors=4)
     spent, scores = [], []
-    with console.status("a world on the fast engine, then on scml's own"):
+    with console.status("running a world on the fast engine, then on scml's own"):
         for options in ({}, {"engine": "scml"}):
             start = time.process_time()
             scores.append(run_world(setup, **options).scores)  # type: ignore[arg-type]  # a name of an engine
@@ -105,15 +104,13 @@ def compare_engines(config: Config, console: Console) -> None:
     console.print(f"scml's own engine gives {same} scores, in {spent[1] / spent[0]:.1f} x the CPU time.")
 
 
-def train(config: Config, console: Console) -> None:
+def _train(config: Config, console: Console) -> None:
     """Train PPO on CartPole, and show its return before and after."""
     from functools import partial
 
     import gymnasium
 
-    from apexrl.agent.on_policy_runner import OnPolicyRunner
-    from apexrl.algorithms.ppo import PPOConfig
-    from apexrl.envs.gymnasium.wrapper import GymVecEnv
+    from apexrl import GymVecEnv, OnPolicyRunner, PPOConfig
 
     folder = config.output_dir / "training"
     env = GymVecEnv([partial(gymnasium.make, "CartPole-v1")] * 8)
@@ -121,7 +118,7 @@ def train(config: Config, console: Console) -> None:
     runner = OnPolicyRunner(env=env, cfg=cfg, log_dir=folder, save_interval=40)
     before = runner.eval(20)["eval/mean_reward"]
     if runner.resume():
-        console.print(f"an earlier training in {folder} goes on at step {runner.total_timesteps}")
+        console.print(f"an earlier training in {folder} is resumed at step {runner.total_timesteps}")
     if runner.total_timesteps < config.steps:
         runner.learn(total_timesteps=config.steps)
     after = runner.eval(20)["eval/mean_reward"]
@@ -131,8 +128,8 @@ def train(config: Config, console: Console) -> None:
     console.print(f"The checkpoint is {checkpoint}; curves: tensorboard --logdir {folder}", soft_wrap=True)
 
 
-def report(config: Config, console: Console) -> None:
-    """Write the report of tournament and training, and say where it is."""
+def _report(config: Config, console: Console) -> None:
+    """Write the report of the tournament and the training, and print its address."""
     try:
         from litaagent_std.dashboard.report import make_report, pages_of
     except ModuleNotFoundError as error:
@@ -141,7 +138,7 @@ def report(config: Config, console: Console) -> None:
             "the report needs the extra `dashboard`",
             "pip install litaagent[dashboard]",
         ) from error
-    with console.status("a world again, to see why our agent did what it did"):
+    with console.status("replaying a world for our agent's reasons"):
         pages = pages_of(config.output_dir / "tournament", agent=_OURS.rsplit(".", 1)[1])
     pages += pages_of(config.output_dir / "training")
     [path] = make_report(pages, config.output_dir / "report.html", title="A first look", figures=False)

@@ -18,20 +18,33 @@ from apexrl.configuration import configuration
 from apexrl.runs.checkpoints.checkpoint import Checkpoint, load_checkpoint
 from apexrl.runs.errors import CheckpointDamagedError, CheckpointMissingError
 
-_PACKAGES = ("litaagent", "torch", "numpy", "gymnasium", "pettingzoo", "scml", "negmas", "scml-agents", "pyarrow")
-_EXTRAS = {"ray": "ray", "docs": "sphinx", "dev": "pytest"}
+_PACKAGES = (
+    "litaagent",
+    "apexrl",
+    "hmasd",
+    "torch",
+    "numpy",
+    "gymnasium",
+    "pettingzoo",
+    "scml",
+    "negmas",
+    "scml-agents",
+    "pyarrow",
+)
+_EXTRAS = {"dashboard": "flask", "hmasd": "hmasd", "ray": "ray"}
+"""Extras of the distribution, each with a module that it installs."""
 
 
 @configuration
 class InfoConfig:
-    """Show the versions of what the project stands on, the machine, and which optional features are installed."""
+    """Show the versions of the packages that the project uses, the machine, and the optional features."""
 
     json: bool = False
     """Print JSON instead of a table."""
 
 
-def collect() -> dict[str, dict[str, str]]:
-    """Versions, machine and extras as plain text values."""
+def _facts() -> dict[str, dict[str, str]]:
+    """Return versions, machine and extras as text."""
     versions = {}
     for name in _PACKAGES:
         try:
@@ -47,8 +60,8 @@ def collect() -> dict[str, dict[str, str]]:
 
 
 def info(config: InfoConfig) -> int:
-    """Print what :func:`collect` found."""
-    facts = collect()
+    """Print versions, machine and extras."""
+    facts = _facts()
     if config.json:
         print(json.dumps(facts, indent=2))
         return 0
@@ -74,30 +87,30 @@ class CheckpointConfig:
     """A checkpoint file, or a folder that holds some."""
 
 
-def checkpoint_files(path: Path) -> list[Path]:
-    """Return the checkpoint files that ``path`` means: itself, or those in the folder, by name.
+def _checkpoint_files(path: Path) -> list[Path]:
+    """Return the path itself if it is a file, or the checkpoint files of a folder, sorted by name.
 
     Raises:
         CheckpointMissingError: There is none.
     """
     if path.is_dir():
-        found = sorted(file for file in path.iterdir() if file.suffix in _ENDINGS)
+        files = sorted(file for file in path.iterdir() if file.suffix in _ENDINGS)
     else:
-        found = [path] if path.exists() else []
-    if not found:
+        files = [path] if path.exists() else []
+    if not files:
         raise CheckpointMissingError(
             f"there is no checkpoint at {str(path)!r}",
             f"The path must name a checkpoint file or a folder with files that end in {' or '.join(_ENDINGS)}",
             "Correct the path",
         )
-    return found
+    return files
 
 
 def checkpoint(config: CheckpointConfig) -> int:
-    """Show one line per file; 1 when any of them is damaged."""
+    """Print a line per file; return 1 if any file is damaged."""
     table = Table("file", "state", "schema", "step", "metrics")
     damaged = []
-    for file in checkpoint_files(config.path):
+    for file in _checkpoint_files(config.path):
         try:
             table.add_row(file.name, "sound", *_content(load_checkpoint(file)))
         except CheckpointDamagedError as error:

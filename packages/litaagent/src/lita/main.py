@@ -1,6 +1,6 @@
 """``lita``: one command, a sub-command for each job.
 
-Only the sub-command that is asked for is imported, so that ``lita --help`` answers at once.
+Only the requested sub-command is imported, so that ``lita --help`` is fast.
 """
 
 import importlib
@@ -15,12 +15,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "tournament": ("tournament:tournament", "play the default tournament, or resume it"),
     "arena": ("arena:arena", "compare an agent with others in the same worlds"),
     "explain": ("agent:explain", "print why our agent made each offer to a partner on a day"),
-    "tune": ("arena:tune", "optimise the agent's parameters, and judge the result"),
+    "tune": ("arena:tune", "optimise the agent's parameters, and evaluate the result on a gate"),
     "train": ("training:train", "train the layers from records, or resume a run"),
     "runs": ("training:runs", "list, show or compare training runs"),
     "train-online": ("training:train_online", "train the agent's layers in the league by PPO, MAPPO or evolution"),
-    "distill": ("training:distill", "teach a compact model what an online training has learned"),
-    "competitors": ("tournament:competitors", "list who can play, and check that they do"),
+    "distill": ("training:distill", "train a compact model on the outputs of an online training"),
+    "competitors": ("tournament:competitors", "list the competitors, and check that they play"),
     "records": ("records:records", "show what records hold, and print a negotiation"),
     "serve": ("dashboard:serve", "show tournaments, evaluations and trainings in the browser"),
     "report": ("dashboard:report", "write a report as one file of HTML, with its figures"),
@@ -57,19 +57,19 @@ def usage() -> str:
 
 
 def command(name: str) -> tuple[type[Any], Callable[[Any], int]]:
-    """Import a sub-command; returns the class of its options and the function that takes them."""
+    """Import a sub-command; return the class of its options and the function that takes them."""
     module, _, function = COMMANDS[name][0].partition(":")
     run: Callable[[Any], int] = getattr(importlib.import_module(f"lita.{module}"), function)
     return get_type_hints(run)["config"], run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one sub-command; the return value is the exit status."""
+    """Run a sub-command and return the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in {"-h", "--help"}:
         print(usage())
         return 0
-    for length in (2, 1):  # `lita hmasd train` is found before `lita hmasd`
+    for length in (2, 1):  # two words first: `lita hmasd train`
         name = " ".join(words[:length])
         if name in COMMANDS:
             return _run(name, words[length:])
@@ -95,13 +95,13 @@ def _run(name: str, options: list[str]) -> int:
     except ModuleNotFoundError as error:
         if error.name != "hmasd":
             raise
-        print(f"lita {name}: it needs the extra `hmasd`: pip install 'litaagent[hmasd]'", file=sys.stderr)
+        print(f"lita {name}: the extra `hmasd` is missing: pip install 'litaagent[hmasd]'", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"lita {name}: interrupted; run the same command again to resume", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader of our output went away (`lita … | head`): nothing is left to say to anyone.
+        # The reader of our output has closed the pipe (`lita … | head`): print nothing more.
         sys.stderr.close()
         return 141
 

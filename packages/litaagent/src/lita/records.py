@@ -1,4 +1,4 @@
-"""``lita records`` and ``lita export-scml``: what records hold, and logs in scml's own form."""
+"""``lita records`` and ``lita export-scml``: show and verify records, and write logs in scml's own form."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class RecordsConfig:
     """Check every file against its digest."""
 
     world: int | None = None
-    """Number of a world; with --day and --negotiation, that negotiation is printed, and without them a random one."""
+    """Index of a world. --day and --negotiation choose one of its negotiations; without them it is drawn at random."""
 
     day: int | None = None
     """A day of the world."""
 
     negotiation: int | None = None
-    """Number of a negotiation within the day."""
+    """Index of a negotiation within the day."""
 
     seed: int = 0
     """Seed of the random choice."""
 
 
 def records(config: RecordsConfig) -> int:
-    """Show the tables, or one negotiation."""
+    """Print a table of the records, or a negotiation."""
     from litaagent_std.records.reader import open_records
 
     records = open_records(config.path)
@@ -48,12 +48,12 @@ def records(config: RecordsConfig) -> int:
         print(_negotiation(config, records))
         return 0
     _show(records)
-    wrong = records.verify() if config.verify else []
-    for line in wrong:
-        print(line)
-    if config.verify and not wrong:
+    problems = records.verify() if config.verify else []
+    for problem in problems:
+        print(problem)
+    if config.verify and not problems:
         print("every file is as it was written")
-    return 1 if wrong else 0
+    return 1 if problems else 0
 
 
 def _show(records: Records) -> None:
@@ -75,16 +75,16 @@ def _negotiation(config: RecordsConfig, records: Records) -> str:
 
     from litaagent_std.records.reader import WorldKey
 
-    draw = random.Random(config.seed)
-    key = draw.choice(records.keys) if config.world is None else WorldKey(0, config.world)
+    rng = random.Random(config.seed)
+    key = rng.choice(records.keys) if config.world is None else WorldKey(0, config.world)
     world = records.world(key)
     rows = world.tables["negotiations"].select(["day", "negotiation"]).to_pylist()
-    fitting = [
+    matching = [
         row for row in rows if config.day in (None, row["day"]) and config.negotiation in (None, row["negotiation"])
     ]
-    if not fitting:
+    if not matching:
         return f"world {key.world} has no negotiation {config.negotiation} on day {config.day}"
-    chosen = draw.choice(fitting)
+    chosen = rng.choice(matching)
     return f"world {key.world}, {world.negotiation(chosen['day'], chosen['negotiation'])}"
 
 
@@ -92,14 +92,14 @@ def _negotiation(config: RecordsConfig, records: Records) -> str:
 class ExportScmlConfig:
     """Write logs/*/negotiations.csv, contracts.csv, stats.csv and scores.csv in scml's own form from records.
 
-    Worlds whose logs are there already are skipped, so a stopped export resumes.
+    Worlds whose logs exist are skipped, so a stopped export resumes.
     """
 
     path: Annotated[Path, Positional]
     """A tournament's folder, or a folder that holds several."""
 
     worlds: tuple[int, ...] = ()
-    """Numbers of the worlds to export. Default: all."""
+    """Indices of the worlds to export. Default: all."""
 
 
 def export_scml(config: ExportScmlConfig) -> int:

@@ -1,4 +1,4 @@
-"""``lita tournament``, ``lita collect`` and ``lita competitors``: play tournaments, and list who can play."""
+"""``lita tournament``, ``lita collect`` and ``lita competitors``: play tournaments, and list the competitors."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _WIDTH = 120
 
 
 def tournament(config: TournamentConfig) -> int:
-    """Run the tournament or resume it, and show the standings."""
+    """Run the tournament or resume it, and print the standings."""
     return play(config, prefix="std_default")
 
 
 def play(config: TournamentConfig, prefix: str) -> int:
-    """Run a tournament or resume it, and show its results.
+    """Run a tournament or resume it, and print its results.
 
     Args:
         config: The options.
@@ -33,7 +33,7 @@ def play(config: TournamentConfig, prefix: str) -> int:
     from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
 
     if executor_name(config) == "inline":
-        restart_with_fixed_hashing()  # worlds run in this very process
+        restart_with_fixed_hashing()  # worlds run in this process
     from litaagent_std.tournament.run import run_tournament
 
     outcome = run_tournament(config, prefix=prefix)
@@ -62,17 +62,21 @@ def _show(results: Results) -> None:
     table = Table("competitor", title="standings (truncated mean, the official metric)", title_justify="left")
     for column in ("score", "95 % interval", "mean", "first", "middle", "last", "worlds"):
         table.add_column(column, justify="right")
-    for s in results.standings:
-        levels = [f"{s.levels[level]:.3f}" if level in s.levels else "–" for level in ("first", "middle", "last")]
-        table.add_row(s.competitor, f"{s.score:.3f}", _interval(s.low, s.high), f"{s.mean:.3f}", *levels, str(s.worlds))
+    for standing in results.standings:
+        by_level = standing.levels
+        levels = [f"{by_level[level]:.3f}" if level in by_level else "–" for level in ("first", "middle", "last")]
+        score, interval = f"{standing.score:.3f}", _interval(standing.low, standing.high)
+        mean, worlds = f"{standing.mean:.3f}", str(standing.worlds)
+        table.add_row(standing.competitor, score, interval, mean, *levels, worlds)
     console.print(table)
     best = [pair for pair in results.paired if pair.first == results.standings[0].competitor][:_PAIRS_SHOWN]
     if best:
         pairs = Table("", "minus", title="the first, in the same seats as the others", title_justify="left")
         for column in ("difference", "95 % interval", "pairs"):
             pairs.add_column(column, justify="right")
-        for p in best:
-            pairs.add_row(p.first, p.second, f"{p.difference:+.3f}", _interval(p.low, p.high, "+"), str(p.pairs))
+        for pair in best:
+            interval = _interval(pair.low, pair.high, "+")
+            pairs.add_row(pair.first, pair.second, f"{pair.difference:+.3f}", interval, str(pair.pairs))
         console.print(pairs)
     for world, reason in results.failed.items():
         console.print(f"failed: {world}: {reason}", markup=False)
@@ -92,7 +96,7 @@ _UNLIMITED = 1000
 
 @configuration
 class CompetitorsConfig:
-    """List the competitors that names stand for; --check lets each play short worlds and shows its cost per day.
+    """List the competitors of names and groups; --check lets each play short worlds and shows its CPU time per day.
 
     The exit status is 1 when a checked competitor makes no offer or raises an exception.
     """
@@ -108,9 +112,7 @@ class CompetitorsConfig:
 
 
 def competitors(config: CompetitorsConfig) -> int:
-    """Show a line per competitor."""
-    import sys
-
+    """Print a line per competitor."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -119,7 +121,7 @@ def competitors(config: CompetitorsConfig) -> int:
     from litaagent_std.tournament.competitors.names import resolve
     from litaagent_std.tournament.competitors.smoke import check_competitor
 
-    # Beside a terminal nobody wraps lines: full paths are printed.
+    # Output that is not a terminal's is not wrapped: full paths are printed.
     console = Console(width=None if sys.stdout.isatty() else _UNLIMITED)
     competitors = resolve(config.names, integer_offers=config.integer_offers)
     if not config.check:
@@ -130,9 +132,9 @@ def competitors(config: CompetitorsConfig) -> int:
         return 0
     table = Table("name", "verdict", "score", "offers", "contracts", "errors", "ms per day")
     results = [check_competitor(competitor) for competitor in competitors]
-    for r in results:
-        numbers = (f"{r.score:.3f}", str(r.offers), str(r.contracts), str(r.errors), f"{r.ms_per_day:.1f}")
-        verdict = "plays" if r.ok else "RAISES" if r.errors else "SILENT"
-        table.add_row(Text(r.competitor), verdict, *numbers)
+    for check in results:
+        counts = (str(check.offers), str(check.contracts), str(check.errors))
+        verdict = "plays" if check.ok else "RAISES" if check.errors else "SILENT"
+        table.add_row(Text(check.competitor), verdict, f"{check.score:.3f}", *counts, f"{check.ms_per_day:.1f}")
     console.print(table)
-    return 0 if all(r.ok for r in results) else 1
+    return 0 if all(check.ok for check in results) else 1

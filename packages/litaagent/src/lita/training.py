@@ -1,4 +1,4 @@
-"""``lita train``, ``lita train-online``, ``lita distill`` and ``lita runs``: train layers, read the record."""
+"""``lita train``, ``lita train-online``, ``lita distill`` and ``lita runs``: train layers, and show runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def train_online(config: OnlineConfig) -> int:
     from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
 
     if config.executor == "inline":
-        restart_with_fixed_hashing()  # worlds run in this very process
+        restart_with_fixed_hashing()  # worlds run in this process
     from litaagent_std.hrl_xf.online.command import run_training, show_summary
 
     trainer, status = run_training(config)
@@ -38,11 +38,11 @@ def train_online(config: OnlineConfig) -> int:
 
 
 def distill(config: DistillConfig) -> int:
-    """Distil what is not distilled yet, write the student's weights, and show what was measured."""
+    """Distil a training or resume the distillation, write the student's weights, and print what was measured."""
     from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
 
     if config.executor == "inline":
-        restart_with_fixed_hashing()  # worlds run in this very process
+        restart_with_fixed_hashing()  # worlds run in this process
     from rich.console import Console
 
     from litaagent_std.hrl_xf.online.distillation.run import run_distillation
@@ -68,11 +68,11 @@ def _errors(report: dict[str, Any]) -> Table:
     from rich.table import Table
 
     table = Table("layer", "held-out samples", "student", "always the mean", "zeros", "explained")
-    table.title, table.title_justify = "Root mean squared error of the numbers", "left"
-    for layer, one in report["error"].items():
-        explained = "–" if one["explained"] is None else f"{one['explained']:.1%}"
-        values = [f"{one[name]:.4f}" for name in ("student", "mean", "zero")]
-        table.add_row(layer, str(one["rows"]), *values, explained)
+    table.title, table.title_justify = "Root mean squared error of the residuals", "left"
+    for layer, errors in report["error"].items():
+        explained = "–" if errors["explained"] is None else f"{errors['explained']:.1%}"
+        values = [f"{errors[name]:.4f}" for name in ("student", "mean", "zero")]
+        table.add_row(layer, str(errors["rows"]), *values, explained)
     return table
 
 
@@ -82,11 +82,12 @@ def _agreement(report: dict[str, Any]) -> Table:
     table = Table("who", "decisions", "same kind", "same decision", "same goal quantity", "goal price off by")
     table.title, table.title_justify = "Agreement with the teacher, in its own situations", "left"
     names = {"student": "student", "mean": "always the mean", "zero": "zeros"}
-    for name, one in report["agreement"].items():
+    for name, agreement in report["agreement"].items():
         shares = [
-            f"{one[share]:.1%}" for share in ("same_kind", "same_decision", "same_goal_quantity", "goal_price_gap")
+            f"{agreement[share]:.1%}"
+            for share in ("same_kind", "same_decision", "same_goal_quantity", "goal_price_gap")
         ]
-        table.add_row(names[name], str(one["decisions"]), *shares)
+        table.add_row(names[name], str(agreement["decisions"]), *shares)
     return table
 
 
@@ -95,8 +96,8 @@ def _costs(report: dict[str, Any]) -> Table:
 
     table = Table("CPU time per decision", "teacher", "student", "student / teacher")
     names = {"networks_us": "networks alone", "decision_us": "the whole decision"}
-    for name, one in report["cpu"].items():
-        table.add_row(names[name], f"{one['teacher']:.1f} µs", f"{one['student']:.1f} µs", f"{one['ratio']:.2f}")
+    for name, cost in report["cpu"].items():
+        table.add_row(names[name], f"{cost['teacher']:.1f} µs", f"{cost['student']:.1f} µs", f"{cost['ratio']:.2f}")
     return table
 
 
@@ -114,14 +115,14 @@ class RunsConfig:
     """Folders of runs, or their names inside --folder."""
 
     folder: Path = Path("training_runs")
-    """Where runs are."""
+    """Folder with the runs."""
 
     output: Path | None = None
     """Write to this file, as HTML with curves if it ends in .html, else as Markdown. Default: print Markdown."""
 
 
 def runs(config: RunsConfig) -> int:
-    """Print or write the record."""
+    """Print or write the list, the record of a run, or the comparison."""
     from apexrl.runs.atomic import write_text
     from litaagent_std.hrl_xf.training.report import as_html, compare_runs, list_runs, show_run
 

@@ -1,4 +1,4 @@
-"""``lita arena`` as people run it."""
+"""``lita arena``: tables, picture, the same report with every executor, refused options."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def report_in(folder):
     return report
 
 
-def test_it_shows_tables_and_draws_a_picture(inline):
+def test_it_prints_tables_and_writes_a_picture(inline):
     folder, printed = inline
     for part in ("how they played", "RandomStdAgent minus the other", "too few worlds", "6 worlds played now"):
         assert part in printed
@@ -67,7 +67,7 @@ def test_the_same_command_plays_nothing_again(inline, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--block", "verdict"], "--open-verdict"),
         (["--days", "2"], "Use lengths of 3 or more"),
@@ -75,9 +75,9 @@ def test_the_same_command_plays_nothing_again(inline, capsys):
         (["--places", "middle"], "Use more --levels"),
     ],
 )
-def test_bad_options_are_refused(words, told, tmp_path, capsys):
+def test_bad_options_are_refused(words, message, tmp_path, capsys):
     assert main([*SMALL, *words, "--output-dir", str(tmp_path)]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_worlds_with_the_seat_elsewhere_are_left_out(inline, tmp_path):

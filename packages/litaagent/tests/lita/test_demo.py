@@ -7,7 +7,7 @@ from pathlib import Path
 LITA = Path(sys.executable).parent / "lita"
 
 
-def test_demo_ends_with_a_report_worth_looking_at(tmp_path: Path) -> None:
+def test_demo_trains_and_writes_a_complete_report(tmp_path: Path) -> None:
     words = [LITA, "demo", "--configs", "1", "--days", "10", "--steps", "1024", "--output-dir", "out"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -1,4 +1,4 @@
-"""``lita hmasd …`` from train to pictures."""
+"""``lita hmasd train``, ``eval``, ``render`` and ``settings``."""
 
 import json
 from dataclasses import fields
@@ -14,7 +14,7 @@ SMALL += ["ppo_epochs=1", "discriminator_epochs=1", "total_steps=80", "eval_epis
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A finished run and what its last evaluation was."""
+    """The folder of a finished run."""
     folder = tmp_path_factory.mktemp("run")
     assert main(["hmasd", "train", "--folder", str(folder), "--log-level", "ERROR", "--set", *SMALL]) == 0
     return folder
@@ -25,7 +25,7 @@ def evaluated(capsys, *words):
     return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 
-def test_evaluation_follows_training_or_what_it_is_told(trained, capsys):
+def test_evaluation_takes_its_options_from_the_training_unless_given(trained, capsys):
     final = trained / "models" / "hmasd_sync_enhanced_final.pth"
     as_trained = evaluated(capsys, final)
     assert evaluated(capsys, final, "--deterministic", "True") == as_trained
@@ -33,7 +33,7 @@ def test_evaluation_follows_training_or_what_it_is_told(trained, capsys):
     assert evaluated(capsys, final, "--episodes", "2") != as_trained
 
 
-def test_pictures_are_drawn_only_if_all_of_them_can_be(trained, tmp_path, capsys):
+def test_render_draws_all_pictures_or_none(trained, tmp_path, capsys):
     final, album = trained / "models" / "hmasd_sync_enhanced_final.pth", tmp_path / "album"
     words = ["hmasd", "render", str(final), "--out", str(album), "--metrics"]
     assert main([*words, str(tmp_path / "missing.jsonl")]) == 2
@@ -55,6 +55,6 @@ def test_every_setting_is_listed_with_its_meaning(capsys):
     assert main(["hmasd", "settings", "--preset", "papr"]) == 2
 
 
-def test_a_group_of_commands_is_told_apart_from_a_wrong_name(capsys):
+def test_a_group_without_a_command_lists_its_commands(capsys):
     assert main(["hmasd"]) == 2
     assert "choose one of: hmasd train, hmasd eval, hmasd render, hmasd settings" in capsys.readouterr().err

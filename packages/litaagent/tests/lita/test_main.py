@@ -1,4 +1,4 @@
-"""The command line: quick help, clear refusals, and three places for options."""
+"""The command line: fast help, clear refusals, and options from defaults, YAML and flags."""
 
 import json
 import subprocess
@@ -13,9 +13,9 @@ from lita.main import COMMANDS, main
 LITA = Path(sys.executable).parent / "lita"
 
 
-def test_help_answers_within_a_second_and_names_every_command() -> None:
+def test_help_takes_less_than_a_second_and_lists_every_command() -> None:
     best = float("inf")
-    for _ in range(5):  # the best of five: a busy machine is not our fault
+    for _ in range(5):  # the best of five, since the machine may be busy
         start = time.perf_counter()
         done = subprocess.run([LITA, "--help"], capture_output=True, text=True, check=True)
         best = min(best, time.perf_counter() - start)
@@ -24,10 +24,10 @@ def test_help_answers_within_a_second_and_names_every_command() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as leaving:
+def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_info:
         main([*name.split(), "--help"])
-    assert leaving.value.code == 0
+    assert exit_info.value.code == 0
     text = capsys.readouterr().out
     assert f"lita {name}" in text
     assert "--config" in text
@@ -41,13 +41,13 @@ def test_unknown_command_is_named_with_the_choices(capsys: pytest.CaptureFixture
 
 
 def test_unknown_flag_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as leaving:
+    with pytest.raises(SystemExit) as exit_info:
         main(["info", "--jsno"])
-    assert leaving.value.code == 2
+    assert exit_info.value.code == 2
     assert "--jsno" in capsys.readouterr().err
 
 
-def test_yaml_sets_what_flags_leave(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flags_override_yaml(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "info.yaml"
     file.write_text("json: true\n")
     assert main(["info", "--config", str(file)]) == 0

@@ -1,5 +1,7 @@
-"""``lita checkpoint`` tells sound from damaged files."""
+"""``lita info`` and ``lita checkpoint``."""
 
+import json
+from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
@@ -38,3 +40,11 @@ def test_damaged_file_is_named(store: CheckpointStore, capsys: pytest.CaptureFix
 def test_missing_path_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["checkpoint", str(tmp_path / "none.pt")]) == 2
     assert "none.pt" in capsys.readouterr().err
+
+
+def test_info_lists_the_three_distributions_and_the_extras(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert {"litaagent", "apexrl", "hmasd", "scml"} <= facts["versions"].keys()
+    declared = set(metadata("litaagent").get_all("Provides-Extra"))
+    assert facts["extras"].keys() == declared

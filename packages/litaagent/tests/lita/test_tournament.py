@@ -1,4 +1,4 @@
-"""The commands of tournaments and records, as people run them."""
+"""``lita collect``, ``lita competitors``, and ``lita records`` and ``lita export-scml`` on what was collected."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ SMALL = [
 
 @pytest.fixture(scope="module")
 def collected(tmp_path_factory):
-    """What the runner of document 000 printed for a small tournament, and its folder."""
+    """A small tournament by ``runners.hrl_data_runner``: its folder and what was printed."""
     folder = tmp_path_factory.mktemp("runner") / "smoke_std"
     words = [sys.executable, "-m", "runners.hrl_data_runner", *SMALL, "--output-dir", str(folder), "--foreground"]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
@@ -28,7 +28,7 @@ def collected(tmp_path_factory):
     return folder, done.stdout
 
 
-def test_the_runner_says_what_it_does(collected):
+def test_the_runner_prints_plan_progress_and_standings(collected):
     folder, printed = collected
     for part in (
         "2 competitors: RandomStdAgent, GreedyStdAgent",
@@ -75,11 +75,11 @@ def test_logs_can_be_exported_later(collected, tmp_path, capsys):
         (["--competitors", "RandomStd", "--steps", "4"], "more days than there are levels"),
     ],
 )
-def test_refusals_explain_themselves(words, message, capsys, tmp_path, monkeypatch):
+def test_wrong_options_are_refused_with_the_reason(words, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["collect", *words]) == 2
     assert message in capsys.readouterr().err
-    assert not list(tmp_path.iterdir()), "nothing is left behind"
+    assert not list(tmp_path.iterdir()), "a refused command must leave no files"
 
 
 def test_competitors_are_listed(capsys):

@@ -1,0 +1,112 @@
+"""``lita explain``, ``lita export`` and ``lita new-agent``."""
+
+import subprocess
+import sys
+
+import pytest
+
+from lita.main import main
+
+SMALL = ["--days", "6", "--levels", "2"]
+
+
+@pytest.fixture(autouse=True)
+def no_restart(monkeypatch):
+    """Keep the command from restarting the process of the tests with fixed string hashing."""
+    monkeypatch.setattr("litaagent_std.world.reproducible.hashing.restart_with_fixed_hashing", lambda: None)
+
+
+def test_explain_prints_goal_bounds_and_reasons(capsys):
+    assert main(["explain", "3", "2", "09Gr@1", *SMALL]) == 0
+    printed = capsys.readouterr().out
+    for part in ("sells to 09Gr@1", "goal, units", "lines free (hard bound)", "covered by input", "our limit", "taken"):
+        assert part in printed
+
+
+def test_explain_takes_an_evaluation_of_the_arena(tmp_path, capsys):
+    words = ["arena", "lita", "--against", "RandomStd", "--opponents", "built-in", "--worlds", "1", "--days", "6"]
+    words += ["--levels", "2", "--executor", "inline", "--quiet", "--output-dir", str(tmp_path)]
+    assert main(words) == 0
+    [report] = tmp_path.glob("*/report.json")
+    source = ["--source", str(report.parent)]
+    capsys.readouterr()
+    assert main(["explain", "0", "2", "nobody", *source]) == 2
+    refusal = capsys.readouterr().err
+    partner = refusal.partition("): ")[2].partition(",")[0].partition(".")[0]
+    assert main(["explain", "0", "2", partner, *source]) == 0
+    assert partner in capsys.readouterr().out
+    assert main(["explain", "1", "2", partner, *source]) == 2
+    assert "worlds 0 to 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["3", "6", "09Gr@1"], "days 0 to 5"),
+        (["3", "2", "nobody"], "by seat: seat 0 (00LHR@0): 08Ra@1, 09Gr@1"),
+        (["3", "2", "00LHR@0"], "Add --seat"),
+        (["3", "2", "09Gr@1", "--source", "nowhere"], "neither a tournament nor an evaluation"),
+    ],
+)
+def test_explain_refuses_wrong_arguments(words, message, capsys):
+    assert main(["explain", *words, *SMALL]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_export_writes_and_verifies_a_submission(tmp_path, capsys):
+    path = tmp_path / "mine.zip"
+    assert main(["export", str(path), "--name", "Mine", "--days", "5"]) == 0
+    printed = capsys.readouterr().out
+    assert "class mine.Mine" in printed
+    assert "without this project: 5 days" in printed
+    assert path.is_file()
+
+
+def test_export_refuses_wrong_options(tmp_path, capsys):
+    assert main(["export", str(tmp_path / "x.zip"), "--l4", "learned"]) == 2
+    assert "l4 shall be learned, but there are no weights" in capsys.readouterr().err
+    assert main(["export", str(tmp_path / "x.zip"), "--parameters", "nothing"]) == 2
+    assert "'nothing'" in capsys.readouterr().err
+    assert main(["export", str(tmp_path / "x.zip"), "--online", "nothing"]) == 2
+    assert "of the package: middle_progress" in capsys.readouterr().err
+    assert main(["export", str(tmp_path / "x.zip"), "--online", "middle_progress", "--l4", "greedy"]) == 2
+    assert "together with other weights or other versions of the layers" in capsys.readouterr().err
+    assert not (tmp_path / "x.zip").exists()
+
+
+@pytest.mark.parametrize("mode", ["prepend", "importlib"])
+def test_the_written_agent_passes_its_own_test(tmp_path, capsys, mode):
+    """Also with the import mode of this project's own tests."""
+    assert main(["new-agent", "MyFirstAgent", "--dir", str(tmp_path / "mine")]) == 0
+    printed = capsys.readouterr().out
+    test = tmp_path / "mine" / "test_my_first_agent.py"
+    assert f"pytest {test}" in printed
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
+    words += ["--import-mode", mode, str(test)]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=200)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "2 passed" in done.stdout
+
+
+def test_the_written_files_pass_ruff(tmp_path):
+    main(["new-agent", "Neat", "--dir", str(tmp_path)])
+    for words in (["check", "--isolated", "--line-length", "120"], ["format", "--check", "--line-length", "120"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *words, str(tmp_path)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout
+
+
+def test_new_agent_overwrites_nothing(tmp_path, capsys):
+    (tmp_path / "test_other.py").write_text("mine")
+    assert main(["new-agent", "Other", "--dir", str(tmp_path)]) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert (tmp_path / "test_other.py").read_text() == "mine"
+    assert not (tmp_path / "other.py").exists()
+
+
+@pytest.mark.parametrize("name", ["my-agent", "1st", "None", "_Hidden", "Ünder"])
+def test_new_agent_needs_a_python_name(name, tmp_path, capsys):
+    assert main(["new-agent", name, "--dir", str(tmp_path)]) == 2
+    assert f"{name!r} cannot name an agent" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
