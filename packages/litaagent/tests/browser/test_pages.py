@@ -64,7 +64,7 @@ def test_a_request_that_is_lost_is_asked_again(open_page, site):
     before = page.locator("table").first.inner_text()
     page.context.route("**/tournament?*", drop_the_first)
     page.get_by_label("level", exact=True).select_option("first")
-    expect(page.locator("table").first).not_to_have_text(before, timeout=PATIENCE)
+    expect(page.locator("table").first).not_to_have_text(before, timeout=PATIENCE, use_inner_text=True)
     assert len(lost) == 1
 
 
@@ -73,7 +73,7 @@ def test_a_filter_changes_the_ranking_and_the_address(open_page, site):
     seats = page.locator("table").first
     before = seats.inner_text()
     page.get_by_label("level", exact=True).select_option("first")
-    expect(seats).not_to_have_text(before, timeout=PATIENCE)
+    expect(seats).not_to_have_text(before, timeout=PATIENCE, use_inner_text=True)
     assert "level=first" in page.url
     chosen = seats.inner_text()
     page.reload()
