@@ -19,10 +19,12 @@ from benchmarks.golden.fingerprints import Fingerprint, Row, report
 from litaagent_std.agents.hrl import LitaAgentHRL
 from litaagent_std.agents.online.agent import LitaOnline
 from litaagent_std.agents.variants import (
+    REFERENCE,
     LitaAgentBaseline,
     LitaAgentCautious,
     LitaAgentGreedy,
     LitaAgentHRLTracked,
+    LitaAgentV1,
 )
 from litaagent_std.agents.variants_shielded import ShieldedPenguin
 from litaagent_std.arena.worlds import Rules, draw
@@ -182,28 +184,33 @@ def cases() -> list[Case]:
 
 @cache
 def variant_spec(name: str, folder: Path) -> AgentSpec:
-    """Find the class and the parameters of one of our variants; made weights are written into a folder first."""
+    """Find the class and the parameters of one of our variants; made weights are written into a folder first.
+
+    All settings are written out (`REFERENCE`), so that the worlds stay as pinned when defaults change.
+    """
     if name.startswith("learned"):
         layers = ("l2", "l3", "l4") if name == "learned_all" else (name.removeprefix("learned_"),)
-        params = {"weights": str(made_layers(folder)), **dict.fromkeys(layers, "learned")}
+        params = {**REFERENCE, "weights": str(made_layers(folder)), **dict.fromkeys(layers, "learned")}
         return AgentSpec(class_path(LitaAgentHRL), params, competitor=True)
     if name == "online_made":
-        return AgentSpec(class_path(LitaOnline), {"weights": str(made_policies(folder))}, competitor=True)
+        params = {**REFERENCE, "weights": str(made_policies(folder))}
+        return AgentSpec(class_path(LitaOnline), params, competitor=True)
+    reference = dict(REFERENCE["parameters"])
     known: dict[str, tuple[type, dict[str, Any]]] = {
-        "default": (LitaAgentHRL, {}),
-        "baseline": (LitaAgentBaseline, {}),
-        "greedy": (LitaAgentGreedy, {}),
-        "cautious": (LitaAgentCautious, {}),
-        "tracked": (LitaAgentHRLTracked, {}),
-        "l1": (LitaL1, {}),
-        "parameters": (LitaAgentHRL, {"parameters": _PARAMETERS}),
-        "baseline_joint": (LitaAgentHRL, {"l3": "baseline", "l4": "joint"}),
-        "shielded": (ShieldedPenguin, {}),
-        "online": (LitaOnline, {"weights": "middle_progress"}),
-        "online_zeros": (LitaOnline, {}),
+        "default": (LitaAgentV1, {}),
+        "baseline": (LitaAgentBaseline, {"parameters": reference}),
+        "greedy": (LitaAgentGreedy, {"l3": "model", "parameters": reference}),
+        "cautious": (LitaAgentCautious, {"l3": "model", "parameters": reference}),
+        "tracked": (LitaAgentHRLTracked, dict(REFERENCE)),
+        "l1": (LitaL1, {"parameters": reference}),
+        "parameters": (LitaAgentHRL, {**REFERENCE, "parameters": {**reference, **_PARAMETERS}}),
+        "baseline_joint": (LitaAgentHRL, {**REFERENCE, "l3": "baseline"}),
+        "shielded": (ShieldedPenguin, dict(REFERENCE)),
+        "online": (LitaOnline, {**REFERENCE, "weights": "middle_progress"}),
+        "online_zeros": (LitaOnline, dict(REFERENCE)),
     }
-    agent, params = known[name]
-    return AgentSpec(class_path(agent), params, competitor=True)
+    agent, given = known[name]
+    return AgentSpec(class_path(agent), given, competitor=True)
 
 
 def made_layers(folder: Path) -> Path:

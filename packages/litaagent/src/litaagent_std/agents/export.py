@@ -43,6 +43,8 @@ _MOVED: Final = {
 """Modules and packages of this project that are copied, by their name in the submission's package."""
 _ONLINE: Final = (acting, seat, steering, views)
 """The modules that weights from online training need to play."""
+_COPIED: Final = (".py", ".npz")
+"""Files of the policy that are copied: sources, and weights that come with it."""
 _TIMESTAMP: Final = (1980, 1, 1, 0, 0, 0)
 _MODE: Final = 0o100644 << 16
 _BASE_CLASS: Final = "LitaAgentHRL"
@@ -94,7 +96,8 @@ def contents(submission: Submission) -> dict[str, bytes]:
     _try_settings(submission)
     base = submission.package
     folder = Path(inspect.getfile(policy)).parent
-    files = {f"{base}/policy/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in folder.rglob("*.py")}
+    copied = [path for path in folder.rglob("*") if path.suffix in _COPIED]
+    files = {f"{base}/policy/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in copied}
     files[f"{base}/policy/digest.py"] = _sealed_digest().encode()
     files[f"{base}/agent.py"] = _relative(_source(hrl), depth=1).encode()
     if submission.online:
@@ -306,6 +309,8 @@ def _licence() -> str:
 def _readme(submission: Submission) -> str:
     learned = sorted(name for name in ("l2", "l3", "l4") if submission.settings.get(name) == "learned")
     layers = f"Learned layers: {', '.join(learned)}." if learned else "All layers are heuristic; no weights are needed."
+    if submission.settings.get("l3") == "types":
+        layers = f"A trained network names the types of partners. {layers if learned else ''}".rstrip()
     if submission.online:
         layers = "Weights from online training change its heuristic layers by residuals."
     return f"""# {submission.name}

@@ -16,7 +16,14 @@ from negmas.sao import SAOResponse, SAOState
 from scml.std.agent import StdSyncAgent
 
 from litaagent_std.policy.brain import Brain, Decision
-from litaagent_std.policy.layers import CoordinationLayer, DecisionLayer, GoalLayer, Layers, LayerSet
+from litaagent_std.policy.layers import (
+    DEFAULT_L3,
+    CoordinationLayer,
+    DecisionLayer,
+    GoalLayer,
+    Layers,
+    LayerSet,
+)
 from litaagent_std.policy.observation import (
     Calendar,
     Observation,
@@ -47,7 +54,8 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         l2: Version of L2, see `Layers`.
         l3: Version of L3.
         l4: Version of L4.
-        weights: File or folder of trained weights; learned layers come from it.
+        weights: File or folder of trained weights; learned layers, and for ``l3="types"`` the network of types, come
+            from it. Default for types: the weights that come with the package.
         goal_layer: The user's own L2, instead of weights.
         decision_layer: The user's own L3.
         coordination_layer: The user's own L4.
@@ -64,7 +72,7 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         *args: Any,  # noqa: ANN401 - scml's
         parameters: Parameters | Mapping[str, Any] | None = None,
         l2: str = "heuristic",
-        l3: str = "model",
+        l3: str = DEFAULT_L3,
         l4: str = "joint",
         weights: str | Path | None = None,
         goal_layer: GoalLayer | None = None,
@@ -86,6 +94,7 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
             goal_layer=chosen.goal,
             decision_layer=chosen.decision,
             coordination_layer=chosen.coordination,
+            types=chosen.types,
         )
         self._today: Observation | None = None
         self._turns: dict[str, list[Turn]] = {}
@@ -184,6 +193,7 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
 def _choose(layers: Layers, given: LayerSet, weights: str | Path | None) -> LayerSet:
     """Return the layers that play: those given, and learned ones from the weights where none is given."""
     missing = [name for name in layers.learned if getattr(given, _FIELDS[name]) is None]
+    typed = layers.l3 == "types"
     if weights is None:
         if missing:
             raise ValueError(
@@ -191,19 +201,23 @@ def _choose(layers: Layers, given: LayerSet, weights: str | Path | None) -> Laye
                 "leave those layers to their heuristics"
             )
         return given
-    if not missing:
+    if not missing and not typed:
         raise ValueError(
-            f"weights={str(weights)!r} would not be used; set l2, l3 or l4 to 'learned', or leave them out"
+            f"weights={str(weights)!r} would not be used; set l2, l3 or l4 to 'learned' or l3 to 'types', or leave "
+            "them out"
         )
     from litaagent_std.policy.learned import load_layers
 
     loaded = load_layers(weights)
     absent = [name for name in missing if getattr(loaded, _FIELDS[name]) is None]
+    if typed and not missing and loaded.types is None:
+        absent = ["network of types"]
     if absent:
         raise ValueError(
             f"weights={str(weights)!r} hold no {', '.join(absent)}; train it, or leave it to its heuristic"
         )
-    return replace(given, **{_FIELDS[name]: getattr(loaded, _FIELDS[name]) for name in missing})
+    learned = {_FIELDS[name]: getattr(loaded, _FIELDS[name]) for name in missing}
+    return replace(given, **learned, types=loaded.types if typed else None)
 
 
 def _response(decision: Decision) -> SAOResponse:

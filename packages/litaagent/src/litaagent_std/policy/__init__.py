@@ -13,6 +13,7 @@ without L1's bounds.
 | `plan`, `buckets` | what the layers exchange: `Goals`, `Bounds`, `Plan`, delivery buckets |
 | `layers` | the protocols of L2, L3 and L4, and the `Situation` that they see |
 | `l1`, `l2`, `l3`, `l4` | the layers, heuristic and learned |
+| `partners` | signatures of partners, and the network that names their types |
 | `networks`, `learned` | forward passes in numpy, weights on disk, learned layers from weights |
 | `side`, `brain` | the decisions of one side of a day, and of the whole factory |
 | `digest` | the digest of L1's answers, which datasets and weights carry |

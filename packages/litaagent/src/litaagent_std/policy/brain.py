@@ -19,6 +19,7 @@ from .layers import NEUTRAL_ALPHA, CoordinationLayer, DecisionLayer, GoalLayer, 
 from .memory import Memory
 from .observation import Agenda, Calendar, Observation, Offer, ThreadObservation
 from .parameters import Parameters, level_name
+from .partners.types import PartnerTypes, shipped_types
 from .plan import Bounds, Goals, Plan
 from .side import Side
 
@@ -53,6 +54,8 @@ class DecisionRecord:
         acceptance: Probability that the partner takes our proposal.
         alternatives: Other proposals within the goal, the best by expected revenue, with their probabilities.
         alpha: L4's weight of the thread; None when no learned L3 or L4 plays.
+        types: Probability of each of `l3.ARCHETYPES` for the partner; None if there is no model of partners.
+        urgency: Urgency of the side's goals for the delivery day of our proposal, or the greatest if there is none.
     """
 
     day: int
@@ -68,6 +71,8 @@ class DecisionRecord:
     acceptance: float | None
     alternatives: tuple[tuple[Offer, float], ...]
     alpha: float | None = None
+    types: tuple[float, ...] | None = None
+    urgency: float = 0.0
 
 
 class _Planned(NamedTuple):
@@ -88,6 +93,7 @@ class Brain:
         goal_layer: Another L2, learned or the user's own.
         decision_layer: Another L3, which sees the heuristic plan.
         coordination_layer: Another L4, likewise.
+        types: The network that names types of partners for ``l3="types"``; default: the one of the package.
 
     Raises:
         ValueError: If a layer is to be ``learned`` and none is given.
@@ -102,6 +108,7 @@ class Brain:
         goal_layer: GoalLayer | None = None,
         decision_layer: DecisionLayer | None = None,
         coordination_layer: CoordinationLayer | None = None,
+        types: PartnerTypes | None = None,
     ) -> None:
         self._all_parameters = parameters or Parameters()
         self.layers = layers or Layers()
@@ -113,6 +120,7 @@ class Brain:
             decision_layer,
             coordination_layer,
         )
+        self._types = (types or shipped_types()) if self.layers.l3 == "types" else None
         given = {"l2": goal_layer, "l3": decision_layer, "l4": coordination_layer}
         for name in self.layers.learned:
             if given[name] is None:
@@ -126,8 +134,8 @@ class Brain:
         self.obs = obs
         self.memory.start_day(obs)
         self._sides = (
-            Side(obs, self.parameters, self.layers, self.memory, selling=False),
-            Side(obs, self.parameters, self.layers, self.memory, selling=True),
+            Side(obs, self.parameters, self.layers, self.memory, selling=False, types=self._types),
+            Side(obs, self.parameters, self.layers, self.memory, selling=True, types=self._types),
         )
 
     def _start_world(self, obs: Observation) -> None:
@@ -282,6 +290,7 @@ class Brain:
         reservation = None
         if thread.offer is not None and side.agenda is not None and side.agenda.legal(thread.offer):
             reservation = side.reservation(thread, thread.offer, goals)
+        types = side.types(thread.partner)
         self.log.append(
             DecisionRecord(
                 day=self.obs.day,
@@ -297,5 +306,15 @@ class Brain:
                 acceptance=None if offer is None else side.acceptance(thread, offer),
                 alternatives=side.alternatives(thread, goals, offer, 3),
                 alpha=planned.alpha.get(thread.partner),
+                types=None if types is None else tuple(types.tolist()),
+                urgency=_urgency(goals, side.selling, None if offer is None else offer.time - self.obs.day),
             )
         )
+
+
+def _urgency(goals: Goals, selling: bool, lead: int | None) -> float:
+    """Return a side's urgency for a lead, or its greatest."""
+    urgency = goals.urgency(selling=selling)
+    if urgency is None:
+        return 0.0
+    return max(urgency) if lead is None else urgency[lead]

@@ -25,6 +25,8 @@ from .plan import Bounds, Goals, Plan
 
 __all__ = ["check_l1_digest", "l1_digest"]
 
+_NOT_OF_L1: Final = ("u_buy", "u_sell")
+"""Parts of the goals that L1 passes on without reading them."""
 _DAYS: Final = 4
 _ROUNDS: Final = 8
 _MULTIPLIER, _INCREMENT, _MODULUS = 6364136223846793005, 1442695040888963407, 2**64
@@ -74,7 +76,7 @@ def _canonical(value: object) -> object:
     if isinstance(value, frozenset):
         return sorted(value)
     assert is_dataclass(value)
-    return [_canonical(getattr(value, field.name)) for field in fields(value)]
+    return [_canonical(getattr(value, field.name)) for field in fields(value) if field.name not in _NOT_OF_L1]
 
 
 def _answers(history: list[_Day], parameters: Parameters) -> Iterator[object]:

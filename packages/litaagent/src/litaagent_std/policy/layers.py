@@ -11,13 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 from .memory import Memory
 from .observation import Agenda, Calendar, Observation, Offer, ThreadObservation
 from .plan import Bounds, Goals, Plan
 
+if TYPE_CHECKING:
+    from .partners.types import PartnerTypes
+
 __all__ = [
+    "DEFAULT_L3",
     "NEUTRAL_ALPHA",
     "Action",
     "CoordinationLayer",
@@ -29,9 +33,12 @@ __all__ = [
     "residual",
 ]
 
+DEFAULT_L3: Final = "model"
+"""Version of L3 that plays if none is named."""
+
 _VERSIONS: Final = {
     "l2": ("heuristic", "learned"),
-    "l3": ("baseline", "model", "learned"),
+    "l3": ("baseline", "model", "types", "learned"),
     "l4": ("greedy", "joint", "learned"),
 }
 
@@ -45,13 +52,14 @@ class Layers:
 
     Attributes:
         l2: ``heuristic`` or ``learned``.
-        l3: ``baseline`` (concession over time), ``model`` (acceptance model) or ``learned`` (on top of the model).
+        l3: ``baseline`` (concession over time), ``model`` (acceptance model), ``types`` (the same model, with types of
+            partners named by a trained network) or ``learned`` (on top of the model).
         l4: ``greedy`` (offers by price, nothing offered twice), ``joint`` (knapsack, overbooking) or ``learned``
             (on top of joint).
     """
 
     l2: str = "heuristic"
-    l3: str = "model"
+    l3: str = DEFAULT_L3
     l4: str = "joint"
 
     def __post_init__(self) -> None:
@@ -146,11 +154,12 @@ class CoordinationLayer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LayerSet:
-    """Learned layers as `learned.load_layers` returns them; None for a layer that the weights do not hold."""
+    """Learned layers and types as `learned.load_layers` returns them; None for what the weights do not hold."""
 
     goal: GoalLayer | None = None
     decision: DecisionLayer | None = None
     coordination: CoordinationLayer | None = None
+    types: PartnerTypes | None = None
 
 
 def residual(base: Offer, change: tuple[float, float, float], alpha: float = NEUTRAL_ALPHA) -> Offer:

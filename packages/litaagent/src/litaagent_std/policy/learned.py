@@ -12,6 +12,7 @@ from .l4.learned import LearnedCoordination
 from .layers import LayerSet
 from .networks.inference import CoordinatorNetwork, DecisionNetwork, GoalNetwork
 from .networks.weights import Weights, WeightsError, read_weights
+from .partners.types import PartnerTypes
 
 __all__ = ["check_made_with", "load_layers"]
 
@@ -24,8 +25,9 @@ def load_layers(path: str | Path) -> LayerSet:
             L3 without the L2 whose goals it was trained with.
     """
     weights = read_weights(path)
-    for content in weights.values():
-        check_made_with(content)
+    for kind, content in weights.items():
+        if kind != "partner":  # its inputs are signatures, which it checks itself
+            check_made_with(content)
     goal = LearnedGoals(GoalNetwork(weights["l2"])) if "l2" in weights else None
     decision = None
     if "l3" in weights:
@@ -36,7 +38,8 @@ def load_layers(path: str | Path) -> LayerSet:
             )
         decision = LearnedDecisions(DecisionNetwork(weights["l3"]), goal)
     coordination = LearnedCoordination(CoordinatorNetwork(weights["l4"])) if "l4" in weights else None
-    return LayerSet(goal, decision, coordination)
+    types = PartnerTypes(weights["partner"]) if "partner" in weights else None
+    return LayerSet(goal, decision, coordination, types)
 
 
 def check_made_with(weights: Weights) -> None:

@@ -13,6 +13,7 @@ from .observation import Calendar, Observation, Partner
 
 if TYPE_CHECKING:
     from .l3.heuristic import PartnerModel
+    from .partners.signature import Signature
 
 __all__ = ["LEAVING_PRIOR", "Memory", "Regime", "RegimeDetector", "forecast_bankruptcy"]
 
@@ -22,6 +23,10 @@ LEAVING_PRIOR: Final = 0.3
 """How often a partner is expected to leave a negotiation before its end, until it was observed."""
 LEAVING_RATE: Final = 0.25
 """Step of the moving average of how often it does."""
+FILL_DAYS: Final = 8
+"""Days after today whose fill decides how urgent sales are."""
+FILL_RATE: Final = 0.3
+"""Step of the moving average of that fill."""
 
 
 class Regime(Enum):
@@ -65,6 +70,9 @@ class Memory:
         usual_fill: Moving average, by lead, of the share of the lines that is sold at the start of a day.
         leaving: How often each (selling, partner) leaves a negotiation before its end.
         models: Acceptance model of each (selling, partner).
+        signatures: Signature of each (selling, partner), if types of partners are learned.
+        forward_fill: Moving average of the share of the lines that is sold over the next `FILL_DAYS` days at the start
+            of a day; None until a day had one.
     """
 
     def __init__(self, leads: int, *, assume_persistent: bool, rate: float) -> None:
@@ -72,6 +80,8 @@ class Memory:
         self.usual_fill = [0.5] * leads
         self.leaving: dict[tuple[bool, str], float] = {}
         self.models: dict[tuple[bool, str], PartnerModel] = {}
+        self.signatures: dict[tuple[bool, str], Signature] = {}
+        self.forward_fill: float | None = None
         self._rate = rate
         self._detector = RegimeDetector(Regime.PERSISTENT if assume_persistent else Regime.DEPLETING)
         self._days = 0
@@ -111,6 +121,7 @@ class Memory:
             self._detector.update(previous.stock_in, bought, produced, obs.stock_in)
             self._produced += 0.2 * (produced - self._produced)
             self._update_fill(previous, bought, sold)
+        self._update_forward_fill(obs)
         self._days += 1
         self._exogenous_in += obs.exogenous_in
         self._exogenous_out += obs.exogenous_out
@@ -128,6 +139,15 @@ class Memory:
             self.full_rate += self._rate * ((1.0 if sold >= capacity - 1 else 0.0) - self.full_rate)
         for lead, units in enumerate(day.calendar.sold[: len(self.usual_fill)]):
             self.usual_fill[lead] += self._rate * (units / day.n_lines - self.usual_fill[lead])
+
+    def _update_forward_fill(self, day: Observation) -> None:
+        """Update how full the next days are at the start of a day."""
+        ahead = min(FILL_DAYS, len(day.calendar.sold) - 1, day.days_left - 1)
+        if ahead < 1:
+            return
+        fill = sum(day.calendar.sold[1 : ahead + 1]) / (ahead * day.n_lines)
+        before = fill if self.forward_fill is None else self.forward_fill
+        self.forward_fill = before + FILL_RATE * (fill - before)
 
     def note_calendar(self, calendar: Calendar) -> None:
         """Remember the latest commitments of the day, from which its settlement follows."""

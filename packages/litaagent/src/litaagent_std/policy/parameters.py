@@ -41,6 +41,8 @@ class Parameters:
     model_weight: float = _tuned(1.0, 0.0, 1.0, "weight of the acceptance model in the last round (0: baseline)")
     model_curve: float = _tuned(2.0, 0.5, 6.0, "exponent by which that weight grows over the rounds")
     hold: float = _tuned(0.3, 0.0, 1.0, "share of the top price a unit of capacity is worth while days sell out")
+    urgency_low: float = _tuned(0.0, 0.0, 1.0, "fill of the next days below which sales concede at once")
+    urgency_high: float = _tuned(0.0, 0.0, 1.5, "fill of the next days above which none is urgent (0: never)")
     impatience: float = _tuned(3.0, 0.0, 6.0, "how early partners that share out their need are settled with")
     buy_start: float = _tuned(0.0, 0.0, 1.0, "position bid in the first round of a purchase")
     buy_end: float = _tuned(1.0, 0.0, 1.0, "position bid at the end of a purchase")

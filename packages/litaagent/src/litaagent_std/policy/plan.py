@@ -28,6 +28,9 @@ class Goals:
         p_sell: The least to ask per unit.
         hold: Value of a unit of unsold capacity.
         unit_value: Value of one more unit of input today; no price above it is paid.
+        u_buy: Urgency of purchases: 0 concedes by the rounds, 1 at once. Empty: 0 for every lead.
+        u_sell: Urgency of sales, likewise: what a proposal asks at least follows the later of round and urgency, and
+            the probability of acceptance counts at least so much in its choice.
     """
 
     q_buy: tuple[int, ...]
@@ -36,6 +39,13 @@ class Goals:
     p_sell: tuple[float, ...]
     hold: tuple[float, ...]
     unit_value: float
+    u_buy: tuple[float, ...] = ()
+    u_sell: tuple[float, ...] = ()
+
+    def urgency(self, *, selling: bool) -> tuple[float, ...] | None:
+        """Return a side's urgency by lead; None if nothing is urgent."""
+        values = self.u_sell if selling else self.u_buy
+        return values if any(values) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from .layers import Layers
 from .memory import LEAVING_PRIOR, Memory, forecast_bankruptcy
 from .observation import Observation, Offer, ThreadObservation
 from .parameters import Parameters
+from .partners.signature import LEFT_BEFORE, Frame, Signature
+from .partners.types import PartnerTypes
 from .plan import Bounds, Goals, Plan, best_subset, greedy_subset
 
 __all__ = ["Side"]
@@ -30,14 +32,25 @@ class Side:
         layers: Which version of each layer plays.
         memory: Statistics across days; holds the acceptance models.
         selling: Which side this is.
+        types: The network that names types of partners; default: the belief of the acceptance model.
     """
 
     def __init__(
-        self, obs: Observation, parameters: Parameters, layers: Layers, memory: Memory, *, selling: bool
+        self,
+        obs: Observation,
+        parameters: Parameters,
+        layers: Layers,
+        memory: Memory,
+        *,
+        selling: bool,
+        types: PartnerTypes | None = None,
     ) -> None:
         self.selling = selling
         self.agenda = obs.sell_agenda if selling else obs.buy_agenda
         self._obs, self._parameters, self._layers, self._memory = obs, parameters, layers, memory
+        self._types = types
+        self._frame: Frame | None = None  # of signatures, from the day's first round
+        self._posteriors: dict[str, Floats] = {}
         leads = obs.horizon + 1
         self._outstanding: dict[str, tuple[Offer, float]] = {}
         self._grid = (
@@ -55,11 +68,12 @@ class Side:
 
     def on_counter_offers(self, threads: list[ThreadObservation]) -> None:
         """Update beliefs: partners who made a counter-offer have rejected our proposal."""
+        self._observe_types(threads)
         for thread in threads:
             pending = self._outstanding.pop(thread.partner, None)
             if pending is not None:
                 self._update(thread.partner, *pending, accepted=False)
-            if thread.offer is not None:
+            if thread.offer is not None and self._types is None:
                 self._model(thread.partner).observe_offer(large=thread.offer.quantity > self._obs.n_lines)
 
     def on_agreement(self, partner: str, offer: Offer) -> None:
@@ -67,20 +81,27 @@ class Side:
         pending = self._outstanding.pop(partner, None)
         if pending is not None and pending[0] == offer:
             self._update(partner, *pending, accepted=True)
+        if self._types is not None:
+            self._signature(partner).agree(offer)
 
     def on_failure(self, partner: str) -> None:
         """Update beliefs from a thread that ended without agreement while our proposal was outstanding."""
         pending = self._outstanding.pop(partner, None)
         if pending is not None:
             self._update(partner, *pending, accepted=False)
-            self._memory.note_end(partner, selling=self.selling, left=pending[1] < 0.9)
+            self._memory.note_end(partner, selling=self.selling, left=pending[1] < LEFT_BEFORE)
+            if self._types is not None:
+                self._signature(partner).fail()
 
     def commit(self, threads: list[ThreadObservation], offers: dict[str, Offer | None]) -> None:
         """Remember our proposals that are outstanding now."""
         for thread in threads:
             offer = offers[thread.partner]
             if offer is not None and offer != thread.offer:
-                self._outstanding[thread.partner] = (offer, baseline.progress(thread, proposing=True))
+                time = baseline.progress(thread, proposing=True)
+                self._outstanding[thread.partner] = (offer, time)
+                if self._frame is not None:
+                    self._signature(thread.partner).propose(self._frame, offer, time)
 
     def plan(self, threads: list[ThreadObservation], limits: Bounds, goals: Goals) -> Plan:
         """Decide which offers to accept and what to propose to the others."""
@@ -200,7 +221,7 @@ class Side:
             time = baseline.progress(thread, proposing=True)
             acceptance = self._probabilities(thread.partner, time)  # [n]
             allowed = self._allowed(grid, thread, goals, time)
-            index = spreader.choose(acceptance, self._weight(thread.partner, time), allowed, cash)
+            index = spreader.choose(acceptance, self._weight(grid, thread.partner, goals, time), allowed, cash)
             offers[thread.partner] = None if index is None else grid.offer(index, self._obs.day)
             if cash is not None and index is not None:
                 cash -= int(grid.quantity[index])
@@ -209,21 +230,26 @@ class Side:
     def _allowed(self, grid: OfferGrid, thread: ThreadObservation, goals: Goals, time: float) -> Bools:
         """Return the offers that may be proposed in a thread: our limit price, and the partner's solvency, ``[n]``."""
         assert self.agenda is not None
-        p = self._parameters
+        p, urgency = self._parameters, goals.urgency(selling=self.selling)
+        # by lead: the later of the thread's time and the urgency
+        times = [time] * (self._obs.horizon + 1) if urgency is None else [max(time, u) for u in urgency]
         if self.selling:
-            floors = [baseline.sell_reservation(goals, self.agenda, lead, time, p) for lead in range(len(goals.p_sell))]
+            floors = [
+                baseline.sell_reservation(goals, self.agenda, lead, times[lead], p) for lead in range(len(goals.p_sell))
+            ]
             last = self._bankrupt_on.get(thread.partner, np.inf) - p.bankruptcy_days
             solvent = (grid.lead == 0) | (grid.lead + self._obs.day <= last)
             return np.asarray((grid.price >= np.asarray(floors)[grid.lead] - 1e-9) & solvent)
         ceilings = [baseline.buy_reservation(goals, self.agenda, lead, 1.0, p) for lead in range(len(goals.p_buy))]
-        soon = grid.today | (time >= 0.5)
+        soon = grid.today | (np.asarray(times)[grid.lead] >= 0.5)
         return np.asarray((grid.price <= np.asarray(ceilings)[grid.lead] + 1e-9) & soon)
 
-    def _weight(self, partner: str, time: float) -> float:
-        """Return the weight of the probability of acceptance in the choice of a proposal."""
-        p = self._parameters
+    def _weight(self, grid: OfferGrid, partner: str, goals: Goals, time: float) -> float | Floats:
+        """Return the weight of the probability of acceptance in the choice of a proposal: one, or of each offer."""
+        p, urgency = self._parameters, goals.urgency(selling=self.selling)
         start = 1.0 - self._patience(partner) if self.selling else p.buy_urgency
-        return p.model_weight * (start + (1.0 - start) * float(time**p.model_curve))
+        weight = p.model_weight * (start + (1.0 - start) * float(time**p.model_curve))
+        return weight if urgency is None else np.maximum(weight, np.asarray(urgency)[grid.lead])
 
     def _gain(self, grid: OfferGrid, goals: Goals) -> Floats:
         """Return the gain per unit of each offer over the value of the unit, or of the capacity, ``[n]``."""
@@ -258,6 +284,35 @@ class Side:
             models[key] = PartnerModel(self._parameters.learn_rate)
         return models[key]
 
+    def _signature(self, partner: str) -> Signature:
+        signatures = self._memory.signatures
+        key = (self.selling, partner)
+        if key not in signatures:
+            signatures[key] = Signature()
+        return signatures[key]
+
+    def _observe_types(self, threads: list[ThreadObservation]) -> None:
+        """Update the signatures with a round's offers, and name the types of the round's partners, all at once."""
+        if self._types is None or self.agenda is None:
+            return
+        obs, agenda, first = self._obs, self.agenda, threads[0]
+        prices = (agenda.price_min, agenda.price_max)
+        self._frame = Frame(obs.day, obs.horizon, obs.n_lines, *prices, first.n_rounds, self.selling)
+        signatures = [self._signature(thread.partner) for thread in threads]
+        for thread, signature in zip(threads, signatures, strict=True):
+            if thread.offer is not None:
+                signature.receive(self._frame, thread.offer, thread.round - thread.opens)
+        posteriors = self._types.posterior(signatures, selling=self.selling, edge=self._edge, opens=first.opens)
+        self._posteriors |= {thread.partner: row for thread, row in zip(threads, posteriors, strict=True)}
+
+    def types(self, partner: str) -> Floats | None:
+        """Return the probability of each of `l3.ARCHETYPES` for a partner, ``[4]``; None if there is no model."""
+        return None if self._grid is None else self._belief(partner)
+
+    def _belief(self, partner: str) -> Floats:
+        """Return the weights of the archetypes: the network's as of the partner's last round, or the model's."""
+        return self._model(partner).weights if self._types is None else self._posteriors[partner]
+
     def _archetypes(self, time: float) -> Floats:
         """Return the archetypes' probabilities at a time, ``[4, n]``; threads of a round share them."""
         assert self._grid is not None
@@ -270,7 +325,7 @@ class Side:
 
         Partners other than the random one rarely accept today what is no better than what they refused today.
         """
-        weights, table = self._model(partner).weights, self._archetypes(time)  # [4], [4, n]
+        weights, table = self._belief(partner), self._archetypes(time)  # [4], [4, n]
         # [n] mixture of the types that do not accept at random
         steady = weights[1:] @ table[1:]
         refused = self._refused.get(partner)
@@ -285,7 +340,7 @@ class Side:
         if index is None:
             return
         refused = self._refused.get(partner)
-        if refused is None or not refused[index]:
+        if self._types is None and (refused is None or not refused[index]):
             self._model(partner).observe_reply(self._archetypes(time)[:, index], accepted=accepted)
         if not accepted:
             worse = self._grid.no_better(offer, self._obs.day, selling=self.selling)

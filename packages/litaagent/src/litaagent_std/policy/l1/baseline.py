@@ -13,7 +13,7 @@ from ..observation import Agenda, Offer, ThreadObservation
 from ..parameters import Parameters
 from ..plan import Goals, band_price
 
-__all__ = ["buy_offers", "buy_reservation", "progress", "sell_offers", "sell_reservation"]
+__all__ = ["buy_offers", "buy_reservation", "progress", "progress_at", "sell_offers", "sell_reservation"]
 
 
 def progress(thread: ThreadObservation, *, proposing: bool) -> float:
@@ -22,8 +22,13 @@ def progress(thread: ThreadObservation, *, proposing: bool) -> float:
     The side that opens has its last proposal answered in the last round; the other side's proposal of the
     last round is never answered, so its last effective one is a round earlier.
     """
-    last = thread.n_rounds - 1 - (1 if proposing and not thread.opens else 0)
-    return min(1.0, thread.round / last) if last > 0 else 1.0
+    return progress_at(thread.round, thread.n_rounds, opens=thread.opens, proposing=proposing)
+
+
+def progress_at(round_: int, n_rounds: int, *, opens: bool, proposing: bool) -> float:
+    """Return `progress` from a thread's round, its rounds and who opens it."""
+    last = n_rounds - 1 - (1 if proposing and not opens else 0)
+    return min(1.0, round_ / last) if last > 0 else 1.0
 
 
 def sell_reservation(

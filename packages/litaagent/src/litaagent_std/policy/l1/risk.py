@@ -82,7 +82,7 @@ def purchase_cap(obs: Observation, calendar: Calendar, limits: Bounds, memory: M
 
 
 def bounded_goals(goals: Goals, obs: Observation, caps: tuple[int, ...], most: int) -> Goals:
-    """Clip any goals to L1's bounds: sales and purchases under their caps, prices finite.
+    """Clip any goals to L1's bounds: sales and purchases under their caps, prices finite, urgency from 0 to 1.
 
     Args:
         goals: Goals of a learned layer.
@@ -95,6 +95,7 @@ def bounded_goals(goals: Goals, obs: Observation, caps: tuple[int, ...], most: i
     """
     leads = len(caps)
     columns = {name: getattr(goals, name) for name in ("q_buy", "p_buy", "q_sell", "p_sell", "hold")}
+    columns |= {name: column for name in ("u_buy", "u_sell") if (column := getattr(goals, name))}  # may be empty
     wrong = {name: len(column) for name, column in columns.items() if len(column) != leads}
     if wrong:
         raise ValueError(f"goals need {leads} entries, one for each day of the horizon, but have {wrong}")
@@ -107,8 +108,14 @@ def bounded_goals(goals: Goals, obs: Observation, caps: tuple[int, ...], most: i
         p_sell=tuple(price if isfinite(price) else top for price in goals.p_sell),
         hold=tuple(value if isfinite(value) else top for value in goals.hold),
         unit_value=goals.unit_value if isfinite(goals.unit_value) else bottom,
+        u_buy=tuple(_share(urgency) for urgency in goals.u_buy),
+        u_sell=tuple(_share(urgency) for urgency in goals.u_sell),
     )
 
 
 def _whole(units: float) -> int:
     return round(units) if isfinite(units) else 0
+
+
+def _share(value: float) -> float:
+    return min(1.0, max(0.0, value)) if isfinite(value) else 0.0

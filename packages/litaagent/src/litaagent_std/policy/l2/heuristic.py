@@ -31,7 +31,7 @@ class HeuristicGoals:
         """Set the goals; see `GoalLayer`."""
         q_sell, p_sell, hold = self._selling(obs, calendar, limits, memory)
         q_buy, p_buy, value = self._buying(obs, calendar, limits, memory)
-        return Goals(q_buy, p_buy, q_sell, p_sell, hold, value)
+        return Goals(q_buy, p_buy, q_sell, p_sell, hold, value, u_sell=self._urgency(obs, memory))
 
     def _selling(
         self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory
@@ -54,6 +54,17 @@ class HeuristicGoals:
         if floor >= agenda.price_max:
             quantities = (0,) * len(leads)
         return quantities, tuple(prices), tuple(hold)
+
+    def _urgency(self, obs: Observation, memory: Memory) -> tuple[float, ...]:
+        """Return the urgency of sales by lead: 1 while the next days are empty, 0 when they are full.
+
+        It is ``u = clip((high - F) / (high - low), 0, 1)`` of the smoothed fill F, the same for every lead.
+        """
+        p = self.parameters
+        if p.urgency_high <= 0.0 or memory.forward_fill is None or obs.sell_agenda is None:
+            return ()
+        slack = (p.urgency_high - memory.forward_fill) / max(1e-6, p.urgency_high - p.urgency_low)
+        return (min(1.0, max(0.0, slack)),) * (obs.horizon + 1)
 
     @staticmethod
     def _unit_cost(obs: Observation, memory: Memory) -> float:

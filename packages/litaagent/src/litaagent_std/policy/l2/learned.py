@@ -35,7 +35,8 @@ def day_inputs(obs: Observation) -> DayInputs:
 class LearnedGoals:
     """A `GoalLayer` from trained weights.
 
-    The values of capacity and input (`Goals.hold`, `Goals.unit_value`) are not learned; they come from the heuristic.
+    The values of capacity and input (`Goals.hold`, `Goals.unit_value`) and the urgency are not learned; they come from
+    the heuristic.
 
     Args:
         network: The trained network.
@@ -66,4 +67,5 @@ class LearnedGoals:
             values.append((left[0], float(price[0, bucket]), left[1], float(price[1, bucket])))
         level = self._parameters.at(level_name(obs.level, obs.n_levels))
         heuristic = HeuristicGoals(level).goals(obs, calendar, limits, memory)
-        return replace(expand(obs, tuple(values)), hold=heuristic.hold, unit_value=heuristic.unit_value)
+        kept = {name: getattr(heuristic, name) for name in ("hold", "unit_value", "u_buy", "u_sell")}
+        return replace(expand(obs, tuple(values)), **kept)

@@ -8,6 +8,7 @@ holds every legal offer of a side, so that a thread's best proposal is found by 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -65,6 +66,18 @@ class OfferGrid:
                 indexing="ij",
             )
         )
+        return cls._made(agenda, lead, quantity, price, n_lines, selling=selling)
+
+    @classmethod
+    def of_offers(cls, agenda: Agenda, offers: Sequence[Offer], day: int, n_lines: int, *, selling: bool) -> OfferGrid:
+        """Build a grid of some offers alone."""
+        quantity, time, price = np.array(offers, np.int64).reshape(-1, 3).T
+        return cls._made(agenda, time - day, quantity, price, n_lines, selling=selling)
+
+    @classmethod
+    def _made(
+        cls, agenda: Agenda, lead: Ints, quantity: Ints, price: Ints, n_lines: int, *, selling: bool
+    ) -> OfferGrid:
         width = max(1, agenda.price_max - agenda.price_min)
         position = (price - agenda.price_min) / width
         # A bargaining partner pays or takes within the last tenth of the band for later days.

@@ -52,7 +52,7 @@ class Spreader:
             self._books[lead].add(quantity, probability)
             self._stale.add(lead)
 
-    def choose(self, acceptance: Floats, weight: float, allowed: Bools, most: int | None = None) -> int | None:
+    def choose(self, acceptance: Floats, weight: float | Floats, allowed: Bools, most: int | None = None) -> int | None:
         """Return the best proposal for one thread, or None when nothing may be offered.
 
         The score is ``weight · log P + log gain``: with weight 0 the most valuable deal, with weight 1 the
@@ -60,7 +60,7 @@ class Spreader:
 
         Args:
             acceptance: Probability of acceptance of every offer, ``[n]``.
-            weight: Weight of the probability.
+            weight: Weight of the probability, one for all offers or of each, ``[n]``.
             allowed: Offers that this thread may be made, ``[n]``.
             most: Units that the proposal may not exceed.
         """

@@ -1,6 +1,14 @@
 """Networks in play: `inference` runs them with numpy, `inputs` computes their inputs, `weights` reads them."""
 
-from .inference import AcceptanceNetwork, CoordinatorNetwork, DayInputs, DecisionNetwork, GoalNetwork, ThreadInputs
+from .inference import (
+    AcceptanceNetwork,
+    CoordinatorNetwork,
+    DayInputs,
+    DecisionNetwork,
+    GoalNetwork,
+    ThreadInputs,
+    TypeNetwork,
+)
 from .weights import Weights, WeightsError, load_weights, read_weights
 
 __all__ = [
@@ -10,6 +18,7 @@ __all__ = [
     "DecisionNetwork",
     "GoalNetwork",
     "ThreadInputs",
+    "TypeNetwork",
     "Weights",
     "WeightsError",
     "load_weights",

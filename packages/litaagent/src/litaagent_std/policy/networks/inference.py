@@ -23,6 +23,7 @@ __all__ = [
     "DecisionNetwork",
     "GoalNetwork",
     "ThreadInputs",
+    "TypeNetwork",
     "softmax",
 ]
 
@@ -314,3 +315,19 @@ class CoordinatorNetwork(_Network):
         weights = softmax(np.where(mask[:, None, None, :], scores, np.float32(MASKED)))
         attended = np.einsum("nhij,njhd->nihd", weights, value).reshape(count, length, width)
         return self._feed_forward(name, tokens + self._linear(f"{name}.project", attended))
+
+
+class TypeNetwork(_Network):
+    """The type of a partner: a perceptron with one hidden layer on standardised features.
+
+    Args:
+        weights: Weights of kind ``partner``.
+    """
+
+    def __init__(self, weights: Weights) -> None:
+        super().__init__(weights, "partner")
+
+    def __call__(self, features: Floats32) -> Floats32:
+        """Return the probability of each type from features ``[N, F]``, ``[N, T]``."""
+        standard = (features - self._a["mean"]) / self._a["std"]
+        return softmax(self._linear("out", np.tanh(self._linear("hidden", standard))))

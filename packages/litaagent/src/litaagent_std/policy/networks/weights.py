@@ -43,7 +43,7 @@ class Weights:
 
     @property
     def kind(self) -> str:
-        """``l2``, ``l3``, ``acceptance`` or ``l4``."""
+        """``l2``, ``l3``, ``acceptance``, ``l4`` or ``partner``."""
         return str(self.meta["kind"])
 
 

@@ -50,6 +50,8 @@ _AGENTS: Final = "litaagent_std.agents"
 OURS: Final = {
     "lita": f"{_AGENTS}.hrl.LitaAgentHRL",
     "LitaAgentHRL": f"{_AGENTS}.hrl.LitaAgentHRL",
+    "lita-v1": f"{_AGENTS}.variants.LitaAgentV1",
+    "LitaAgentV1": f"{_AGENTS}.variants.LitaAgentV1",
     "LitaAgentHRLTracked": f"{_AGENTS}.variants.LitaAgentHRLTracked",
     "LitaAgentBaseline": f"{_AGENTS}.variants.LitaAgentBaseline",
     "LitaAgentGreedy": f"{_AGENTS}.variants.LitaAgentGreedy",
@@ -57,7 +59,7 @@ OURS: Final = {
     "LitaOnline": f"{_AGENTS}.online.agent.LitaOnline",
     "ShieldedPenguin": f"{_AGENTS}.variants_shielded.ShieldedPenguin",
 }
-"""Agents of this package; ``lita`` is short for LitaAgentHRL."""
+"""Agents of this package; ``lita`` is short for LitaAgentHRL, ``lita-v1`` for LitaAgentV1."""
 
 GROUPS: Final = (
     "built-in",
