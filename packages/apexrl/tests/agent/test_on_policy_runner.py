@@ -234,7 +234,7 @@ def test_constructor_forms(make_env, make_runner):
 
 
 def test_env_groups_need_factories_for_an_executor(make_env, make_runner):
-    from apexrl.execution.executor import make_executor
+    from apexrl.execution import make_executor
 
     runner = make_runner([lambda: make_env(num_envs=2), lambda: make_env(num_envs=2)])
     assert runner.learn(num_iterations=1).total_timesteps == 8 * 4

@@ -9,7 +9,7 @@ from apexrl.algorithms.actor_critic import PolicySnapshot
 from apexrl.algorithms.ppo import PPO, PPOConfig
 from apexrl.collect.collector import ExecutorGroups, InlineGroups, collect_rollout, consecutive_ranges
 from apexrl.envs.gymnasium.wrapper import GymVecEnv
-from apexrl.execution.executor import make_executor
+from apexrl.execution import make_executor
 from apexrl.models import GRUCritic, GRUDiscreteActor
 from apexrl.storage.rollout import MixedVersionsError, RolloutStorage
 

@@ -8,16 +8,15 @@ every worker process does it.
 from typing import TYPE_CHECKING
 
 from apexrl.execution.executor import (
-    ENGINES,
     Executor,
     Progress,
     Run,
     RunOptions,
     Task,
     available_cpus,
-    make_executor,
     task_seed,
 )
+from apexrl.execution.factory import ENGINES, make_executor
 from apexrl.execution.report import (
     Attempt,
     Failure,

@@ -24,7 +24,6 @@ from typing import Any, Final, Protocol, Self
 from apexrl.runs.atomic import ensure_folder, remove_leftovers, write_json
 from apexrl.runs.digest import digest_code, digest_config
 from apexrl.runs.metrics.jsonl import JsonlFile, read_jsonl
-from litaagent_std.agents.hrl import LitaAgentHRL
 from litaagent_std.arena.behaviour import behaviour_digest
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.tournament.competitors.integer_offers import original_path
@@ -73,7 +72,8 @@ def code_version(agent: AgentSpec) -> str:
     if package in _OURS:
         return behaviour_digest(agent)
     source = _source_digest(path.rpartition(".")[0])
-    return f"{source} {behaviour_digest(agent)}" if issubclass(agent.load(), LitaAgentHRL) else source
+    derived = any(base.__module__.partition(".")[0] == "litaagent_std" for base in agent.load().__mro__)
+    return f"{source} {behaviour_digest(agent)}" if derived else source
 
 
 def _competitor(agent: AgentSpec, code: str | None = None) -> dict[str, Any]:

@@ -1,0 +1,53 @@
+"""Executors by the name of their engine; an engine is imported when it is asked for."""
+
+from __future__ import annotations
+
+from apexrl.execution.executor import Executor, available_cpus
+
+__all__ = ["ENGINES", "make_executor"]
+
+ENGINES = ("inline", "processes", "ray")
+"""Names of the engines."""
+
+
+def make_executor(
+    name: str,
+    *,
+    workers: int | None = None,
+    address: str | None = None,
+    tasks_per_worker: int | None = None,
+) -> Executor:
+    """Make an executor by the name of its engine.
+
+    Args:
+        name: ``inline``, ``processes`` or ``ray``.
+        workers: Tasks at once; None for one per available CPU. *inline* has one whatever is asked.
+        address: The Ray cluster, as in ``ray.init(address=…)``; None starts Ray on this machine. For *ray* only.
+        tasks_per_worker: Replace a worker process after so many tasks, against memory leaks in what it runs. *inline*
+            ignores it: there is no process to replace.
+
+    Raises:
+        ValueError: If the name is unknown, or an argument does not fit.
+        ModuleNotFoundError: If Ray is asked for and not installed.
+    """
+    if name not in ENGINES:
+        raise ValueError(f"unknown executor {name!r}: choose one of {', '.join(ENGINES)}")
+    if address is not None and name != "ray":
+        raise ValueError(
+            f"address={address!r} is for the ray executor only, not for {name!r}: choose ray or leave it out"
+        )
+    for field_name, value in (("workers", workers), ("tasks_per_worker", tasks_per_worker)):
+        if value is not None and value < 1:
+            raise ValueError(f"{field_name} must be at least 1, or None for the default; got {value}")
+    count = available_cpus() if workers is None else workers
+    if name == "inline":
+        from apexrl.execution.inline import InlineExecutor
+
+        return InlineExecutor()
+    if name == "processes":
+        from apexrl.execution.processes import ProcessExecutor
+
+        return ProcessExecutor(count, tasks_per_worker=tasks_per_worker)
+    from apexrl.execution.ray import RayExecutor
+
+    return RayExecutor(count, address=address, tasks_per_worker=tasks_per_worker)
