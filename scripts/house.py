@@ -27,12 +27,12 @@ BEFORE: Final = {
     "modules": "425",
     "lines": "56974",
     "largest folder": "34",
-    "folders over 12 modules": "15",
-    "modules imported by exactly one other": "121",
+    "folders over 12 modules": "12",
+    "modules imported by exactly one other": "119",
     "public names": "1273",
-    "share of comment lines": "0.2 %",
-    "cycles between folders": "–",
-    "repeated blocks": "–",
+    "share of comment lines": "0.7 %",
+    "cycles between folders": "2",
+    "repeated blocks": "8 (66 lines)",
 }
 WISHES: Final = {
     "largest folder": f"<= {FOLDER_LIMIT}",
@@ -236,7 +236,7 @@ def main() -> int:
         "modules imported by exactly one other": str(len(once)),
         "public names": str(sum(map(public_names, modules.values()))),
         "names at the packages' doors": doors,
-        "share of comment lines": f"{comments / lines:.1%}",
+        "share of comment lines": f"{comments / lines:.1%}".replace("%", " %"),
         "cycles between folders": str(len(circles)),
         "repeated blocks": f"{len(blocks)} ({sum(block[4] for block in blocks)} lines)",
     }

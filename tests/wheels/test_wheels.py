@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = {"apexrl": ["apexrl"], "hmasd": ["hmasd"], "litaagent": ["litaagent_std", "lita"]}
 NEEDS = {"apexrl": ["apexrl"], "hmasd": ["apexrl", "hmasd"], "litaagent": ["apexrl", "litaagent"]}
-LEAGUE = {"scml", "negmas", "pyarrow", "dash"}
+LEAGUE = {"scml", "negmas", "pyarrow", "flask", "duckdb", "dash"}
 
 SMALL_THINGS = {
     "apexrl": """
