@@ -1,7 +1,7 @@
-"""Sphinx extension: the figures of the benchmarks, from ``benchmarks/results/*.json``, whenever the pages are built.
+"""Sphinx extension: generate the tables of benchmark figures from ``benchmarks/results/*.json`` when pages are built.
 
-No figure of the page is typed by hand. A benchmark without a full result is listed as such; results of ``--quick`` are
-never shown.
+A benchmark that has no full result is listed as such; results of ``--quick`` are never shown. Files without figures,
+such as pinned results, are skipped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ GENERATED = Path(__file__).parents[1] / "_generated" / "benchmarks.md"
 
 
 def benchmark_names(folder: Path) -> list[str]:
-    """Names of the benchmarks that a folder defines: modules that make a ``Benchmark``."""
+    """Return the names of the benchmarks of a folder: modules that construct a ``Benchmark``."""
     modules = [path for path in folder.glob("*.py") if path.stem not in {"harness", "__init__"}]
     return sorted(path.stem for path in modules if re.search(r"\bBenchmark\(", path.read_text(encoding="utf-8")))
 
@@ -34,16 +34,23 @@ def markdown(folder: Path) -> str:
         folder: The folder with the modules, and in it ``results``.
     """
     names = benchmark_names(folder)
-    results = {path.stem: path for path in (folder / "results").glob("*.json") if not path.stem.endswith(".quick")}
+    results = _full_results(folder / "results")
     parts = [_overview(folder, names, results)]
-    parts += [_result(path) for _, path in sorted(results.items())]
+    parts += [_section(name, result) for name, result in sorted(results.items())]
     return "\n\n".join(parts) + "\n"
 
 
-def _overview(folder: Path, names: list[str], results: dict[str, Path]) -> str:
+def _full_results(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the results of full runs by name: files with figures that are not of ``--quick``."""
+    paths = [path for path in folder.glob("*.json") if not path.stem.endswith(".quick")]
+    contents = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+    return {name: content for name, content in contents.items() if "figures" in content}
+
+
+def _overview(folder: Path, names: list[str], results: dict[str, dict[str, Any]]) -> str:
     lines = ["| command | measures | full result |", "|---|---|---|"]
     for name in names:
-        state = _state(_read(results[name])["figures"]) if name in results else "**not run in full yet**"
+        state = _state(results[name]["figures"]) if name in results else "**not run in full yet**"
         command = f"make bench-{name.replace('_', '-')}"
         lines.append(f"| `{command}` | {_cell(summary_of(folder / f'{name}.py'))} | {state} |")
     return "\n".join(lines)
@@ -53,16 +60,15 @@ def _state(figures: list[dict[str, Any]]) -> str:
     goals = [figure for figure in figures if figure["goal"] is not None and figure["value"] is not None]
     met = sum(bool(figure["ok"]) for figure in goals)
     missing = sum(figure["value"] is None for figure in figures)
-    said = f"{met} of {len(goals)} goals met" if goals else "no goals, figures only"
-    return f"{said}; **{missing} of {len(figures)} figures not computed yet**" if missing else said
+    state = f"{met} of {len(goals)} goals met" if goals else "no goals, figures only"
+    return f"{state}; **{missing} of {len(figures)} figures not computed yet**" if missing else state
 
 
-def _result(path: Path) -> str:
-    result = _read(path)
+def _section(name: str, result: dict[str, Any]) -> str:
     machine = result["machine"]
     seeds = ", ".join(map(str, result["seeds"])) or "see the command"
     lines = [
-        f"### {path.stem}",
+        f"### {name}",
         "",
         f"`{result['command']}` at `{result['commit']}`, on {machine['cpu']}, {machine['cores']} cores, Python "
         f"{machine['python']}; seeds: {seeds}. {_state(result['figures'])}.",
@@ -86,22 +92,17 @@ def _number(value: float) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return a text that stays within its cell and is no markup."""
+    """Return a text on one line, with the characters of Markdown escaped."""
     return re.sub(r"([\\|<>*_\[\]$`])", r"\\\1", " ".join(text.split()))
 
 
-def _read(path: Path) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return result
-
-
 def write(target: Path = GENERATED, folder: Path = ROOT / "benchmarks") -> None:
-    """Write the page's part, unless it is there already as it should be."""
+    """Write the included part of the page if it has changed."""
     write_if_new(target, markdown(folder))
 
 
 def write_if_new(target: Path, text: str) -> None:
-    """Write a text, unless it stands there already: Sphinx reads again what has changed."""
+    """Write a text if the file does not hold it already, since Sphinx reads changed files again."""
     if not target.is_file() or target.read_text(encoding="utf-8") != text:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")

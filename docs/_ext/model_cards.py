@@ -1,4 +1,4 @@
-"""Sphinx extension: a card for every file of weights or tuned parameters that comes with the package.
+"""Sphinx extension: generate a card for every file of weights or tuned parameters of the package.
 
 The cards are generated when the pages are built, from metadata in or beside the files. A file without its origin and
 its measurements fails the build.
@@ -80,7 +80,7 @@ def _weights_facts(path: Path) -> dict[str, Any]:
     card = json.loads(beside.read_text(encoding="utf-8"))
     missing = [key for key in CARD if not card.get(key) and card.get(key) != 0]
     if missing:
-        raise CardError(f"{beside.name} does not say {', '.join(missing)}; a card has {', '.join(CARD)}")
+        raise CardError(f"{beside.name} lacks {', '.join(missing)}; a card has {', '.join(CARD)}")
     return {label: card[key] for key, label in CARD.items()}
 
 
@@ -88,7 +88,7 @@ def _tuned_facts(path: Path) -> dict[str, Any]:
     content = json.loads(path.read_text(encoding="utf-8"))
     missing = [key for key in ("command", "commit", "seeds", "levels", "gate") if key not in content]
     if missing:
-        raise CardError(f"{path.name} does not say {', '.join(missing)}; ship files as lita tune wrote them")
+        raise CardError(f"{path.name} lacks {', '.join(missing)}; use files as lita tune wrote them")
     changed = [level for level, result in content["levels"].items() if result["kept"]]
     return {
         "made by": f"`{content['command']}`",
@@ -117,12 +117,11 @@ def _measured(gate: dict[str, Any] | None) -> str:
 
 
 def write(target: Path = GENERATED, source: Path = SOURCE) -> None:
-    """Write the included parts of the page; unchanged files are left alone."""
-    parts = {target: markdown(source), target.with_name("parameters.md"): parameter_values()}
-    target.parent.mkdir(parents=True, exist_ok=True)
-    for path, text in parts.items():
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
+    """Write the included parts of the page if they have changed."""
+    from benchmark_figures import write_if_new
+
+    write_if_new(target, markdown(source))
+    write_if_new(target.with_name("parameters.md"), parameter_values())
 
 
 def setup(app: Any) -> dict[str, Any]:  # noqa: ANN401 - Sphinx's application; the tests need no Sphinx

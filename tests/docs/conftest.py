@@ -8,7 +8,7 @@ EXTENSIONS = Path(__file__).parents[2] / "docs" / "_ext"
 
 @pytest.fixture(scope="session")
 def docs_extension():
-    """Imports an extension of the documentation by its name."""
+    """Return a function that imports an extension of the documentation by its name."""
 
     def load(name):
         spec = importlib.util.spec_from_file_location(name, EXTENSIONS / f"{name}.py")

@@ -1,4 +1,4 @@
-"""The page of the benchmarks says what the result files say, and which results there are not."""
+"""The page of the benchmarks has the figures of the result files, and lists the benchmarks without a result."""
 
 import json
 import re
@@ -16,7 +16,7 @@ def figures(docs_extension):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Three benchmarks: one with a full result, one with a part of it, one with a quick result only."""
+    """Three benchmarks: one with a full result, one with a part of it, one with a quick result only; a pinned file."""
     (tmp_path / "results").mkdir()
     for name in ("full", "part", "hasty_one"):
         (tmp_path / f"{name}.py").write_text(
@@ -32,10 +32,11 @@ def folder(tmp_path):
     for name, rows in (("full", [good, bad, plain]), ("part", [good, none]), ("hasty_one.quick", [good])):
         command = f"make bench-{name}"
         (tmp_path / f"results/{name}.json").write_text(json.dumps(common | {"command": command, "figures": rows}))
+    (tmp_path / "results/golden.json").write_text(json.dumps({"worlds": []}))
     return tmp_path
 
 
-def test_what_was_measured_missed_or_not_run_is_said(figures, folder):
+def test_figures_met_missed_and_missing_are_listed(figures, folder):
     text = figures.markdown(folder)
     assert "| `make bench-full` | Measures full\\|pipes. | 1 of 2 goals met |" in text
     assert "1 of 1 goals met; **1 of 2 figures not computed yet**" in text
@@ -47,22 +48,23 @@ def test_what_was_measured_missed_or_not_run_is_said(figures, folder):
     assert "bench-library" not in text
     assert "bench-harness" not in text
     assert "### hasty" not in text
+    assert "golden" not in text
 
 
-def test_every_benchmark_and_every_figure_of_the_repository_is_there(figures):
+def test_every_benchmark_and_every_figure_of_the_repository_is_listed(figures):
     text = figures.markdown(ROOT / "benchmarks")
     for path in (ROOT / "benchmarks/results").glob("*.json"):
-        if path.stem.endswith(".quick"):
+        result = json.loads(path.read_text())
+        if path.stem.endswith(".quick") or "figures" not in result:
             continue
-        figures_there = json.loads(path.read_text())["figures"]
         section = re.search(rf"^### {path.stem}$(.*?)(?=^### |\Z)", text, re.MULTILINE | re.DOTALL)[1]
-        assert section.count("\n| ") == len(figures_there) + 1  # and the head
+        assert section.count("\n| ") == len(result["figures"]) + 1  # and the head
     names = figures.benchmark_names(ROOT / "benchmarks")
     assert {"world", "strength", "engine", "hmasd", "dashboard"} <= set(names)
     assert all(f"`make bench-{name.replace('_', '-')}`" in text for name in names)
 
 
-def test_it_is_written_when_it_changed_and_left_alone_otherwise(figures, folder, tmp_path):
+def test_the_file_is_written_only_if_it_changed(figures, folder, tmp_path):
     target = tmp_path / "page/benchmarks.md"
     figures.write(target, folder)
     before = target.stat().st_mtime_ns

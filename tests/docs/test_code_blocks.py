@@ -30,7 +30,7 @@ def run(words: list[str], folder: Path) -> None:
 
 
 def check_options(command: str, folder: Path) -> None:
-    """A script of the repository exists, and its help knows every option that the page gives it."""
+    """Check that a script of the repository exists and that its help lists every option of the command."""
     script, *words = shlex.split(command)
     path = ROOT / script
     assert os.access(path, os.X_OK), f"{script} is not an executable of the repository"
@@ -43,7 +43,7 @@ def check_options(command: str, folder: Path) -> None:
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: str(p.relative_to(ROOT)))
 def test_python_blocks_run(page: Path, tmp_path: Path) -> None:
     script = tmp_path / "page.py"
-    # Spawned workers import the page again, so its code stands behind the usual guard.
+    # Spawned workers import the script again, so the code needs the usual guard.
     body = "\n".join(blocks(page, "python"))
     indented = "".join(f"    {line}" if line.strip() else line for line in body.splitlines(keepends=True))
     script.write_text(f'if __name__ == "__main__":\n{indented}\n')
@@ -52,7 +52,7 @@ def test_python_blocks_run(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "bash")], ids=lambda p: str(p.relative_to(ROOT)))
 def test_bash_blocks_run(page: Path, tmp_path: Path) -> None:
-    """Commands run in an empty folder; of ``make`` and of scripts, which may run for hours, the words are checked."""
+    """Run commands in an empty folder; check the words of ``make`` and of scripts, which may run for hours."""
     for block in blocks(page, "bash"):
         for line in CONTINUED.sub("", block).splitlines():
             command = line.split("  #")[0].strip()

@@ -1,8 +1,8 @@
-"""Every command line of the documentation is one that the real parsers take.
+"""The real parsers accept every command line of the documentation.
 
-Blocks of ``bash`` are run elsewhere; here every line of ``bash`` and ``console`` blocks and every command in running
-text is parsed: ``lita`` and the runners by their own configuration classes, targets of make and options of benchmarks
-by the files that define them. Nothing is played.
+Blocks of ``bash`` run in ``test_code_blocks``; here every line of ``bash`` and ``console`` blocks and every command in
+running text is parsed: ``lita`` and the runners by their own configuration classes, targets of make and options of
+benchmarks by the files that define them. Nothing is run.
 """
 
 import functools
@@ -19,7 +19,7 @@ from litaagent_std.world.scml.verify import VerifyConfig
 
 ROOT = Path(__file__).parents[2]
 MADE = {"_build", "_generated"}
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("**/*.md"), *(ROOT / "src").glob("**/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("**/*.md"), *ROOT.glob("packages/*/README.md")])
 PAGES = [page for page in PAGES if not MADE & set(page.parts)]
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
@@ -32,27 +32,27 @@ ELSEWHERE = {"ray", "tensorboard", "pip", "source", "git", "pytest"}
 
 
 def in_blocks(text):
-    """Command lines of shell blocks, as one types them."""
-    found = []
+    """Return the command lines of shell blocks."""
+    commands = []
     for language, body in BLOCK.findall(text):
         for line in re.sub(r"\\\n\s*", "", body).splitlines():
             if language == "bash" and line.strip() and not line.startswith("#"):
-                found.append(line)
+                commands.append(line)
             elif language == "console" and line.startswith("$ "):
-                found.append(line[2:])
+                commands.append(line[2:])
             elif language in {"console", "text", ""} and COMMAND.match(line):
-                found.append(line)
-    return found
+                commands.append(line)
+    return commands
 
 
 def in_text(text):
-    """Commands in running text."""
+    """Return the commands in running text."""
     spans = (" ".join(span.split()) for span in SPAN.findall(BLOCK.sub("", text)))
     return [span for span in spans if COMMAND.match(span)]
 
 
 def words_of(command):
-    """The words of each simple command of a line."""
+    """Return the words of each simple command of a line."""
     words = shlex.split(SUBSTITUTED.sub("WORD", command), comments=True)
     parts = [[]]
     for word in words:
@@ -97,7 +97,7 @@ def check_make(words):
 
 
 def check_lita(words, capsys, *, mentioned=False):
-    """Parse a command; of one that is only mentioned, or has placeholders, the name and the options count."""
+    """Parse a command; if it is mentioned incompletely or with placeholders, check its name and the names of its options."""
     if words[:1] in ([], ["COMMAND"], ["--help"]):
         return  # lita itself
     name = next((" ".join(words[:n]) for n in (2, 1) if " ".join(words[:n]) in COMMANDS), None)
@@ -108,7 +108,8 @@ def check_lita(words, capsys, *, mentioned=False):
         return
     options = words[len(name.split()) :]
     config_class, _ = command(name)
-    if mentioned and (not options or any(PLACEHOLDER.match(word) for word in options)):
+    incomplete = not options or options[-1].startswith("--") or any(PLACEHOLDER.match(word) for word in options)
+    if mentioned and incomplete:
         known = help_of(name, config_class, capsys) if options_in(options) else ""
         unknown = [option for option in options_in(options) if not re.search(rf"{option}\b", known)]
         assert not unknown, f"lita {name} --help does not know {unknown}"
@@ -126,10 +127,10 @@ def _help_text(name, config_class):
     import contextlib
     import io
 
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), pytest.raises(SystemExit):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), pytest.raises(SystemExit):
         from_command_line(config_class, ["--help"], program=f"lita {name}")
-    return said.getvalue()
+    return output.getvalue()
 
 
 def help_of(name, config_class, capsys):
@@ -138,7 +139,7 @@ def help_of(name, config_class, capsys):
 
 
 def check_python(words, capsys, *, mentioned=False):
-    """A runner is ``lita`` by another name; of other modules the file has to exist and to know the options."""
+    """Parse a runner's options as those of its ``lita`` command; other modules must exist and define the options."""
     if words[:2] == ["-m", "hmasd"]:  # the same commands as `lita hmasd`
         check_lita(words[1:], capsys, mentioned=mentioned)
         return
@@ -149,7 +150,7 @@ def check_python(words, capsys, *, mentioned=False):
     rest = words[2:] if words[0] == "-m" else words[1:]
     if script.startswith("pytest"):
         return
-    path = next((base / script for base in (ROOT, ROOT / "src") if (base / script).is_file()), None)
+    path = next((base / script for base in (ROOT, *ROOT.glob("packages/*/src")) if (base / script).is_file()), None)
     assert path is not None, f"there is no {script}"
     stands_for = re.search(r'main\(\["([a-z-]+)", \*sys\.argv', path.read_text(encoding="utf-8"))
     if stands_for:
@@ -172,7 +173,7 @@ def check(command, capsys, *, mentioned=False):
         elif head in {"ray", "tensorboard", "pytest"}:
             assert (Path(sys.executable).parent / head).is_file(), f"{head} is not installed"
         else:
-            assert head in ELSEWHERE, f"{head!r} is no command that the documentation may count on"
+            assert head in ELSEWHERE, f"{head!r} is not a command that a reader has installed"
 
 
 def page_id(page):
@@ -191,9 +192,9 @@ def test_every_command_in_running_text_exists(page, capsys):
         check(line, capsys, mentioned=True)
 
 
-def test_the_page_of_the_commands_has_them_all():
-    said = in_text((ROOT / "docs/reference/commands.md").read_text(encoding="utf-8"))
-    listed = {" ".join(word for word in command.split() if word.islower()) for command in said}
+def test_the_page_of_commands_is_complete():
+    commands = in_text((ROOT / "docs/reference/commands.md").read_text(encoding="utf-8"))
+    listed = {" ".join(word for word in command.split() if word.islower()) for command in commands}
     assert {f"lita {name}" for name in COMMANDS} - listed - {"lita runs"} == set()
     assert "lita runs list" in listed
     assert {f"make {target}" for target in make_targets()} - listed == set()
@@ -215,14 +216,14 @@ def test_the_page_of_the_commands_has_them_all():
         "sl --accident",
     ],
 )
-def test_a_wrong_command_is_found(command, capsys):
+def test_a_wrong_command_fails(command, capsys):
     from apexrl.runs.errors import ConfigurationError
 
     with pytest.raises((AssertionError, ConfigurationError)):
         check(command, capsys)
 
 
-def test_commands_are_found_where_they_stand():
+def test_commands_are_read_from_blocks_and_text():
     console = "```console\n$ lita info  # shown\noutput\n```\n"
     text = f"Say `lita\nserve X`.\n\n{console}\n```bash\n# no\nmake run \\\n  ARGS=--x\n```\n"
     assert in_blocks(text) == ["lita info  # shown", "make run ARGS=--x"]

@@ -1,4 +1,4 @@
-"""Pages that exist in two languages say the same: the same code, commands, pictures, links, figures and headings."""
+"""Pages in two languages agree in code, commands, pictures, links, figures and headings."""
 
 import re
 from pathlib import Path
@@ -19,31 +19,30 @@ def english_of(page):
 
 
 def code(text):
-    """Python as it stands, and the commands of shells without their comments."""
-    found = []
+    """Return Python blocks unchanged, and commands of shell blocks without comments."""
+    blocks = []
     for language, body in BLOCK.findall(text):
         if language == "python":
-            found.append(body)
+            blocks.append(body)
         elif language in {"bash", "console"}:
-            found += [re.sub(r"\s+#.*", "", line.removeprefix("$ ")) for line in body.splitlines()]
-        elif not HAN.search(body) and "─" not in body:  # pictures of text have words of their own
-            found.append(body)
-    return found
+            blocks += [re.sub(r"\s+#.*", "", line.removeprefix("$ ")) for line in body.splitlines()]
+        elif not HAN.search(body) and "─" not in body:  # text diagrams are translated
+            blocks.append(body)
+    return blocks
 
 
 def links(text):
-    """Where a page leads, whatever the language of the page there; the link to the other language is left out."""
-    found = [(one or two).replace(".zh-CN", "") for one, two in LINK.findall(text)]
-    return sorted(found)
+    """Return the targets of links and documents, without the suffix of the language."""
+    return sorted((target or document).replace(".zh-CN", "") for target, document in LINK.findall(text))
 
 
 def numbers(text):
-    """Figures with a point, which are measured values, of running text and tables."""
+    """Return the decimal numbers of running text and tables."""
     return sorted(re.findall(r"\d+\.\d+", BLOCK.sub("", text)))
 
 
 def spans(text):
-    """Code in running text: names, options, commands."""
+    """Return the inline code: names, options, commands."""
     return sorted(" ".join(span.replace(".zh-CN", "").split()) for span in SPAN.findall(BLOCK.sub("", text)))
 
 
@@ -53,7 +52,7 @@ def test_there_are_pages_in_chinese():
 
 
 @pytest.mark.parametrize("page", CHINESE, ids=lambda page: str(page.relative_to(ROOT)))
-def test_both_languages_say_the_same(page):
+def test_both_languages_agree(page):
     chinese, english = page.read_text(encoding="utf-8"), english_of(page).read_text(encoding="utf-8")
     assert code(chinese) == code(english)
     assert links(chinese) == links(english)

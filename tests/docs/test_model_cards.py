@@ -1,4 +1,4 @@
-"""Every file of weights or parameters that is shipped has its card, and the page does not claim others."""
+"""Every shipped file of weights or parameters has a card, and there are no other cards."""
 
 import json
 
@@ -54,7 +54,7 @@ def test_the_page_lists_the_parameters_that_the_agent_finds(cards):
     assert {path for path in cards.shipped_files(cards.SOURCE) if path.suffix == ".json"} == set(SHIPPED.glob("*.json"))
 
 
-def test_tuned_parameters_say_how_they_were_made_and_judged(cards, source):
+def test_a_card_of_tuned_parameters_has_origin_and_gate(cards, source):
     path = source / "litaagent_std/arena/tuned/better.json"
     path.write_text(json.dumps(TUNED))
     text = cards.markdown(source)
@@ -66,18 +66,18 @@ def test_tuned_parameters_say_how_they_were_made_and_judged(cards, source):
     path.write_text(json.dumps(TUNED | {"gate": None}))
     assert "**not evaluated by a gate**" in cards.markdown(source)
     path.write_text(json.dumps({"parameters": {}}))
-    with pytest.raises(cards.CardError, match=r"better.json does not say command, commit"):
+    with pytest.raises(cards.CardError, match=r"better.json lacks command, commit"):
         cards.markdown(source)
 
 
-def test_weights_without_a_complete_card_end_the_build(cards, source):
+def test_weights_without_a_complete_card_fail_the_build(cards, source):
     (source / "litaagent_std/weights/l3.npz").write_bytes(b"")
     with pytest.raises(cards.CardError, match=r"write l3.card.json beside it with command, seed"):
         cards.markdown(source)
     card = {key: "said | so" for key in cards.CARD} | {"seed": 0}
     beside = source / "litaagent_std/weights/l3.card.json"
     beside.write_text(json.dumps(card | {"measured": ""}))
-    with pytest.raises(cards.CardError, match="does not say measured"):
+    with pytest.raises(cards.CardError, match="lacks measured"):
         cards.markdown(source)
     beside.write_text(json.dumps(card))
     text = cards.markdown(source)
@@ -87,7 +87,7 @@ def test_weights_without_a_complete_card_end_the_build(cards, source):
     assert "No learned weights" not in text
 
 
-def test_the_values_are_those_that_play(cards):
+def test_parameter_values_are_those_of_the_agent(cards):
     text = cards.parameter_values()
     assert text.count("\n| `") == len(tunable())
     assert f"| `hold` | {Parameters().hold:g} |" in text
