@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
+from apexrl.runs.digest import digest_code, digest_config, digest_file
 from litaagent_std.dashboard.decisions import SeatDecisions, decisions_from
 
 __all__ = ["Asked", "Replays", "cache_folder", "code_digest", "shared_replays"]
@@ -25,7 +26,7 @@ __all__ = ["Asked", "Replays", "cache_folder", "code_digest", "shared_replays"]
 _VARIABLE: Final = "LITA_CACHE_DIR"
 _PACKAGE: Final = Path(__file__).parents[1]
 _PLAYING: Final = ("agents/**/*", "policy/**/*", "world/**/*", "tournament/competitors/**/*")
-_CODE: Final = frozenset({".py", ".npz", ".json", ".yaml"})
+_DATA: Final = frozenset({".npz", ".json", ".yaml"})
 _SECONDS: Final = 1800.0
 _MOST_WAITING: Final = 8
 _MOST_KEPT: Final = 200
@@ -40,15 +41,13 @@ def cache_folder() -> Path:
     return Path(base) / "litaagent" / "replays"
 
 
+@cache
 def code_digest() -> str:
     """Return the digest of everything that determines a world with our agent: code, parameters and weights."""
-    digest = hashlib.sha256()
-    for pattern in _PLAYING:
-        for path in sorted(_PACKAGE.glob(pattern)):
-            if path.suffix in _CODE and path.is_file():
-                digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0")
-                digest.update(hashlib.sha256(path.read_bytes()).digest())
-    return digest.hexdigest()
+    files = [path for pattern in _PLAYING for path in sorted(_PACKAGE.glob(pattern)) if path.is_file()]
+    code = digest_code(path for path in files if path.suffix == ".py")
+    data = {path.name: digest_file(path) for path in files if path.suffix in _DATA}
+    return digest_config({"code": code, "data": data})
 
 
 @dataclass(frozen=True, slots=True)

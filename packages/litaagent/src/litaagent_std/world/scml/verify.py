@@ -16,12 +16,14 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from apexrl.configuration import configuration, from_command_line
 from apexrl.execution import RunOptions, Task, make_executor
+from apexrl.runs.digest import digest_code, digest_config
 from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
 from litaagent_std.world.reproducible.silence import silence
 from litaagent_std.world.scml.trace import Trace, Window, first_difference
@@ -193,14 +195,12 @@ def _run_world(case: Plan, setup: WorldSetup, engine: Engine, trace: Trace) -> W
     return FastWorld(setup, [trace], inventory=case.inventory, defaults=case.defaults).run()
 
 
+@cache
 def _code_digest() -> str:
-    digest = hashlib.sha256()
-    world = Path(__file__).parents[1]
-    for path in sorted(world.rglob("*.py")):
-        digest.update(path.read_bytes())
-    for name in ("scml", "negmas", "scml-agents", "numpy"):
-        digest.update(f"{name}=={metadata.version(name)}".encode())
-    return digest.hexdigest()
+    """Return the digest of the world's code and of the libraries that it is compared with."""
+    code = digest_code(Path(__file__).parents[1].rglob("*.py"))
+    versions = {name: metadata.version(name) for name in ("scml", "negmas", "scml-agents", "numpy")}
+    return digest_config({"code": code, "versions": versions})
 
 
 def _key(case: Plan) -> str:
