@@ -97,7 +97,7 @@ def check_make(words):
 
 
 def check_lita(words, capsys, *, mentioned=False):
-    """Parse a command; if it is mentioned incompletely or with placeholders, check its name and the names of its options."""
+    """Parse a command; if it is only mentioned or has placeholders, check its name and the names of its options."""
     if words[:1] in ([], ["COMMAND"], ["--help"]):
         return  # lita itself
     name = next((" ".join(words[:n]) for n in (2, 1) if " ".join(words[:n]) in COMMANDS), None)

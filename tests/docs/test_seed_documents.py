@@ -1,4 +1,7 @@
-"""Every row of the page that maps the five documents to this project is true, most of them by running something."""
+"""Check every row of the page that maps the five documents to this project.
+
+Rows of the kind ``run`` start the command at a tiny scale and look at what it prints, logs and writes.
+"""
 
 import functools
 import importlib
@@ -28,14 +31,12 @@ ENVIRONMENT = os.environ | {
 
 COLLECT = "--competitors GreedyStd RandomStd --configs 4 --runs 1 --steps 5 --levels 2 --executor inline --quiet"
 TRAIN = """--phases l2 l3 --data-dir records --agent-name Greedy --num-workers 1 --split-ratios 0.5 0.25 0.25
-    --l2-epochs 1 --l3-epochs 1 --l2-batch-size 64 --l3-batch-size 256 --backfill-folds 2 --eval-max-rows 300
-    --output-dir training_runs/first --l2-save-every 1 --l3-save-every 1"""
+    --l2-epochs 1 --l3-epochs 1 --l2-batch-size 64 --l3-batch-size 256 --backfill-folds 2 --eval-max-rows 300"""
 SKILLS = """--set task=uav_coverage n_agents=3 num_envs=4 batch_size=40 max_episode_steps=9 k=4 hidden_size=16
     ppo_epochs=2 discriminator_epochs=2 total_steps=80 eval_interval=80 eval_episodes=4 checkpoint_interval=40"""
 RUNNER = """
 import gymnasium, torch
-from apexrl.agent.on_policy_runner import OnPolicyRunner
-from apexrl.envs import GymVecEnv
+from apexrl import GymVecEnv, OnPolicyRunner, PPOConfig
 
 class Components(GymVecEnv):
     def step(self, actions):
@@ -43,13 +44,13 @@ class Components(GymVecEnv):
         return obs, rewards, dones, {**extras, "reward_components": {"upright": rewards}}
 
 env = Components([lambda: gymnasium.make("CartPole-v1")] * 2)
-runner = OnPolicyRunner(env=env, log_dir="logs", save_dir="checkpoints", log_interval=1)
+cfg = PPOConfig(num_steps=64, num_epochs=1)
+runner = OnPolicyRunner(env=env, cfg=cfg, log_dir="logs", save_dir="checkpoints", log_interval=1)
 for event in ("pre_iteration", "post_iteration", "pre_rollout", "post_rollout", "pre_update", "post_update"):
     runner.add_callback(event, lambda runner, *stats, event=event: print("callback", event))
-runner.learn(total_timesteps=1024)
+runner.learn(total_timesteps=256)
 print(*runner.eval(num_episodes=2))
-print("time_outs" , env.reset()[1].keys() if isinstance(env.reset(), tuple) else "")
-print(*env.step(torch.zeros(2, dtype=torch.long))[3])
+print(*GymVecEnv.step(env, torch.zeros(2, dtype=torch.long))[3])
 """
 
 
@@ -76,7 +77,7 @@ def left_in(folder):
 
 @pytest.fixture(scope="module")
 def evidence(tmp_path_factory):
-    """Give what a command prints, logs and writes; each runs once."""
+    """Return a function that gives what a command prints, logs and writes; each command runs once."""
 
     @functools.cache
     def league():
@@ -91,7 +92,7 @@ def evidence(tmp_path_factory):
         return folder, printed + left_in(folder)
 
     @functools.cache
-    def of(command):
+    def evidence_of(command):
         folder = tmp_path_factory.mktemp("run")
         match command:
             case "lita collect":
@@ -99,15 +100,17 @@ def evidence(tmp_path_factory):
             case "lita train":
                 return trained()[1]
             case "scripts/eval_l2_val_error.py":
-                options = ["--output-dir", "training_runs/first", "--split", "val", "--num-workers", "1"]
-                return run(sys.executable, ROOT / command, *options, "--agent-name", "Greedy", folder=trained()[0])
+                folder, _ = trained()
+                [runs] = folder.glob("training_runs/*")
+                options = ["--output-dir", runs, "--split", "val", "--num-workers", "1", "--agent-name", "Greedy"]
+                return run(sys.executable, ROOT / command, *options, folder=folder)
             case "OnPolicyRunner":
                 return run(sys.executable, "-c", RUNNER, folder=folder) + left_in(folder)
             case "train_sync_enhanced.py":
                 return run(sys.executable, ROOT / command, *SKILLS.split(), folder=folder) + left_in(folder)
-        raise AssertionError(f"nothing is known about running {command!r}")
+        raise AssertionError(f"this test cannot run {command!r}")
 
-    return of
+    return evidence_of
 
 
 def resolved(path):
@@ -146,14 +149,14 @@ def test_the_row_is_true(row, evidence):
             content = (ROOT / here[0]).read_text(encoding="utf-8")
             assert [term for term in terms(row["term"]) if term not in content] == []
         case "run":
-            shown = evidence(here[0])
-            assert [term for term in terms(row["term"]) if term not in shown] == []
+            output = evidence(here[0])
+            assert [term for term in terms(row["term"]) if term not in output] == []
 
 
-def test_no_other_page_speaks_of_the_documents():
+def test_no_other_file_mentions_the_documents():
     pages = [*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md"), *ROOT.glob("packages/*/README.md")]
     sources = [path for package in ROOT.glob("packages/*/src") for path in package.rglob("*.py")]
-    found = [
+    mentions = [
         str(path.relative_to(ROOT))
         for path in [*pages, *sources]
         if path != PAGE
@@ -161,4 +164,4 @@ def test_no_other_page_speaks_of_the_documents():
         and path.name != "CHANGELOG.md"
         and re.search(r"[Dd]ocument 00\d", path.read_text(encoding="utf-8"))
     ]
-    assert found == []
+    assert mentions == []
