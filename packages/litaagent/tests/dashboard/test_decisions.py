@@ -234,13 +234,17 @@ def test_what_is_kept_belongs_to_one_recording_and_one_code(with_ours, seat, fou
 def test_the_digest_of_the_code_follows_every_file(tmp_path, monkeypatch):
     (tmp_path / "policy").mkdir()
     monkeypatch.setattr(replays_module, "_PACKAGE", tmp_path)
+    code_digest.cache_clear()
     digests = [code_digest()]
     for name, content in (("a.py", "1"), ("a.py", "2"), ("weights.npz", "3")):
         (tmp_path / "policy" / name).write_text(content)
+        code_digest.cache_clear()  # a process keeps the digest of the code that it has loaded
         digests.append(code_digest())
     (tmp_path / "policy/notes.txt").write_text("no code")
+    code_digest.cache_clear()
     assert len(set(digests)) == 4
     assert code_digest() == digests[-1]
+    code_digest.cache_clear()
 
 
 def test_the_folder_of_replays_can_be_named(tmp_path, monkeypatch):
