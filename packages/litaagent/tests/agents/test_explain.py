@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from apexrl.runs.errors import ConfigurationError
-from litaagent_std.agents.explain import explain, from_seed, from_source, goal_of, reason
+from litaagent_std.agents.explain import explain, from_seed, from_source, goal_of, reason, types_text
 from litaagent_std.policy.brain import Decision, DecisionRecord
 from litaagent_std.policy.observation import Offer
 from litaagent_std.policy.plan import Bounds, Goals
@@ -124,3 +124,10 @@ def test_other_proposals_are_within_the_goal():
     assert others
     assert all(offer.quantity <= goal_of(one, offer.time)[0] for one, offer in others)
     assert all(offer != one.decision.offer for one, offer in others)
+
+
+def test_types_and_urgency_are_named():
+    known = replace(record(proposed=Offer(5, 2, 22), offer=Offer(5, 2, 22)), types=(0.02, 0.9, 0.08, 0.0), urgency=0.4)
+    assert types_text(known) == "greedy 0.90, sharing 0.08"
+    assert reason(known).endswith("taken with probability 0.25, urgency 0.40")
+    assert types_text(record()) == "–"

@@ -147,3 +147,11 @@ def test_weights_of_online_training_play_in_a_submission_as_they_do_here(tmp_pat
 def test_weights_of_another_kind_are_refused_as_those_of_online_training(weights):
     with pytest.raises(ConfigurationError, match="expected kind 'online'"):
         contents(Submission(weights=weights / "l2.npz", online=True))
+
+
+def test_types_of_partners_play_in_a_submission_with_the_weights_of_the_package(tmp_path):
+    submission = Submission("Typed", {"l3": "types", "parameters": {"urgency_low": 0.6, "urgency_high": 1.0}})
+    assert "typed/policy/partners/partner_types.npz" in contents(submission)
+    assert b"names the types of partners" in contents(submission)["README.md"]
+    write(submission, tmp_path / "typed.zip")
+    assert verify(tmp_path / "typed.zip", submission.class_path, n_days=4)["contracts"] > 0

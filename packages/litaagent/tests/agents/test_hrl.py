@@ -1,8 +1,15 @@
+import shutil
+
 import pytest
 
 from litaagent_std.agents.hrl import LitaAgentHRL
+from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
+from litaagent_std.hrl_xf.training.export import export_layer
+from litaagent_std.policy.digest import l1_digest
+from litaagent_std.policy.features import features_digest
 from litaagent_std.policy.layers import Action
 from litaagent_std.policy.memory import Regime
+from litaagent_std.policy.partners.types import SHIPPED
 from litaagent_std.world.events import WorldObserver
 from litaagent_std.world.fast.engine import FastWorld
 from litaagent_std.world.scml.engine import make_scml_world
@@ -39,7 +46,7 @@ def world(seed=3, n_days=6, n_levels=3, inventory="as_shipped", **params):
     return made, [made.seats[seat].agent for seat in first.values()], listener
 
 
-@pytest.mark.parametrize("l3", ["baseline", "model"])
+@pytest.mark.parametrize("l3", ["baseline", "model", "types"])
 @pytest.mark.parametrize("l4", ["greedy", "joint"])
 def test_every_version_plays_at_every_level_without_an_error(l3, l4):
     made, agents, listener = world(l3=l3, l4=l4)
@@ -135,3 +142,26 @@ def test_the_agent_is_importable_from_the_packages_of_training():
     assert residual_agent.LitaAgentHRL is hierarchical_agent.LitaAgentHRL is LitaAgentHRL
     moved = residual_agent.residual(Offer(5, 3, 10), (4.0, -9.0, 2.6))
     assert residual_agent.clip_offer(moved, Agenda(1, 8, 2, 9, 8, 12), most=7) == Offer(7, 2, 12)
+
+
+def test_types_come_from_the_package_or_from_weights(tmp_path):
+    shutil.copyfile(SHIPPED, tmp_path / "partner.npz")
+    for weights in (None, tmp_path, SHIPPED):
+        assert LitaAgentHRL(l3="types", weights=weights).brain.layers.l3 == "types"
+    export_layer(
+        ThreadCoordinator(), tmp_path / "l4.npz", {"features_digest": features_digest(), "l1_digest": l1_digest()}
+    )
+    assert LitaAgentHRL(l3="types", l4="learned", weights=tmp_path).brain.layers.learned == ("l4",)
+    with pytest.raises(ValueError, match="hold no network of types"):
+        LitaAgentHRL(l3="types", weights=tmp_path / "l4.npz")
+    with pytest.raises(ValueError, match="would not be used"):
+        LitaAgentHRL(l3="model", weights=SHIPPED)
+
+
+def test_urgency_is_a_setting_of_a_level():
+    parameters = {"overrides": {"first": {"urgency_low": 0.6, "urgency_high": 1.0}}}
+    made, agents, listener = world(n_days=8, l3="types", keep_log=True, parameters=parameters)
+    made.run()
+    assert listener.errors == []
+    assert any(record.urgency > 0 for record in agents[0].brain.log)
+    assert all(record.urgency == 0 for agent in agents[1:] for record in agent.brain.log)

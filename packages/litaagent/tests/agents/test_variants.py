@@ -1,13 +1,17 @@
 """Every variant plays by the path of its class; Penguin under L1 promises nothing that it cannot keep."""
 
+from dataclasses import fields
+
 import pytest
 
 from litaagent_std.agents import variants
 from litaagent_std.agents.variants import (
+    REFERENCE,
     LitaAgentBaseline,
     LitaAgentCautious,
     LitaAgentGreedy,
     LitaAgentHRLTracked,
+    LitaAgentV1,
 )
 from litaagent_std.policy.layers import Layers
 from litaagent_std.policy.parameters import Parameters
@@ -16,7 +20,7 @@ from litaagent_std.world.fast.engine import FastWorld
 from litaagent_std.world.setup import AgentSpec, official_setup
 
 SHIELDED = "litaagent_std.agents.variants_shielded.ShieldedPenguin"
-PATHS = [f"{variants.__name__}.{name}" for name in variants.__all__] + [SHIELDED]
+PATHS = [f"{variants.__name__}.{name}" for name in variants.__all__ if name.startswith("Lita")] + [SHIELDED]
 
 
 class Listener(WorldObserver):
@@ -68,3 +72,12 @@ def test_penguin_under_l1_without_risk_causes_no_shortfall():
     _, plain = play("scml_agents.scml2024.standard.team_penguin.PenguinAgent", n_days=12)
     assert plain.errors == []
     assert any(name.endswith(("@0", "@1")) and units > 0 for name, units in plain.shortfall.items() if "Pe" in name)
+
+
+def test_the_reference_agent_has_every_setting_written_out():
+    assert REFERENCE["parameters"].keys() == {field.name for field in fields(Parameters)}
+    brain = LitaAgentV1().brain
+    assert brain.layers == Layers(l2="heuristic", l3="model", l4="joint")
+    assert brain._all_parameters == Parameters(**REFERENCE["parameters"])
+    assert brain._all_parameters.urgency_high == 0.0
+    assert LitaAgentV1(keep_log=True).brain.keep_log

@@ -13,7 +13,7 @@ from litaagent_std.policy.memory import Regime, forecast_bankruptcy
 from litaagent_std.policy.observation import Calendar, Offer, ThreadObservation
 from litaagent_std.policy.parameters import Parameters
 
-VERSIONS = [Layers(l3=l3, l4=l4) for l3, l4 in product(("baseline", "model"), ("greedy", "joint"))]
+VERSIONS = [Layers(l3=l3, l4=l4) for l3, l4 in product(("baseline", "model", "types"), ("greedy", "joint"))]
 
 
 @pytest.mark.parametrize("layers", VERSIONS, ids=lambda v: f"{v.l3}-{v.l4}")
@@ -152,3 +152,49 @@ def test_bankruptcy_is_forecast_from_the_trend_of_the_reports(observation, cash,
     partner = replace(observation().consumers[0], report_days=(0, 5), report_cash=cash)
     assert forecast_bankruptcy(partner) == day
     assert forecast_bankruptcy(replace(partner, bankrupt=True)) == float("-inf")
+
+
+def urgent(observation, low, high, *, sold=0, layers=None):
+    """A brain on a day whose later days are sold to some units, and its first proposals."""
+    empty = observation().calendar
+    obs = observation(calendar=replace(empty, sold=(0, *(sold,) * 10)), stock_in=30)
+    parameters = Parameters(risk_budget=0.0, urgency_low=low, urgency_high=high)
+    brain = Brain(parameters, layers, keep_log=True)
+    brain.start_day(obs)
+    return brain, brain.propose([thread(obs, f"c{i}") for i in range(3)])
+
+
+def test_empty_days_make_sales_urgent_and_full_ones_do_not(observation):
+    brain, patient = urgent(observation, 0.0, 0.0)
+    assert {record.urgency for record in brain.log} == {0.0}
+    assert {offer.price for offer in patient.values()} == {22}
+    brain, hurried = urgent(observation, 0.6, 1.0)
+    assert {record.urgency for record in brain.log} == {1.0}
+    assert all(offer.price < 22 for offer in hurried.values())
+    brain, full = urgent(observation, 0.6, 0.8, sold=8)
+    assert {record.urgency for record in brain.log} == {0.0}
+    assert {offer.price for offer in full.values()} == {22}
+
+
+def test_a_log_names_the_types_of_a_partner(observation):
+    for name in ("model", "types"):
+        brain, _ = urgent(observation, 0.0, 0.0, layers=Layers(l3=name))
+        assert all(sum(record.types) == pytest.approx(1.0) and len(record.types) == 4 for record in brain.log)
+    brain, _ = urgent(observation, 0.0, 0.0, layers=Layers(l3="baseline"))
+    assert {record.types for record in brain.log} == {None}
+
+
+@pytest.mark.parametrize("name", ["c0", "03Gr@2", "11Ra@2"])
+def test_types_do_not_depend_on_names(observation, name):
+    obs = observation(consumers=(replace(observation().consumers[0], name=name),))
+    brain = Brain(layers=Layers(l3="types"), keep_log=True)
+    brain.start_day(obs)
+    for round_ in range(6):
+        brain.respond([thread(obs, name, round_=round_, offer=Offer(3 + round_, 5, 18))])
+    # as of any other name
+    other = observation()
+    same = Brain(layers=Layers(l3="types"), keep_log=True)
+    same.start_day(other)
+    for round_ in range(6):
+        same.respond([thread(other, "c1", round_=round_, offer=Offer(3 + round_, 5, 18))])
+    assert [record.types for record in brain.log] == [record.types for record in same.log]

@@ -17,6 +17,7 @@ from litaagent_std.agents.hrl import LitaAgentHRL
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.worlds import Rules, draw
 from litaagent_std.policy.brain import DecisionRecord
+from litaagent_std.policy.l3.heuristic import ARCHETYPES
 from litaagent_std.policy.observation import Observation, Offer
 from litaagent_std.records.manifest import Manifest
 from litaagent_std.records.reader import RECORDS_FOLDER
@@ -40,6 +41,7 @@ __all__ = [
     "goal_of",
     "offer_text",
     "reason",
+    "types_text",
 ]
 
 _REPORT: Final = "report.json"
@@ -264,6 +266,14 @@ def offer_text(offer: Offer | None) -> str:
     return "–" if offer is None else f"{offer.quantity} at {offer.price} for day {offer.time}"
 
 
+def types_text(record: DecisionRecord) -> str:
+    """Describe the belief about the partner in words: its types by probability, those of 5 % and more."""
+    if record.types is None:
+        return "–"
+    named = sorted(zip(record.types, ARCHETYPES, strict=True), reverse=True)
+    return ", ".join(f"{name} {chance:.2f}" for chance, name in named if chance >= 0.05)
+
+
 def goal_of(record: DecisionRecord, time: int) -> tuple[int, float]:
     """Return the goal's quantity and reservation price for a delivery day; 0 and 0 beyond the horizon."""
     goals, lead = record.goals, time - record.day
@@ -318,5 +328,6 @@ def _proposal(record: DecisionRecord) -> str:
     offer = record.decision.offer
     clipped = "" if record.proposed in (None, offer) else f" (L1 made it out of {offer_text(record.proposed)})"
     chance = "" if record.acceptance is None else f", taken with probability {record.acceptance:.2f}"
+    chance += f", urgency {record.urgency:.2f}" if record.urgency else ""
     weight = "" if record.alpha is None else f", α {record.alpha:.2f}"
     return f"the best proposal is {offer_text(offer)}{clipped}{chance}{weight}"

@@ -64,3 +64,17 @@ def test_goals_for_other_leads_are_refused(observation):
     short = Goals((1,), (1.0,), (1,), (1.0,), (1.0,), 1.0)
     with pytest.raises(ValueError, match="goals need 11 entries"):
         bounded_goals(short, observation(), (5,) * 11, 7)
+
+
+def test_urgency_is_brought_between_0_and_1_and_may_be_missing(observation):
+    obs = observation()
+    leads = obs.horizon + 1
+    plain = Goals((1,) * leads, (1.0,) * leads, (1,) * leads, (1.0,) * leads, (1.0,) * leads, 1.0)
+    caps = (10,) * leads
+    assert bounded_goals(plain, obs, caps, 10) == plain
+    wild = replace(plain, u_sell=(NAN, INF, -1.0, 2.0, *(0.5,) * (leads - 4)))
+    assert bounded_goals(wild, obs, caps, 10).u_sell == (0.0, 0.0, 0.0, 1.0, *(0.5,) * (leads - 4))
+    with pytest.raises(ValueError, match="u_buy"):
+        bounded_goals(replace(plain, u_buy=(0.5,)), obs, caps, 10)
+    assert plain.urgency(selling=True) is None
+    assert replace(plain, u_sell=(0.0,) * leads).urgency(selling=True) is None

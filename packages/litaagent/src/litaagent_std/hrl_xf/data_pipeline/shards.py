@@ -37,6 +37,7 @@ __all__ = [
     "gather",
     "make_shards",
     "read_shard",
+    "read_tables",
     "read_worlds",
     "shard_path",
     "shard_rows",
@@ -86,10 +87,13 @@ def make_shards(task: ShardTask) -> int:
 
 def read_worlds(folder: str, worlds: Sequence[SelectedWorld]) -> list[WorldRecord]:
     """Read several worlds of a folder at once, so that each table is read once."""
-    records = open_records(folder)
-    keys = [world.key._replace(source=0) for world in worlds]
-    parts = {name: _by_world(records.table(name, keys=keys).drop_columns(["source"]), keys) for name in _TABLES}
-    return [WorldRecord({name: parts[name][index] for name in _TABLES}) for index in range(len(keys))]
+    return read_tables(open_records(folder), [world.key._replace(source=0) for world in worlds], _TABLES)
+
+
+def read_tables(records: Records, keys: Sequence[WorldKey], names: Sequence[str]) -> list[WorldRecord]:
+    """Read some tables of several worlds at once."""
+    parts = {name: _by_world(records.table(name, keys=keys).drop_columns(["source"]), keys) for name in names}
+    return [WorldRecord({name: parts[name][index] for name in names}) for index in range(len(keys))]
 
 
 def _by_world(table: pa.Table, keys: Sequence[WorldKey]) -> list[pa.Table]:

@@ -17,11 +17,13 @@ Whole = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0)]
 Weight = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
-Phase = Literal["l2", "l3", "acceptance", "awr", "l4"]
+Phase = Literal["l2", "l3", "acceptance", "awr", "l4", "partner"]
 QTransform = Literal["none", "log1p", "sqrt"]
 LrStage = tuple[int, float]
 
 PHASES: Final[tuple[Phase, ...]] = ("l2", "l3", "acceptance", "awr", "l4")
+"""Phases of the four layers, in order. The phase ``partner`` is trained on its own data, after them if both are asked
+for."""
 
 FREE: Final = (
     "phases",
@@ -30,6 +32,7 @@ FREE: Final = (
     "awr_epochs",
     "acceptance_epochs",
     "l4_epochs",
+    "partner_epochs",
     "l2_lr",
     "l3_lr",
     "awr_lr",
@@ -74,7 +77,8 @@ class TrainConfig:
     """Device, such as cpu or cuda; the CPU if there is no CUDA."""
 
     phases: tuple[Phase, ...] = PHASES
-    """Phases to train, always in the order l2, l3, acceptance, awr, l4."""
+    """Phases to train, always in the order l2, l3, acceptance, awr, l4, partner. The last one, the types of partners,
+    learns from all factories of the records and is trained only if it is named."""
 
     l2_epochs: Whole = 20
     """Epochs of L2 in total, including those before a resume."""
@@ -145,6 +149,19 @@ class TrainConfig:
     """Rounds per step of L4."""
     l4_max_rounds: Count = 60_000
     """Maximal number of rounds to distil from."""
+
+    partner_epochs: Whole = 12
+    """Epochs of the network that names types of partners."""
+    partner_lr: Rate = 3e-3
+    """Its first learning rate, which falls linearly over the epochs."""
+    partner_batch_size: Count = 1024
+    """Snapshots per step."""
+    partner_hidden: Count = 64
+    """Width of its hidden layer."""
+    partner_early: Rate = 5.0
+    """Days after which a snapshot has half the weight of one of the first day. Raising it weighs days more equally."""
+    partner_balance: Share = 0.5
+    """How far types are balanced: 0 weighs each snapshot alike, 1 each type alike."""
 
     weight_decay: Weight = 1e-4
     """Weight decay of AdamW. Raising it fits the records less closely."""

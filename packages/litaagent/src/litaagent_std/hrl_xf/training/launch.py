@@ -18,7 +18,7 @@ from apexrl.configuration import to_mapping
 from apexrl.runs.digest import differences
 from apexrl.runs.errors import UserFacingError
 from apexrl.runs.run_dir import RunDir, RunRecord
-from apexrl.runs.signals import stop_on_signals
+from apexrl.runs.signals import StopRequest, stop_on_signals
 from litaagent_std.hrl_xf.acceptance import AcceptanceModel
 from litaagent_std.hrl_xf.data_pipeline.build import build_dataset
 from litaagent_std.hrl_xf.data_pipeline.dataset import OfflineData
@@ -30,6 +30,7 @@ from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
 from litaagent_std.hrl_xf.training.config import PHASES, RUN_FREE, TrainRunConfig
 from litaagent_std.hrl_xf.training.evaluation.run import evaluate_all
 from litaagent_std.hrl_xf.training.loop import Interrupted, load_state
+from litaagent_std.hrl_xf.training.partners.phase import train_partner_types
 from litaagent_std.hrl_xf.training.record import RECORD_NAME, RUNS_FOLDER, TrainingRecord
 from litaagent_std.hrl_xf.training.trainer import HRLXFTrainer
 from litaagent_std.policy.digest import check_l1_digest
@@ -56,7 +57,7 @@ def new_run(config: TrainRunConfig) -> Path:
         unfinished = not TrainingRecord.read(folder).content["finished"] and (folder / "run.json").exists()
         if unfinished and not differences(RunRecord.read(folder).config, options, ("output_dir",)):
             return folder
-    name = "_".join(phase for phase in PHASES if phase in config.phases)
+    name = "_".join(phase for phase in (*PHASES, "partner") if phase in config.phases)
     return RUNS_FOLDER / f"{name}_{datetime.now(UTC):%Y%m%d_%H%M%S}"
 
 
@@ -69,28 +70,38 @@ def train(config: TrainRunConfig) -> int:
         _log_file(config.log_dir, folder.name) as log,
         stop_on_signals() as stop,
     ):
-        trainer = _trainer(config)
-        trainer.stop = stop
-        trainer.record.log(str(log))
+        record = TrainingRecord.open(folder)
+        record.log(str(log))
         try:
-            data = build_dataset(
-                config.data_dir,
-                config.dataset_dir,
-                DatasetOptions(
-                    agent_name=config.agent_name,
-                    labels=config.labels,
-                    split_seed=config.split_seed,
-                    ratios=config.split_ratios,
-                ),
-                num_workers=config.num_workers or None,
-                on_progress=logger.info,
-            )
-            shutil.copyfile(data.folder / SPLIT_NAME, folder / SPLIT_NAME)
-            _phases(config, trainer, data)
+            if set(config.phases) & set(PHASES):
+                record = _train_layers(config, stop)
+            if "partner" in config.phases:
+                train_partner_types(config, record, stop)
         except Interrupted as interruption:
             logger.info("%s", interruption)
             return _INTERRUPTED
     return 0
+
+
+def _train_layers(config: TrainRunConfig, stop: StopRequest) -> TrainingRecord:
+    """Build the dataset and train the phases of the layers; return the record."""
+    trainer = _trainer(config)
+    trainer.stop = stop
+    data = build_dataset(
+        config.data_dir,
+        config.dataset_dir,
+        DatasetOptions(
+            agent_name=config.agent_name,
+            labels=config.labels,
+            split_seed=config.split_seed,
+            ratios=config.split_ratios,
+        ),
+        num_workers=config.num_workers or None,
+        on_progress=logger.info,
+    )
+    shutil.copyfile(data.folder / SPLIT_NAME, trainer.folder / SPLIT_NAME)
+    _phases(config, trainer, data)
+    return trainer.record
 
 
 def _phases(config: TrainRunConfig, trainer: HRLXFTrainer, data: OfflineData) -> None:

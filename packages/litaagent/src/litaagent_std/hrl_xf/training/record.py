@@ -134,8 +134,19 @@ class TrainingRecord:
         self.write()
 
     def evaluation(self, tables: Mapping[str, Any]) -> None:
-        """Record the evaluation of networks and baselines."""
-        self.content["evaluation"] = dict(tables)
+        """Record the evaluation of networks and baselines; that of partners' types stays if there is no new one."""
+        before = self.content["evaluation"]
+        kept = {split: {"partner": table["partner"]} for split, table in before.items() if "partner" in table}
+        self.content["evaluation"] = {
+            split: {**kept.get(split, {}), **tables.get(split, {})} for split in dict.fromkeys([*tables, *kept])
+        }
+        self.write()
+
+    def partner_data(self, facts: Mapping[str, Any], config: Any) -> None:  # noqa: ANN401 - plain values
+        """Record the snapshots of partners that a run learns from, and the options."""
+        self.content["dataset"] |= facts
+        self.content["config"] = config
+        self.content["finished"] = False
         self.write()
 
     def log(self, path: str) -> None:

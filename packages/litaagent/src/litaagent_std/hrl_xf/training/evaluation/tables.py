@@ -14,13 +14,17 @@ HIGHER: Final = ("accuracy", "macro_f1", "auc", "t_accuracy")
 def scores(tables: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
     """Return the tables of a split as ``{what: {predictor: {measure: value}}}``."""
     out: dict[str, dict[str, dict[str, float]]] = {}
-    for what in ("quantity", "price"):
+    for what in ("quantity", "price") if "l2" in tables else ():
         table = tables["l2"][what]
         out[f"L2 {what}"] = {name: {k: parts["all"][k] for k in ("mae", "rmse")} for name, parts in table.items()}
     if "l3" in tables:
         out["L3 operation"], out["L3 offer"] = tables["l3"]["operation"], tables["l3"]["offer"]
     if "acceptance" in tables:
         out["acceptance"] = tables["acceptance"]["scores"]
+    names = {"all": "partner types", "compared": "partner types, competitors", "ours": "partner types, our agent"}
+    for part, table in tables.get("partner", {}).items():
+        if table["threads"]:
+            out[names[part]] = table["scores"]
     return out
 
 

@@ -1,0 +1,126 @@
+"""Signatures count what a partner did, thread by thread; properties hold for any sequence of events."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from litaagent_std.policy.observation import Offer
+from litaagent_std.policy.partners.signature import FEATURES, Frame, Signature, as_markdown, signature_digest
+
+SIDE = {"selling": True, "edge": False, "opens": True}
+
+
+def frame(day=0, **changes):
+    values = {"day": day, "horizon": 10, "n_lines": 10, "price_min": 20, "price_max": 30, "n_rounds": 20}
+    return Frame(**{**values, "selling": True, **changes})
+
+
+def named(signature, **side):
+    return dict(zip(FEATURES, signature.features(**{**SIDE, **side}), strict=True))
+
+
+def after_one(prior, *values):
+    """The mean of values with a prior that counts as one of them."""
+    return (prior + sum(values)) / (1 + len(values))
+
+
+def test_a_new_signature_is_all_prior_and_its_side():
+    values = named(Signature(), selling=False, edge=True)
+    assert (values["offers"], values["answers"], values["threads"], values["deals"]) == (0, 0, 0, 0)
+    assert (values["selling"], values["edge"], values["opens"]) == (0, 1, 1)
+    assert values["price"] == 0.6
+
+
+def test_prices_count_in_the_partners_favour():
+    buyer, seller = Signature(), Signature()
+    buyer.receive(frame(selling=True), Offer(5, 0, 20), 0)  # we sell: it bids the lowest price
+    seller.receive(frame(selling=False), Offer(5, 0, 30), 0)  # we buy: it asks the highest
+    for signature in (buyer, seller):
+        values = named(signature)
+        assert (values["price"], values["first_price"]) == (after_one(0.6, 1.0), after_one(0.7, 1.0))
+        assert values["today"] == after_one(0.4, 1)
+
+
+def test_moves_from_offer_to_offer():
+    signature = Signature()
+    for round_, price in enumerate((20, 22, 21, 21)):  # concedes, retracts, repeats
+        signature.receive(frame(), Offer(5, 2, price), round_)
+    values = named(signature)
+    assert values["concedes"] == after_one(0.3, 1, 0, 0)
+    assert values["retracts"] == after_one(0.2, 0, 1, 0)
+    assert values["repeats"] == after_one(0.5, 0, 0, 1)
+    assert values["reversals"] == after_one(0.1, 0, 1, 0)
+    assert values["price_move"] == pytest.approx(after_one(0.2, 0.2, 0.1, 0.0))
+    assert values["same_lead"] == values["same_quantity"] == after_one(0.5, 1, 1, 1)
+    signature.receive(frame(day=1), Offer(5, 3, 30), 0)  # a new day starts a new thread: no move
+    assert named(signature)["price_move"] == values["price_move"]
+
+
+def test_an_offer_refuses_our_proposal_and_an_agreement_accepts_it():
+    signature = Signature()
+    signature.propose(frame(), Offer(9, 0, 30), 0.0)
+    signature.receive(frame(), Offer(5, 0, 20), 0)
+    signature.propose(frame(), Offer(2, 1, 20), 0.5)
+    signature.agree(Offer(2, 1, 20))
+    values = named(signature)
+    assert values["accepts"] == after_one(0.1, 0, 1)
+    assert values["accepts_worst"] == values["accepts_large"] == values["accepts_today"] == after_one(0.1, 0)
+    assert values["accepts_later"] == after_one(0.1, 1)
+    assert values["accepts_best"] == after_one(0.2, 1)
+    assert (values["accepted_time"], values["accepted_price"]) == (after_one(0.5, 0.5), after_one(0.5, 1.0))
+    assert values["ended_by_it"] == after_one(0.2, 1)
+    assert values["deals"] == math.log1p(1) / 3
+
+
+def test_our_acceptance_says_nothing_of_its_answers():
+    signature = Signature()
+    signature.receive(frame(), Offer(5, 0, 25), 0)
+    signature.propose(frame(), Offer(5, 0, 25), 0.0)  # its own offer back is an acceptance
+    signature.agree(Offer(5, 0, 25))
+    values = named(signature)
+    assert values["answers"] == 0
+    assert values["ended_by_us"] == after_one(0.2, 1)
+
+
+@pytest.mark.parametrize(("time", "name"), [(0.3, "left"), (0.95, "ran_out")])
+def test_a_failure_with_our_proposal_outstanding_tells_who_ended_it(time, name):
+    signature = Signature()
+    signature.fail()  # nothing outstanding: we ended it
+    assert named(signature)["threads"] == 0
+    signature.propose(frame(), Offer(3, 0, 25), time)
+    signature.fail()
+    values = named(signature)
+    assert values[name] == after_one(0.3, 1)
+    assert values["accepts"] == after_one(0.1, 0)
+
+
+OFFERS = st.builds(Offer, st.integers(1, 60), st.integers(0, 30), st.integers(0, 60))
+EVENTS = st.lists(st.tuples(st.sampled_from(["receive", "propose", "agree", "fail"]), OFFERS, st.integers(0, 20)))
+
+
+@given(EVENTS, st.booleans())
+def test_any_events_give_finite_features_and_shares(events, selling):
+    signature = Signature()
+    for day, (event, offer, round_) in enumerate(events):
+        now = frame(day // 3, selling=selling)
+        if event == "receive":
+            signature.receive(now, offer, round_)
+        elif event == "propose":
+            signature.propose(now, offer, round_ / 20)
+        elif event == "agree":
+            signature.agree(offer)
+        else:
+            signature.fail()
+    values = named(signature)
+    assert all(math.isfinite(value) for value in values.values())
+    shares = [name for name, meaning in FEATURES.items() if meaning.startswith("share")]
+    assert all(0.0 <= values[name] <= 1.0 for name in shares)
+
+
+def test_the_digest_names_the_features():
+    assert len(signature_digest()) == 64
+    assert as_markdown().count("\n") == len(FEATURES) + 1
