@@ -92,7 +92,7 @@ def test_the_written_files_pass_ruff(tmp_path):
     main(["new-agent", "Neat", "--dir", str(tmp_path)])
     for words in (["check", "--isolated", "--line-length", "120"], ["format", "--check", "--line-length", "120"]):
         done = subprocess.run(
-            [sys.executable, "-m", "ruff", *words, str(tmp_path)], capture_output=True, text=True, check=False
+            [sys.executable, "-m", "ruff", *words, "."], cwd=tmp_path, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stdout
 
@@ -100,7 +100,7 @@ def test_the_written_files_pass_ruff(tmp_path):
 def test_new_agent_overwrites_nothing(tmp_path, capsys):
     (tmp_path / "test_other.py").write_text("mine")
     assert main(["new-agent", "Other", "--dir", str(tmp_path)]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "exists already" in capsys.readouterr().err
     assert (tmp_path / "test_other.py").read_text() == "mine"
     assert not (tmp_path / "other.py").exists()
 

@@ -45,6 +45,6 @@ def test_a_dataset_is_built_shown_and_exported(tournament, tmp_path, capsys):
 
 def test_wrong_arguments_are_refused_without_a_traceback(tournament, tmp_path, capsys):
     assert main(["dataset", "build", str(tournament)]) == 2
-    assert "no recorded factory fits agent_name='PenguinAgent'" in capsys.readouterr().err
+    assert "no recorded factory matches agent_name='PenguinAgent'" in capsys.readouterr().err
     assert main(["dataset", "stats", str(tmp_path)]) == 2
     assert "lita dataset build" in capsys.readouterr().err

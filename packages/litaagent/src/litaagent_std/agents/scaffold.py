@@ -67,11 +67,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))  # the agent can be imported wherever pytest is started
 
-from $module import $name
-
-from litaagent_std.world.fast.engine import FastWorld
+from litaagent_std import AgentSpec, official_setup
 from litaagent_std.world.events import WorldObserver
-from litaagent_std.world.setup import AgentSpec, official_setup
+from litaagent_std.world.fast.engine import FastWorld
+
+from $module import $name
 
 DAYS = 6
 
