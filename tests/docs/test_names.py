@@ -60,6 +60,18 @@ def test_names_paths_and_links_exist(page):
     assert [link for link in sorted(links) if not (page.parent / link).exists()] == []
 
 
+def test_the_tree_of_the_architecture_page_exists():
+    text = (ROOT / "docs/concepts/architecture.md").read_text(encoding="utf-8")
+    tree = re.search(r"^```text\npackages/\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[1]
+    folder, paths = ROOT / "packages", []
+    for indent, name in re.findall(r"^( +)(\S+)", tree, re.MULTILINE):
+        if len(indent) == 2:
+            folder = ROOT / "packages" / name
+        paths.append(folder if len(indent) == 2 else folder / name)
+    assert len(paths) > 20
+    assert [str(path) for path in paths if not path.exists()] == []
+
+
 def test_the_check_finds_wrong_names():
     assert exists("apexrl.PPO")
     assert exists("litaagent_std.world.run.run_world")
