@@ -76,7 +76,9 @@ def explain(config: ExplainConfig) -> int:
 
 
 def _heading(replay: Replay, explanation: Explanation) -> str:
-    obs, first = explanation.obs, explanation.records[0]
+    from litaagent_std.agents.explain import types_text
+
+    obs, first, last = explanation.obs, explanation.records[0], explanation.records[-1]
     side = "buys from" if first.buying else "sells to"
     agenda = obs.buy_agenda if first.buying else obs.sell_agenda
     band = "" if agenda is None else f"; legal prices {agenda.price_min} to {agenda.price_max}"
@@ -84,7 +86,8 @@ def _heading(replay: Replay, explanation: Explanation) -> str:
         f"{replay.origin}, day {obs.day} of {obs.n_days}: {explanation.agent} (seat {explanation.seat}, "
         f"level {obs.level} of {obs.n_levels}) {side} {first.partner}\n"
         f"cash {obs.cash:.0f}, stock {obs.stock_in}, stock is {explanation.regime}{band}; "
-        f"affordable {first.bounds.buy} units"
+        f"affordable {first.bounds.buy} units\n"
+        f"type of {first.partner} at the first decision: {types_text(first)}; at the last: {types_text(last)}"
     )
 
 
@@ -100,6 +103,9 @@ def _goals(explanation: Explanation) -> Table:
         "goal, units": [str(units) for units in quantities],
         "most to pay" if first.buying else "least to ask": [f"{price:g}" for price in prices],
     }
+    urgency = goals.urgency(selling=not first.buying)
+    if urgency is not None:
+        rows["urgency"] = [f"{value:.2f}" for value in urgency]
     if not first.buying:
         rows["lines free (hard bound)"] = [str(units) for units in bounds.lines]
         rows["covered by input"] = [str(units) for units in bounds.covered]
@@ -157,8 +163,8 @@ class ExportConfig:
     l2: Literal["heuristic", "learned"] = "heuristic"
     """Version of L2, the day's goals."""
 
-    l3: Literal["baseline", "model", "learned"] = "model"
-    """Version of L3, the decisions in a thread."""
+    l3: Literal["baseline", "model", "types", "learned"] = "model"
+    """Version of L3, the decisions in a thread; types names partners' types by a trained network."""
 
     l4: Literal["greedy", "joint", "learned"] = "joint"
     """Version of L4, the decisions across threads."""

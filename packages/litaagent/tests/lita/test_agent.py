@@ -5,7 +5,9 @@ import sys
 
 import pytest
 
+from lita.agent import ExportConfig
 from lita.main import main
+from litaagent_std.policy.layers import Layers
 
 SMALL = ["--days", "6", "--levels", "2"]
 
@@ -110,3 +112,16 @@ def test_new_agent_needs_a_python_name(name, tmp_path, capsys):
     assert main(["new-agent", name, "--dir", str(tmp_path)]) == 2
     assert f"{name!r} cannot name an agent" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_explain_prints_types_and_urgency(capsys):
+    agent = 'lita:{"l3": "types", "parameters": {"urgency_low": 0.6, "urgency_high": 1.0}}'
+    assert main(["explain", "3", "4", "09Gr@1", *SMALL, "--agent", agent]) == 0
+    printed = capsys.readouterr().out
+    for part in ("type of 09Gr@1 at the first decision", "; at the last: ", "urgency"):
+        assert part in printed
+
+
+def test_export_and_the_agent_have_the_same_default_layers():
+    config, layers = ExportConfig(), Layers()
+    assert (config.l2, config.l3, config.l4) == (layers.l2, layers.l3, layers.l4)
