@@ -24,7 +24,6 @@ from litaagent_std.agents.variants import (
     LitaAgentCautious,
     LitaAgentGreedy,
     LitaAgentHRLTracked,
-    LitaAgentV1,
 )
 from litaagent_std.agents.variants_shielded import ShieldedPenguin
 from litaagent_std.arena.worlds import Rules, draw
@@ -197,7 +196,7 @@ def variant_spec(name: str, folder: Path) -> AgentSpec:
         return AgentSpec(class_path(LitaOnline), params, competitor=True)
     reference = dict(REFERENCE["parameters"])
     known: dict[str, tuple[type, dict[str, Any]]] = {
-        "default": (LitaAgentV1, {}),
+        "default": (LitaAgentHRL, dict(REFERENCE)),  # LitaAgentV1 by its settings; ids show the class
         "baseline": (LitaAgentBaseline, {"parameters": reference}),
         "greedy": (LitaAgentGreedy, {"l3": "model", "parameters": reference}),
         "cautious": (LitaAgentCautious, {"l3": "model", "parameters": reference}),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.golden.worlds import cases, play_case, variant_spec
 
-from litaagent_std.tournament.competitors.registry import OURS
+from litaagent_std.agents.variants import REFERENCE
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -33,7 +33,7 @@ def test_the_reference_agent_scores_in_twenty_worlds_as_pinned(tmp_path):
         row = play_case(number, cases()[number], tmp_path)
         assert row["scores"] == pinned[number]["scores"], number
     assert len(compared) + len([number for number in alone if number < 8]) == 20
-    assert variant_spec("default", tmp_path).path == OURS["lita-v1"]
+    assert variant_spec("default", tmp_path).params == REFERENCE  # the settings of lita-v1
 
 
 def test_another_result_is_noticed(tmp_path):

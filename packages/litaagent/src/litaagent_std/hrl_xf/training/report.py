@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from apexrl.charts import Chart, calibration_chart, line_chart, svg_text
 from apexrl.runs.digest import differences
-from litaagent_std.hrl_xf.training.evaluation.tables import losers, scores
+from litaagent_std.hrl_xf.training.evaluation.tables import losers, partner_details, scores
 from litaagent_std.hrl_xf.training.record import RECORD_NAME, TrainingRecord, curves
 
 __all__ = ["as_html", "compare_runs", "list_runs", "show_run"]
@@ -90,6 +90,8 @@ def _evaluation(tables: Mapping[str, Any]) -> str:
         parts += [f"### {what}", _table(["predictor", *measures], rows)]
     if "l4" in tables:
         parts += ["### L4", _table(["measure", "value"], [[k, _number(v)] for k, v in tables["l4"].items()])]
+    for title, header, rows in partner_details(tables):
+        parts += [f"### {title}", _table(header, rows)]
     lost = losers(tables)
     verdict = "Every network beats every baseline." if not lost else "Not beaten: " + "; ".join(lost) + "."
     return "\n\n".join([*parts, verdict])

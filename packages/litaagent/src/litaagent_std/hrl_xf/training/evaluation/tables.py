@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["HIGHER", "losers", "scores", "summary_lines"]
+__all__ = ["HIGHER", "losers", "partner_details", "scores", "summary_lines"]
 
 HIGHER: Final = ("accuracy", "macro_f1", "auc", "t_accuracy")
 """Measures of which higher is better; of the others lower is."""
+_PARTNER: Final = {
+    "all": "partner types",
+    "compared": "partner types, of competitors' partners",
+    "ours": "partner types, of our agent's partners",
+}
+"""Titles of the parts of the evaluation of partners' types."""
 
 
 def scores(tables: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
@@ -21,10 +27,29 @@ def scores(tables: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
         out["L3 operation"], out["L3 offer"] = tables["l3"]["operation"], tables["l3"]["offer"]
     if "acceptance" in tables:
         out["acceptance"] = tables["acceptance"]["scores"]
-    names = {"all": "partner types", "compared": "partner types, competitors", "ours": "partner types, our agent"}
+    out |= {_PARTNER[part]: table["scores"] for part, table in tables.get("partner", {}).items() if table["threads"]}
+    return out
+
+
+def partner_details(tables: Mapping[str, Any]) -> list[tuple[str, list[str], list[list[str]]]]:
+    """Return the types of partners by day and by type: title, header and rows of each table."""
+    out = []
     for part, table in tables.get("partner", {}).items():
-        if table["threads"]:
-            out[names[part]] = table["scores"]
+        if not table["threads"]:
+            continue
+        network = table["by_day"]["network"]
+        accuracy = [
+            [name, *(f"{days[day]['accuracy']:.3f}" for day in network)] for name, days in table["by_day"].items()
+        ]
+        threads = ["threads", *(str(network[day]["threads"]) for day in network)]
+        out.append((f"{_PARTNER[part]}: accuracy by day", ["predictor", *network], [*accuracy, threads]))
+        measures = ("accuracy", "log_loss", "calibration_error")
+        rows = [
+            [name, kind, *(f"{values[measure]:.3f}" for measure in measures), str(values["threads"])]
+            for name, kinds in table["by_type"].items()
+            for kind, values in kinds.items()
+        ]
+        out.append((f"{_PARTNER[part]}: by type", ["predictor", "type", *measures, "threads"], rows))
     return out
 
 

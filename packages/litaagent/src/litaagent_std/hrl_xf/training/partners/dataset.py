@@ -1,13 +1,14 @@
 """Snapshots of all worlds under some paths, folded in parallel and kept on disk.
 
-Each world becomes a shard that appears whole or not at all, so a build that was stopped resumes with the same call. The
-folder is named by the digest of everything that the snapshots depend on; what exists is not folded again.
+Each world becomes a file that appears whole or not at all, so a build that was stopped resumes with the same call. The
+dataset is named by the digest of everything that its snapshots depend on. Folded worlds stay in a folder beside
+it, named by the digest of their own content: when records grow, only new worlds are folded.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -37,13 +38,16 @@ from litaagent_std.policy.l3 import heuristic
 from litaagent_std.policy.partners import signature
 from litaagent_std.policy.partners.signature import signature_digest
 from litaagent_std.records.reader import Records, WorldKey, open_records
+from litaagent_std.records.world import WorldRecord
 
 __all__ = ["PartnerData", "build_partner_data"]
 
 _FORMAT: Final = "litaagent.partner_dataset"
 _MANIFEST: Final = "manifest.json"
-_SHARDS: Final = "shards"
+_FOLDED: Final = "partner-folded"
 _WORLDS_PER_TASK: Final = 8
+_SMALL: Final = ("worlds", "factories")
+"""Tables with texts, small enough to be digested as such."""
 _CODE: Final = (fold, mixture, columns, signature, baseline, heuristic)
 """Modules that turn records into snapshots."""
 
@@ -91,29 +95,38 @@ class FoldTask:
 
     Attributes:
         records: The folder of records.
-        worlds: Number of each world in the dataset and in its folder, and whether it is held out.
-        folder: Folder of the shards.
+        worlds: Number of each world in its folder, and whether it is held out.
+        folder: Folder of folded worlds.
+        code: Digest of the code that folds.
     """
 
     records: str
-    worlds: tuple[tuple[int, int, bool], ...]
+    worlds: tuple[tuple[int, bool], ...]
     folder: str
+    code: str
 
 
-def fold_worlds(task: FoldTask) -> int:
-    """Fold the worlds of a task whose shards are missing; return their number."""
-    folder = Path(task.folder)
-    missing = [world for world in task.worlds if not _shard(folder, world[0]).exists()]
-    read = read_tables(open_records(task.records), [WorldKey(0, number) for _, number, _ in missing], TABLES)
-    for (index, _, held_out), record in zip(missing, read, strict=True):
-        arrays: dict[str, Any] = dict(fold_world(record, mixture=held_out))
-        with atomic_file(_shard(folder, index)) as file:
-            np.savez(file, **arrays)
-    return len(missing)
+def fold_worlds(task: FoldTask) -> list[str]:
+    """Fold the worlds of a task that are not folded yet; return the names of their files."""
+    folder, names = Path(task.folder), []
+    read = read_tables(open_records(task.records), [WorldKey(0, number) for number, _ in task.worlds], TABLES)
+    for (_, held_out), record in zip(task.worlds, read, strict=True):
+        name = f"{_content_digest(record, task.code, held_out)}.npz"
+        if not (folder / name).exists():
+            arrays: dict[str, Any] = dict(fold_world(record, mixture=held_out))
+            with atomic_file(folder / name) as file:
+                np.savez(file, **arrays)
+        names.append(name)
+    return names
 
 
-def _shard(folder: Path, index: int) -> Path:
-    return folder / f"{index:06}.npz"
+def _content_digest(record: WorldRecord, code: str, held_out: bool) -> str:
+    """Return a digest of all that a folded world depends on: its tables, the code, and whether it is held out."""
+    digest = hashlib.sha256(f"{code} {held_out}".encode())
+    for name in TABLES:
+        for column in record.tables[name].drop_columns(["world"]).combine_chunks().columns:
+            digest.update(repr(column.to_pylist()).encode() if name in _SMALL else np.asarray(column).tobytes())
+    return digest.hexdigest()[:32]
 
 
 def build_partner_data(
@@ -174,11 +187,11 @@ def _build(
     keys, seeds = _worlds(records)
     splits = assign(seeds, content["split_seed"], tuple(content["split_ratios"]))
     held_out = {config for split in SPLITS if split != "train" for config in splits[split]}
-    shards = ensure_folder(target / _SHARDS)
-    remove_leftovers(shards)
-    worlds = [(index, key, config in held_out) for index, (key, config) in enumerate(keys)]
-    _fold(records, worlds, shards, num_workers, on_progress)
-    counts = _gather(shards, target, [config for _, config in keys])
+    folder = ensure_folder(target.parent / _FOLDED)
+    remove_leftovers(folder)
+    tasks = list(_tasks(records, [(key, config in held_out) for key, config in keys], folder, content["code_digest"]))
+    files = _fold(tasks, len(keys), num_workers, on_progress)
+    counts = _gather([folder / name for name in files], target, [config for _, config in keys])
     manifest = {
         **content,
         "worlds": len(keys),
@@ -187,7 +200,6 @@ def _build(
         "configs": {split: list(numbers) for split, numbers in splits.items()},
     }
     write_json(target / _MANIFEST, manifest)
-    shutil.rmtree(shards)
     on_progress(f"{len(keys)} worlds, {counts} snapshots of partners")
 
 
@@ -202,21 +214,16 @@ def _worlds(records: Records) -> tuple[list[tuple[WorldKey, int]], list[int]]:
 
 
 def _fold(
-    records: Records,
-    worlds: Sequence[tuple[int, WorldKey, bool]],
-    shards: Path,
-    num_workers: int | None,
-    on_progress: Callable[[str], None],
-) -> None:
-    missing = [world for world in worlds if not _shard(shards, world[0]).exists()]
-    tasks = list(_tasks(records, missing, shards))
+    tasks: Sequence[FoldTask], n_worlds: int, num_workers: int | None, on_progress: Callable[[str], None]
+) -> list[str]:
+    """Fold the worlds of all tasks in parallel; return the names of their files, in order."""
     workers = min(len(tasks), available_cpus() if num_workers is None else num_workers)
-    done = len(worlds) - len(missing)
 
     def progress(_: TaskReport, report: RunReport) -> None:
-        on_progress(f"folded {min(len(worlds), done + report.finished * _WORLDS_PER_TASK)} of {len(worlds)} worlds")
+        on_progress(f"folded {min(n_worlds, report.finished * _WORLDS_PER_TASK)} of {n_worlds} worlds")
 
-    settings = RunOptions(retries=1, progress=progress, ordered=False)
+    names: list[str] = []
+    settings = RunOptions(retries=1, progress=progress, ordered=True)
     with (
         make_executor("inline" if workers <= 1 else "processes", workers=max(1, workers)) as executor,
         closing(executor.run([Task(fold_worlds, (task,), label=task.records) for task in tasks], settings)) as run,
@@ -228,23 +235,25 @@ def _fold(
                     "every recorded world must be readable",
                     "run lita records PATH --verify, then restore or collect those worlds again",
                 )
+            names += result.unwrap()
+    return names
 
 
-def _tasks(records: Records, missing: Sequence[tuple[int, WorldKey, bool]], shards: Path) -> Iterator[FoldTask]:
-    for source, group in groupby(missing, key=lambda world: world[1].source):
-        folder = str(records.sources[source].folder)
+def _tasks(records: Records, worlds: Sequence[tuple[WorldKey, bool]], folder: Path, code: str) -> Iterator[FoldTask]:
+    for source, group in groupby(worlds, key=lambda world: world[0].source):
+        origin = str(records.sources[source].folder)
         while batch := tuple(islice(group, _WORLDS_PER_TASK)):
-            yield FoldTask(folder, tuple((index, key.world, held_out) for index, key, held_out in batch), str(shards))
+            yield FoldTask(origin, tuple((key.world, held_out) for key, held_out in batch), str(folder), code)
 
 
-def _gather(shards: Path, target: Path, configs: Sequence[int]) -> int:
-    """Join the shards of all worlds, in order; return the number of snapshots."""
+def _gather(files: Sequence[Path], target: Path, configs: Sequence[int]) -> int:
+    """Join the folded worlds, in order; return the number of snapshots."""
     parts: dict[str, list[Array]] = {name: [] for name in (*COLUMNS, "world", "config")}
-    for index, config in enumerate(configs):
-        with np.load(_shard(shards, index)) as shard:
-            rows = len(shard["label"])
+    for index, (path, config) in enumerate(zip(files, configs, strict=True)):
+        with np.load(path) as folded:
+            rows = len(folded["label"])
             for name in COLUMNS:
-                parts[name].append(shard[name])
+                parts[name].append(folded[name])
         parts["world"].append(np.full(rows, index, np.int32))
         parts["config"].append(np.full(rows, config, np.int32))
     for name, arrays in parts.items():
