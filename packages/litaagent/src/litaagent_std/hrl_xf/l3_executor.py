@@ -37,8 +37,8 @@ class ThreadBatch:
         ranges: Legal ranges ``[M, 6]``.
         x_thread: Time, role and the offer on the table ``[M, 14]``.
         x_partner: The partner ``[M, 8]``.
-        goal: The day's goals without units ``[M, 4·B]``, see `policy.inference.goal_inputs`.
-        baseline: L1's baseline decision ``[M, 7]``, see `policy.inference.baseline_inputs`.
+        goal: The day's goals without units ``[M, 4·B]``, see `policy.networks.inputs.goal_inputs`.
+        baseline: L1's baseline decision ``[M, 7]``, see `policy.networks.inputs.baseline_inputs`.
     """
 
     day: DayBatch

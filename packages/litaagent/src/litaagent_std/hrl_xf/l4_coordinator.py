@@ -37,7 +37,7 @@ class ThreadCoordinator(nn.Module):
         """Return the logits of α ``[N, K]``.
 
         Args:
-            threads: Inputs of each thread ``[N, K, L4_SIZE]``, see `policy.inference.coordinator_inputs`.
+            threads: Inputs of each thread ``[N, K, L4_SIZE]``, see `policy.networks.inputs.coordinator_inputs`.
             mask: Threads that exist, bool ``[N, K]``.
         """
         tokens = torch.relu(self.embed(threads))  # [N, K, dim]
