@@ -72,7 +72,9 @@ def test_data_are_folded_once_and_alike_by_several_processes(data, league, tmp_p
         league / "records", league / "data", split_seed=0, ratios=RATIOS, on_progress=messages.append
     )
     assert (again.digest, messages) == (data.digest, [])
+    folded = {path.name for path in (league / "data" / "partner-folded").iterdir()}
     other = build_partner_data(league / "records", tmp_path, split_seed=0, ratios=RATIOS, num_workers=2)
+    assert {path.name for path in (tmp_path / "partner-folded").iterdir()} == folded  # named by content
     for name in ("features", "label", "world"):
         np.testing.assert_array_equal(other[name], data[name])
 

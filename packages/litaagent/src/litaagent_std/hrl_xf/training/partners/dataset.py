@@ -46,8 +46,6 @@ _FORMAT: Final = "litaagent.partner_dataset"
 _MANIFEST: Final = "manifest.json"
 _FOLDED: Final = "partner-folded"
 _WORLDS_PER_TASK: Final = 8
-_SMALL: Final = ("worlds", "factories")
-"""Tables with texts, small enough to be digested as such."""
 _CODE: Final = (fold, mixture, columns, signature, baseline, heuristic)
 """Modules that turn records into snapshots."""
 
@@ -125,7 +123,9 @@ def _content_digest(record: WorldRecord, code: str, held_out: bool) -> str:
     digest = hashlib.sha256(f"{code} {held_out}".encode())
     for name in TABLES:
         for column in record.tables[name].drop_columns(["world"]).combine_chunks().columns:
-            digest.update(repr(column.to_pylist()).encode() if name in _SMALL else np.asarray(column).tobytes())
+            values = np.asarray(column)
+            # texts are objects, whose bytes would be addresses
+            digest.update(repr(values.tolist()).encode() if values.dtype.hasobject else values.tobytes())
     return digest.hexdigest()[:32]
 
 
