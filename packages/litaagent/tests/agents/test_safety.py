@@ -100,7 +100,7 @@ def test_without_risk_nothing_unsafe_leaves_the_agent_and_all_is_delivered(path,
     parameters = {"risk_budget": 0.0, "assume_persistent": inventory == "as_shipped"}
     auditor = audit(path, seed, levels, inventory=inventory, parameters=parameters)
     assert auditor.errors == []
-    assert not auditor.found, auditor.examples
+    assert not auditor.violations, auditor.examples
     assert auditor.oversold == 0
     assert auditor.shortfall_units == 0
 
@@ -111,4 +111,4 @@ def test_without_risk_nothing_unsafe_leaves_the_agent_and_all_is_delivered(path,
 def test_hard_bounds_hold_at_every_risk(path, seed, levels, risk):
     auditor = audit(path, seed, levels, parameters={"risk_budget": risk})
     assert auditor.errors == []
-    assert not auditor.found, auditor.examples
+    assert not auditor.violations, auditor.examples
