@@ -112,3 +112,11 @@ def test_hard_bounds_hold_at_every_risk(path, seed, levels, risk):
     auditor = audit(path, seed, levels, parameters={"risk_budget": risk})
     assert auditor.errors == []
     assert not auditor.violations, auditor.examples
+
+
+@QUICK
+@given(seed=st.integers(0, 10_000), levels=st.integers(2, 4))
+def test_hard_bounds_hold_with_types_and_urgency(seed, levels):
+    auditor = audit(PATH, seed, levels, l3="types", parameters={"urgency_low": 0.6, "urgency_high": 1.0})
+    assert auditor.errors == []
+    assert not auditor.violations, auditor.examples
