@@ -104,3 +104,13 @@ def test_another_l1_is_refused():
     check_l1_digest(l1_digest(), "these weights")
     with pytest.raises(ValueError, match=r"these weights was made with L1 0000.*make it again"):
         check_l1_digest("0" * 64, "these weights")
+
+
+def test_what_the_first_release_made_stays_usable():
+    """Version 0.1 digested L1's source, and its table of features said the same in other words."""
+    from litaagent_std.policy.features import check_digest, features_digest
+    from litaagent_std.policy.versions import same_digest
+
+    check_l1_digest("a0aadbc7c8bcb5264b0d3ebbc28f3061f315df332282ea74684ddfcc61cec573", "weights")
+    check_digest("ed782ef460f9060b5975ba5cb6c4169590a4e555f2a771f36ca1cf1ca197f9eb", "weights")
+    assert not same_digest("a0aadbc7c8bcb5264b0d3ebbc28f3061f315df332282ea74684ddfcc61cec573", features_digest())

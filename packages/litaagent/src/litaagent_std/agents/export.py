@@ -199,6 +199,8 @@ def _sealed_digest() -> str:
     """Return a module that states the digest of L1 as a constant, without the situations that it is computed from."""
     return f'''"""The digest of the L1 in this folder, as it was when the submission was made."""
 
+from .versions import same_digest
+
 __all__ = ["check_l1_digest", "l1_digest"]
 
 

@@ -22,6 +22,7 @@ from .memory import Memory, Regime
 from .observation import Agenda, Calendar, Observation, Offer, Partner, ThreadObservation
 from .parameters import Parameters, level_name
 from .plan import Bounds, Goals, Plan
+from .versions import same_digest
 
 __all__ = ["check_l1_digest", "l1_digest"]
 
@@ -53,7 +54,7 @@ def check_l1_digest(digest: str, what: str) -> None:
         ValueError: If it was made with another L1.
     """
     present = l1_digest()
-    if digest != present:
+    if not same_digest(digest, present):
         raise ValueError(
             f"{what} was made with L1 {digest[:12]}…, present is {present[:12]}…; residuals would be added to another "
             "baseline, so make it again with this version, or use the version that made it"

@@ -13,6 +13,7 @@ from .layers import LayerSet
 from .networks.inference import CoordinatorNetwork, DecisionNetwork, GoalNetwork
 from .networks.weights import Weights, WeightsError, read_weights
 from .partners.types import PartnerTypes
+from .versions import same_digest
 
 __all__ = ["check_made_with", "load_layers"]
 
@@ -51,7 +52,7 @@ def check_made_with(weights: Weights) -> None:
     present = {"features_digest": features_digest(), "l1_digest": l1_digest()}
     for name, digest in present.items():
         made = str(weights.meta.get(name))
-        if made != digest:
+        if not same_digest(made, digest):
             what = "features" if name == "features_digest" else "another L1"
             raise WeightsError(
                 f"weights {weights.source!r} were made with {what} {made[:12]}…, present is {digest[:12]}…; "

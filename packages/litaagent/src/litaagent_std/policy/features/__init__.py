@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ..observation import REPORTS_KEPT
+from ..versions import same_digest
 from .day import ROLE, STATIC, TEMPORAL, DayFeatures, WiderHorizonWarning, day_features
 from .table import LIMIT, Feature
 from .thread import HISTORY, PARTNER, RANGES, THREAD, ThreadFeatures, thread_features
@@ -80,7 +81,7 @@ def check_digest(digest: str, what: str) -> None:
         ValueError: If it was made with another table.
     """
     present = features_digest()
-    if digest != present:
+    if not same_digest(digest, present):
         raise ValueError(
             f"{what} was made with features {digest[:12]}…, present are {present[:12]}…; inputs would mean something "
             "else, so make it again with this version, or use the version that made it"
