@@ -28,7 +28,6 @@ Progress = Callable[[TaskReport, RunReport], None]
 """Called in the parent after each finished task with that task's report and the run's so far."""
 
 
-
 @dataclass(frozen=True, slots=True)
 class Task(Generic[T]):
     """A call to make.
