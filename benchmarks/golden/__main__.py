@@ -33,22 +33,22 @@ def differences(rows: Sequence[Row], path: Path) -> list[str]:
     """Tell where rows differ from those of an earlier file; rows that only the file has are not missed."""
     key = "case" if "case" in rows[0] else "trainer"
     known = {row[key]: row for row in json.loads(path.read_text())}
-    found = []
+    lines = []
     for row in rows:
-        told = json.loads(json.dumps(row))
+        now = json.loads(json.dumps(row))
         before = known.get(row[key], {})
-        different = [name for name in sorted(told.keys() | before.keys()) if told.get(name) != before.get(name)]
+        different = [name for name in sorted(now.keys() | before.keys()) if now.get(name) != before.get(name)]
         if different:
-            found.append(f"{key} {row[key]} differs in {', '.join(different)}")
-    return found
+            lines.append(f"{key} {row[key]} differs in {', '.join(different)}")
+    return lines
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a sub-command; the return value is the exit status."""
     parser = argparse.ArgumentParser(description="Pin what the project computes, to the last bit.")
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, told in (("worlds", "play worlds"), ("trainers", "make tiny runs of all trainers")):
-        command = commands.add_parser(name, help=told)
+    for name, summary in (("worlds", "play worlds"), ("trainers", "make tiny runs of all trainers")):
+        command = commands.add_parser(name, help=summary)
         command.add_argument("--out", type=Path, help="file to write")
         command.add_argument("--check", type=Path, help="earlier file to compare with; status 1 where it differs")
         command.add_argument("--quiet", action="store_true", help="show no progress")
@@ -61,11 +61,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = run_worlds(options) if options.command == "worlds" else run_trainers(options)
     if options.out is not None:
         write_rows(rows, options.out)
-    found = [] if options.check is None else differences(rows, options.check)
-    for line in found:
+    different = [] if options.check is None else differences(rows, options.check)
+    for line in different:
         print(line)
-    report(options, f"{len(rows)} cases, {len(found)} differ, {time.process_time():.1f} CPU s in all")
-    return 1 if found else 0
+    report(options, f"{len(rows)} cases, {len(different)} differ, {time.process_time():.1f} CPU s in all")
+    return 1 if different else 0
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def apexrl_on_policy(folder: Path) -> dict[str, Row]:
         "ppo_continuous": ("Pendulum-v1", every, {}),
         "ppo_recurrent": ("CartPole-v1", every | {"sequence_length": 4}, gru),
     }
-    found = {}
+    rows_by_label = {}
     for name, (task, changes, networks) in variants.items():
         kind = GymVecEnvContinuous if task == "Pendulum-v1" else GymVecEnv
         env = kind([partial(gym.make, task)] * 4)
@@ -47,8 +47,8 @@ def apexrl_on_policy(folder: Path) -> dict[str, Row]:
         runner = OnPolicyRunner(env, cfg=cfg, **networks, save_interval=0, show_progress=False)
         runner.learn(num_iterations=12)
         played = runner.eval(3)
-        found[f"apexrl/{name}"] = tensors_digest(runner.agent.policy.state_dict()) | numbers(played)
-    return found
+        rows_by_label[f"apexrl/{name}"] = tensors_digest(runner.agent.policy.state_dict()) | numbers(played)
+    return rows_by_label
 
 
 def apexrl_multi_agent(folder: Path) -> dict[str, Row]:
@@ -67,13 +67,13 @@ def apexrl_multi_agent(folder: Path) -> dict[str, Row]:
         "mappo_team": {"team_reward": True, "value_per_agent": False},
         "mappo_normalised": {"normalize_observations": True, "normalize_values": True, "schedule": "adaptive"},
     }
-    found = {}
+    rows_by_label = {}
     for name, changes in variants.items():
         env = PettingZooVecEnv([lambda: simple_spread_v3.parallel_env(N=2, max_cycles=10)] * 2)
         runner = MultiAgentRunner(env, cfg=MAPPOConfig(**(fields | changes)), save_interval=0, show_progress=False)
         runner.learn(num_iterations=6)
-        found[f"apexrl/{name}"] = tensors_digest(runner.agent.policy.state_dict())
-    return found
+        rows_by_label[f"apexrl/{name}"] = tensors_digest(runner.agent.policy.state_dict())
+    return rows_by_label
 
 
 def apexrl_offline(folder: Path) -> dict[str, Row]:
@@ -98,7 +98,7 @@ def apexrl_offline(folder: Path) -> dict[str, Row]:
     obs, actions, rewards, dones = (torch.stack(column) for column in zip(*rows, strict=True))
     data = OfflineDataset.from_trajectory(obs, actions, rewards, dones, gamma=0.99)
     train, held_out = data.split(0.2, seed=0)
-    found = {}
+    rows_by_label = {}
     for name, algorithm, cfg in (
         ("bc", "bc", BCConfig(learning_rate=1e-2, minibatch_size=64)),
         ("bc_normalised", "bc", BCConfig(minibatch_size=32, normalize_observations=True)),
@@ -110,8 +110,8 @@ def apexrl_offline(folder: Path) -> dict[str, Row]:
             train, *spaces, algorithm=algorithm, cfg=cfg, validation=held_out, save_interval=0, show_progress=False
         )
         runner.learn(num_iterations=8)
-        found[f"apexrl/{name}"] = tensors_digest(runner.agent.policy.state_dict())
-    return found
+        rows_by_label[f"apexrl/{name}"] = tensors_digest(runner.agent.policy.state_dict())
+    return rows_by_label
 
 
 def hmasd_runs(folder: Path) -> dict[str, Row]:
@@ -149,13 +149,13 @@ def hmasd_runs(folder: Path) -> dict[str, Row]:
         "mat": {"algorithm": "mat"},
         "mat_uav": {"algorithm": "mat", "task": "uav_coverage", "n_agents": 3, "num_minibatches": 2},
     }
-    found = {}
+    rows_by_label = {}
     for name, changes in variants.items():
         trainer = train(HMASDConfig(**(fields | changes)))
         played = trainer.last_evaluation
         returns = {} if played is None else {"returns": [float(value).hex() for value in played.returns]}
-        found[f"hmasd/{name}"] = tensors_digest(flat_tensors(trainer.learner.state_dict())) | returns
-    return found
+        rows_by_label[f"hmasd/{name}"] = tensors_digest(flat_tensors(trainer.learner.state_dict())) | returns
+    return rows_by_label
 
 
 def offline_training(folder: Path) -> dict[str, Row]:
@@ -216,27 +216,27 @@ def offline_training(folder: Path) -> dict[str, Row]:
             "seed": 5,
         },
     }
-    found: dict[str, Row] = {}
+    rows_by_label: dict[str, Row] = {}
     for name, changes in variants.items():
         run = folder / "runs" / name
         train(TrainRunConfig(**(fields | changes), output_dir=run))
         for stem in ("l2_bc", "l3_bc", "acceptance", "l3_awr", "l4_distill"):
             if (run / f"{stem}.pt").exists():
                 content = torch.load(run / f"{stem}.pt", weights_only=True)
-                found[f"offline/{name}/{stem}"] = tensors_digest(content["model"])
+                rows_by_label[f"offline/{name}/{stem}"] = tensors_digest(content["model"])
         for file in sorted((run / "weights").glob("*.npz")):
-            found[f"offline/{name}/play/{file.stem}"] = tensors_digest(npz_arrays(file))
+            rows_by_label[f"offline/{name}/play/{file.stem}"] = tensors_digest(npz_arrays(file))
     data = OfflineData.open(folder / "dataset")
     for part in ("macro", "micro"):
         table = getattr(data, part)
-        found[f"offline/dataset/{part}"] = tensors_digest({column: table[column] for column in table.keys()})  # noqa: SIM118 - no mapping
+        rows_by_label[f"offline/dataset/{part}"] = tensors_digest({column: table[column] for column in table.keys()})  # noqa: SIM118 - no mapping
     macro, micro = load_tournament_data(records, agent_name="Greedy")
     config = LinearConfig(lr=2e-2, epochs=3, batch_size=64)
     for name, model in (("l2", train_l2_bc(macro, config)), ("l3", train_l3_bc(micro, config))):
         file = save_model(model, folder / f"linear_{name}.npz")
         load_model(file)
-        found[f"linear/{name}"] = tensors_digest(npz_arrays(file))
-    return found
+        rows_by_label[f"linear/{name}"] = tensors_digest(npz_arrays(file))
+    return rows_by_label
 
 
 def online_training(folder: Path) -> dict[str, Row]:
@@ -280,15 +280,15 @@ def online_training(folder: Path) -> dict[str, Row]:
         "surface": {"method": "surface", "surface": SurfaceConfig(pairs=2)},
         "surface_inputs": {"method": "surface", "surface": SurfaceConfig(pairs=1, inputs=("progress",)), **three},
     }
-    found = {}
+    rows_by_label = {}
     for name, changes in variants.items():
         target = folder / "online" / name
         trainer, _ = run_training(OnlineConfig(**(fields | changes), output_dir=target))
         [*_, newest] = sorted((target / "weights").glob("v*.npz"))
         state = flat_tensors(trainer.method.state_dict())
-        told = {"play": tensors_digest(npz_arrays(newest))["weights"], "worlds": trainer.worlds}
-        found[f"online/{name}"] = tensors_digest(state) | told
-    return found
+        played = {"play": tensors_digest(npz_arrays(newest))["weights"], "worlds": trainer.worlds}
+        rows_by_label[f"online/{name}"] = tensors_digest(state) | played
+    return rows_by_label
 
 
 def distillations(folder: Path) -> dict[str, Row]:
@@ -308,12 +308,12 @@ def distillations(folder: Path) -> dict[str, Row]:
         "quiet": True,
     }
     variants: dict[str, dict[str, Any]] = {"linear": {}, "hidden": {"hidden": (2,), "layers": ("l2",), "epochs": 5}}
-    found = {}
+    rows_by_label = {}
     for name, changes in variants.items():
         distilled = run_distillation(DistillConfig(**(fields | changes), output_dir=folder / "distilled" / name))
         report = {part: (distilled.report or {})[part] for part in ("error", "agreement", "score")}
-        found[f"distillation/{name}"] = tensors_digest(npz_arrays(distilled.path)) | numbers(report)
-    return found
+        rows_by_label[f"distillation/{name}"] = tensors_digest(npz_arrays(distilled.path)) | numbers(report)
+    return rows_by_label
 
 
 def tuning(folder: Path) -> dict[str, Row]:
@@ -352,23 +352,23 @@ TRAINERS: Final[dict[str, Callable[[Path], dict[str, Row]]]] = {
 }
 
 
-def numbers(told: object) -> Row:
+def numbers(values: object) -> Row:
     """Fingerprint all numbers in nested plain values, by their paths; CPU times and texts are left out."""
     known = Fingerprint()
-    for path, value in sorted(_leaves(told)):
+    for path, value in sorted(_leaves(values)):
         known.add(path, value)
     return {"numbers": known.digest, "n_numbers": known.count}
 
 
-def _leaves(told: object, path: str = "") -> Iterable[tuple[str, float | int]]:
-    if isinstance(told, Mapping):
-        for name, value in told.items():
+def _leaves(values: object, path: str = "") -> Iterable[tuple[str, float | int]]:
+    if isinstance(values, Mapping):
+        for name, value in values.items():
             yield from _leaves(value, f"{path}/{name}")
-    elif isinstance(told, list | tuple):
-        for place, value in enumerate(told):
-            yield from _leaves(value, f"{path}/{place:04}")
-    elif isinstance(told, bool | int | float | np.number) and "seconds" not in path and "time" not in path:
-        yield path, told  # type: ignore[misc]  # numpy's numbers are numbers
+    elif isinstance(values, list | tuple):
+        for index, value in enumerate(values):
+            yield from _leaves(value, f"{path}/{index:04}")
+    elif isinstance(values, bool | int | float | np.number) and "seconds" not in path and "time" not in path:
+        yield path, values  # type: ignore[misc]  # numpy's numbers are numbers
 
 
 def flat_tensors(state: object, path: str = "") -> dict[str, Any]:
@@ -376,7 +376,7 @@ def flat_tensors(state: object, path: str = "") -> dict[str, Any]:
     if isinstance(state, Mapping):
         items = [(str(name), value) for name, value in state.items()]
     elif isinstance(state, list | tuple):
-        items = [(str(place), value) for place, value in enumerate(state)]
+        items = [(str(index), value) for index, value in enumerate(state)]
     else:
         return {path: state} if hasattr(state, "dtype") and hasattr(state, "shape") else {}
     return {name: one for key, value in items for name, one in flat_tensors(value, f"{path}/{key}").items()}
@@ -400,7 +400,7 @@ def run_trainers(options: argparse.Namespace) -> list[Row]:
             continue
         began = time.process_time()
         with tempfile.TemporaryDirectory(prefix="golden-") as folder, silence():
-            found = trainer(Path(folder))
-        rows += [{"trainer": label, **told} for label, told in found.items()]
+            rows_by_label = trainer(Path(folder))
+        rows += [{"trainer": label, **digests} for label, digests in rows_by_label.items()]
         report(options, f"{name}: {time.process_time() - began:.2f} CPU s")
     return rows

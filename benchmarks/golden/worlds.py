@@ -74,7 +74,7 @@ class Case:
     """A world to play.
 
     Attributes:
-        seed: Seed of its draw and of its luck.
+        seed: Seed of its draw and of its random streams.
         ours: Our agents by place in the chain and variant, such as ``middle:default``; of draws other than ``placed``
             the place is not obeyed.
         finalists: Other competitors, see `FINALISTS`; ``int:`` before a name casts its offers to whole numbers.
@@ -233,11 +233,11 @@ def made_layers(folder: Path) -> Path:
         "acceptance": AcceptanceModel(40, 10, dim=16),
         "l4": ThreadCoordinator(dim=16, layers=1),
     }
-    luck = np.random.default_rng(4)
+    rng = np.random.default_rng(4)
     for name, model in models.items():
         for parameter in model.parameters():  # heads begin with zeros, which would pin nothing
             shape = tuple(parameter.shape)
-            parameter.data.copy_(parameter.new_tensor(luck.normal(0.0, 0.15, shape).astype(np.float32)))
+            parameter.data.copy_(parameter.new_tensor(rng.normal(0.0, 0.15, shape).astype(np.float32)))
         export_layer(model, target / f"{name}.npz", meta)
     return target
 
@@ -252,11 +252,11 @@ def made_policies(folder: Path) -> Path:
         return target
     nets = {}
     for layer in LAYERS:
-        luck = np.random.default_rng(1)
+        rng = np.random.default_rng(1)
         shapes = list(pairwise([INPUTS[layer], 8, len(NAMES[layer])]))
         nets[layer] = ActingNet(
-            tuple(luck.normal(0, 1.5 / np.sqrt(rows), (rows, columns)).astype(np.float32) for rows, columns in shapes),
-            tuple(luck.normal(0, 0.2, columns).astype(np.float32) for _, columns in shapes),
+            tuple(rng.normal(0, 1.5 / np.sqrt(rows), (rows, columns)).astype(np.float32) for rows, columns in shapes),
+            tuple(rng.normal(0, 0.2, columns).astype(np.float32) for _, columns in shapes),
             np.full(len(NAMES[layer]), -1.0, np.float32),
         )
     save(PolicySet(nets, 3), target)
@@ -312,7 +312,7 @@ def _placed(
 
 
 class Story(WorldObserver):
-    """Fingerprints of everything that is told of a world, seats for names."""
+    """Fingerprints of all events of a world, seats for names."""
 
     def __init__(self) -> None:
         self.contracts, self.exogenous, self.turns = Fingerprint(), Fingerprint(), Fingerprint()

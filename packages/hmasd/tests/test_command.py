@@ -87,7 +87,7 @@ def test_a_killed_run_goes_on_to_the_same_end(tmp_path, capsys):
     process.kill()
     process.communicate()
     assert not (killed / "models" / "hmasd_sync_enhanced_final.pth").exists(), "killed before the end"
-    assert train(TrainCommand(set=words, folder=killed, log_level="ERROR")) == 0, "the same settings: it goes on"
+    assert train(TrainCommand(set=words, folder=killed, log_level="ERROR")) == 0, "the same settings: it resumes"
     assert (killed / "logs" / "metrics.jsonl").read_bytes() == (whole / "logs" / "metrics.jsonl").read_bytes()
     assert not (killed / "earlier").exists()
 

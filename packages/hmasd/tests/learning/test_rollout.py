@@ -68,7 +68,7 @@ def test_an_agent_that_leaves_a_running_episode_keeps_its_true_last_observation(
     }
     rollout.add_outcome(torch.tensor([[[1.0], [0.0]], [[3.0], [4.0]]]), torch.zeros(2), nobody[:, 0], extras, 0)
     assert rollout.next_observations[0].squeeze(-1).tolist() == [[1.0, 9.0], [3.0, 4.0]]
-    assert rollout.next_states[0].squeeze(-1).tolist() == [5.0, 6.0], "the episode itself goes on"
+    assert rollout.next_states[0].squeeze(-1).tolist() == [5.0, 6.0], "the episode itself continues"
 
 
 @pytest.mark.parametrize("algorithm", ["hmasd", "mappo", "mat"])

@@ -64,7 +64,7 @@ class CNNEncoder(nn.Module):
                 )
             conv = nn.Conv2d(channels, width, kernel, stride)
             nn.init.orthogonal_(conv.weight, math.sqrt(2.0))
-            assert conv.bias is not None  # a Conv2d has one unless told otherwise
+            assert conv.bias is not None  # a Conv2d has one unless bias=False
             nn.init.zeros_(conv.bias)
             layers += [conv, make_activation(activation)]
             channels = width

@@ -9,7 +9,7 @@
 
 Every finished world is a segment first. When all worlds of a shard have an outcome, they are written in the
 order of their numbers, the manifest is replaced, and the segments go. A kill at any moment leaves a folder from
-which `RecordStore` goes on: what was finished stays finished, and the shards come out the same, byte by byte,
+which `RecordStore` resumes: what was finished stays finished, and the shards come out the same, byte by byte,
 in whatever order worlds finished.
 """
 

@@ -53,7 +53,7 @@ class Search:
         self.generation = 0
 
     def ask(self) -> list[list[float]]:
-        """Return the points of the next generation; the same ones until their ranks are told."""
+        """Return the points of the next generation; the same ones until their ranks are given."""
         if not self._asked:
             self._asked = self._strategy.ask()
         return [[float(value) for value in point[: self._width]] for point in self._asked]

@@ -252,7 +252,7 @@ def _read_params(written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _labels(entries: list[_Entry]) -> list[str]:
-    """Name competitors: by short name, else by class; equal class names are told apart by their modules.
+    """Name competitors: by short name, else by class; equal class names are distinguished by their modules.
 
     An agent that plays both as it is and with whole numbers carries ``int:`` in the second case; parameters are part of
     the name.
