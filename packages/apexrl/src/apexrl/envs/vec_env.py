@@ -8,16 +8,20 @@ Rules that every implementation keeps (and that `apexrl.check_env` verifies):
   the first of the next episode; the last observation of the ended one is in ``extras["final_observation"]``.
 * **Copy safety.** What was returned never changes later: no tensor shares memory with the environment's own
   buffers.
-* **Termination is not truncation.** ``dones = terminated | truncated``; a time limit sets ``truncated`` only,
-  so that the learner bootstraps from the value of the true final observation.
+* **Termination is not truncation.** ``dones = terminated | time_outs``; a time limit sets ``time_outs`` only,
+  so that the learner bootstraps from the value of the true final observation. An environment gives one of the
+  two, the other follows (see `read_step`).
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, NamedTuple, TypeAlias, TypedDict
 
+import numpy as np
 import torch
 from gymnasium.spaces import Space
 from torch import Tensor
+
+from apexrl.runs.errors import UserFacingError
 
 StateDict: TypeAlias = dict[str, Any]
 """Tensors, scalars, strings, None, and dicts or lists of them: what loads with ``weights_only=True``."""
@@ -29,16 +33,16 @@ Opaque: TypeAlias = Any
 class Extras(TypedDict, total=False):
     """What `VecEnv.reset` and `VecEnv.step` return beside the observation. Shapes start with ``[num_envs]``.
 
-    `VecEnv.step` always gives ``terminated``, ``truncated`` and ``time_outs``, and ``final_observation``
-    whenever a row is done. The other keys are present if the environment has them, and then at every step.
+    Every key is optional. An environment whose episodes are cut off by a time limit says so in ``time_outs`` and
+    gives ``final_observation`` whenever a row is done.
     """
 
-    terminated: Tensor
-    """bool ``[num_envs]``: the task itself ended; the value after it is 0."""
-    truncated: Tensor
-    """bool ``[num_envs]``: cut off, e.g. by a time limit; the value after it is V(final observation)."""
     time_outs: Tensor
-    """The same as ``truncated``, under the name that robotics simulators use."""
+    """bool ``[num_envs]``: cut off, e.g. by a time limit; the value after it is V(final observation)."""
+    truncated: Tensor
+    """The same as ``time_outs``, under Gymnasium's name."""
+    terminated: Tensor
+    """bool ``[num_envs]``: the task itself ended; the value after it is 0. By default ``dones & ~time_outs``."""
     final_observation: Tensor
     """``[num_envs, *obs]``: the true last observation; only rows with ``dones`` are meaningful."""
     final_privileged_observation: Tensor
@@ -52,7 +56,94 @@ class Extras(TypedDict, total=False):
     reward_components: dict[str, Tensor]
     """Named parts of the reward, each ``[num_envs]``."""
     log: dict[str, float]
-    """Scalars that go to the metrics as they are."""
+    """Scalars that go to the metrics; a tensor or an array counts by its mean."""
+
+
+class StepFormatError(UserFacingError, ValueError):
+    """An environment returned a step that has no clear meaning."""
+
+
+class StepOutcome(NamedTuple):
+    """A step's rewards and endings as a learner needs them.
+
+    Attributes:
+        rewards: Floats ``[N]``, with several agents ``[N, A]``.
+        dones: bool ``[N]``: an episode ended.
+        terminated: bool ``[N]``: it ended by itself; the value after it is 0.
+        time_outs: bool ``[N]``: it was cut off; the value after it is V(final observation).
+    """
+
+    rewards: Tensor
+    dones: Tensor
+    terminated: Tensor
+    time_outs: Tensor
+
+
+def read_step(shape: tuple[int, ...], rewards: Tensor, dones: Tensor, extras: Any) -> StepOutcome:  # noqa: ANN401 - extras of one or of several agents
+    """Read what `VecEnv.step` returned: ``terminated`` follows from ``dones & ~time_outs``, and the other way round.
+
+    An environment without either key never cuts an episode off. Rewards ``[N, 1]`` and dones of any number type are
+    understood.
+
+    Args:
+        shape: Shape of the rewards: ``(num_envs,)``, with several agents ``(num_envs, num_agents)``.
+        rewards: As returned.
+        dones: As returned.
+        extras: As returned.
+
+    Raises:
+        StepFormatError: Rewards or dones are no tensors of the right shape.
+    """
+    rewards = _reshaped("rewards", rewards, shape)
+    dones = _flags("dones", dones, shape[:1])
+    time_outs, terminated = extras.get("time_outs", extras.get("truncated")), extras.get("terminated")
+    if time_outs is not None:
+        time_outs = _flags("extras['time_outs']", time_outs, shape[:1])
+    if terminated is not None:
+        terminated = _flags("extras['terminated']", terminated, shape[:1])
+    elif time_outs is None:
+        terminated = dones
+    else:
+        time_outs = time_outs & dones  # simulators count time also in rows that go on
+        terminated = dones & ~time_outs
+    return StepOutcome(rewards, dones, terminated, dones & ~terminated if time_outs is None else time_outs)
+
+
+def _flags(name: str, values: Tensor, shape: tuple[int, ...]) -> Tensor:
+    values = _reshaped(name, values, shape)
+    return values if values.dtype is torch.bool else values.bool()
+
+
+def _reshaped(name: str, values: Tensor, shape: tuple[int, ...]) -> Tensor:
+    if isinstance(values, Tensor) and values.shape == shape:
+        return values
+    if isinstance(values, Tensor) and values.shape == (*shape, 1):
+        return values.squeeze(-1)
+    got = f"shape {list(values.shape)}" if isinstance(values, Tensor) else f"a {type(values).__name__}"
+    raise StepFormatError(
+        f"step() returned {name} as {got}",
+        f"it must be a tensor of shape {list(shape)}: one entry per environment",
+        "run apexrl.check_env on the environment",
+    )
+
+
+def log_value(name: str, value: Opaque) -> float:
+    """Return an entry of ``extras["log"]`` as one number: the mean of a tensor or an array.
+
+    Raises:
+        StepFormatError: It is no number.
+    """
+    if isinstance(value, float | int):
+        return float(value)
+    if isinstance(value, Tensor) and value.numel():
+        return float(value.double().mean())
+    if isinstance(value, np.ndarray | np.generic) and value.size and value.dtype.kind in "biuf":
+        return float(value.mean())
+    raise StepFormatError(
+        f"extras['log'][{name!r}] is {value!r}",
+        "it must be a number, or a tensor or an array of numbers, whose mean is logged",
+        "log texts and objects from a callback",
+    )
 
 
 class StateNotSupportedError(RuntimeError):
