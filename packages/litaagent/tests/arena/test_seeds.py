@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from apexrl.runs.errors import ConfigurationError
 from litaagent_std.arena.seeds import MAX_INDEX, SeedBlock, seed_block
 
-NAMES = ["tuning", "verdict", "gate:a", "gate:b", "gate:april 2027"]
+NAMES = ["tuning", "verdict", "verdict:a", "verdict:b", "gate:a", "gate:b", "gate:verdict:a", "gate:april 2027"]
 
 
 @given(st.sampled_from(NAMES), st.integers(0, MAX_INDEX), st.sampled_from(NAMES), st.integers(0, MAX_INDEX))
@@ -23,13 +23,18 @@ def test_seeds_of_gates_fit_into_63_bits_and_meet_no_other_kind(gate, index):
 
 
 def test_seeds_are_the_same_for_ever():
-    assert [SeedBlock(name).seed(7) for name in NAMES[:3]] == [16777223, 33554439, 5782102463871975431]
+    assert [SeedBlock(name).seed(7) for name in ("tuning", "verdict", "gate:a")] == [
+        16777223,
+        33554439,
+        5782102463871975431,
+    ]
 
 
-def test_the_verdict_opens_with_the_flag_only():
+@pytest.mark.parametrize("name", ["verdict", "verdict:partners"])
+def test_a_verdict_opens_with_the_flag_only(name):
     with pytest.raises(ConfigurationError, match="--open-verdict"):
-        seed_block("verdict")
-    assert seed_block("verdict", open_verdict=True).seed(0) == SeedBlock("verdict").seed(0)
+        seed_block(name)
+    assert seed_block(name, open_verdict=True).seed(0) == SeedBlock(name).seed(0)
 
 
 @pytest.mark.parametrize("name", ["gate", "gate:", "tunning", ""])

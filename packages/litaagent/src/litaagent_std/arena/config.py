@@ -52,7 +52,7 @@ class ArenaConfig(ExecutionOptions):
     where both would end alike, are left out."""
 
     block: str = "tuning"
-    """Seeds: tuning, gate:NAME (fresh ones for every name), or verdict."""
+    """Seeds: tuning, gate:NAME (fresh ones for every name), verdict or verdict:NAME."""
 
     open_verdict: bool = False
     """Allow --block verdict, whose worlds are for the final table alone."""

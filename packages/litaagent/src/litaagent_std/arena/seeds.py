@@ -5,7 +5,8 @@ Every seed is a pure function of its block and an index, and the blocks share no
 ========  =======================================================================================
 tuning    for experiments of every kind, as often as one likes
 gate      ``gate:NAME``, a block of its own for each name: a candidate is judged on it once
-verdict   for the final table alone; opened by an explicit flag
+verdict   for the final table alone; opened by an explicit flag. ``verdict:NAME`` is a block of its own for each
+          name, for a later agent whose forerunners were chosen after a look at the earlier blocks
 ========  =======================================================================================
 """
 
@@ -30,14 +31,16 @@ class SeedBlock:
     """Seeds of one purpose.
 
     Args:
-        name: ``tuning``, ``gate:NAME`` or ``verdict``; see `seed_block`, which also asks for the flag of the last.
+        name: ``tuning``, ``gate:NAME``, ``verdict`` or ``verdict:NAME``; see `seed_block`, which also asks for the
+            flag of the last two.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
-        kind, _, gate = name.partition(":")
-        if kind == "gate" and gate:
-            digest = hashlib.blake2b(gate.encode(), digest_size=8).digest()
+        kind, _, label = name.partition(":")
+        if kind in {"gate", "verdict"} and label:
+            person = b"" if kind == "gate" else kind.encode()  # equal names of both kinds are different blocks
+            digest = hashlib.blake2b(label.encode(), digest_size=8, person=person).digest()
             number = int.from_bytes(digest, "big") >> (64 - _NAME_BITS)
             self._base = _GATE | (number << _INDEX_BITS)
         elif name in _BASES:
@@ -45,7 +48,7 @@ class SeedBlock:
         else:
             raise ConfigurationError(
                 f"there is no seed block {name!r}",
-                "a block is tuning, gate:NAME (a fresh one for every name) or verdict",
+                "a block is tuning, gate:NAME (a fresh one for every name), verdict or verdict:NAME",
                 "name one of these",
             )
 
@@ -64,16 +67,16 @@ def seed_block(name: str, *, open_verdict: bool = False) -> SeedBlock:
     """Return a block of seeds.
 
     Args:
-        name: ``tuning``, ``gate:NAME`` or ``verdict``.
+        name: ``tuning``, ``gate:NAME``, ``verdict`` or ``verdict:NAME``.
         open_verdict: Whether the verdict's seeds may be used.
 
     Raises:
         ConfigurationError: If there is no such block, or the verdict is asked for without the flag.
     """
     block = SeedBlock(name)
-    if name == "verdict" and not open_verdict:
+    if name.partition(":")[0] == "verdict" and not open_verdict:
         raise ConfigurationError(
-            "the block 'verdict' is closed",
+            f"the block {name!r} is closed",
             "its worlds judge the final agent; whoever looks at them while choosing has no judge left",
             "use --block gate:NAME with a new name, or add --open-verdict for the final table",
         )

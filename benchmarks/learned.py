@@ -1,0 +1,179 @@
+"""What learning added: the default agent minus the first agent that won the league, and the worth of each learned part.
+
+Paired worlds with all finalists as opponents; only the agent in the focal seat changes. The number of worlds is fixed
+beforehand, so the intervals are plain 95 % ones; ``--look`` says which look at the verdict's block a run is.
+
+========= ==========================================================================================
+verdict   the default agent against ``lita-v1``, 50, 100 and 200 days, verdict seeds of their own
+depleting the same where production consumes stock, 50 and 100 days
+parts     the default agent against itself with one learned part and with none, 50 and 100 days
+========= ==========================================================================================
+
+See docs/league/partners.md.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from apexrl.runs.errors import ConfigurationError
+from apexrl.statistics import paired_difference
+from benchmarks.harness import Benchmark, Figure
+from benchmarks.paired import play_plans
+from litaagent_std.arena.evaluation import Evaluation, Plan, Unit
+from litaagent_std.arena.seeds import seed_block
+from litaagent_std.arena.worlds import Rules, draw
+from litaagent_std.policy.parameters import LEVELS
+from litaagent_std.tournament.competitors.names import Competitor, opponents, resolve
+
+BLOCK = "verdict:partners"
+REFERENCE = "lita-v1"
+POOL = ("finalists-2024", "finalists-2025", "finalists-2026")
+GROUPS = ("verdict", "depleting", "parts")
+PARTS: dict[str, dict[str, Any]] = {
+    "types alone": {"parameters": {"urgency_high": 0.0}},
+    "urgency alone": {"l3": "model"},
+}
+"""Settings of the default agent that leave one learned part."""
+DAY_RATIO = 1.3
+"""How much longer a day may take."""
+
+Pairs = Sequence[tuple[Unit, Unit]]
+Goals = tuple[float | None, float | None]
+"""Goals of a mean and of the lower end of its interval."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
+    parser.add_argument("--groups", nargs="+", choices=GROUPS, default=list(GROUPS), help="what to play (default all)")
+    parser.add_argument("--worlds", type=int, default=360, help="worlds of the verdict (default 360)")
+    parser.add_argument("--depleting-worlds", type=int, default=100, help="worlds with depleting stock (default 100)")
+    parser.add_argument("--part-worlds", type=int, default=300, help="worlds for the parts (default 300)")
+    parser.add_argument("--look", type=int, default=1, help="which look at the verdict's block this is (default 1)")
+
+
+def plans(bench: Benchmark) -> dict[str, Plan]:
+    """Return the evaluation of each group that is asked for."""
+    options = bench.options
+    pool = opponents(("PenguinAgent", "AS0") if bench.quick else POOL, integer_offers=True)
+    focal, reference = resolve(["lita", REFERENCE], integer_offers=True)
+    parts = [Competitor(name, replace(focal.spec, params=params)) for name, params in PARTS.items()]
+    shipped, depleting = Rules(pool, days=(50, 100, 200)), Rules(pool, days=(50, 100), inventory="depleting")
+    table: dict[str, tuple[list[Competitor], Rules, str, int]] = {
+        "verdict": ([reference], shipped, BLOCK, options.worlds),
+        "depleting": ([reference], depleting, f"{BLOCK}-depleting", options.depleting_worlds),
+        "parts": ([*parts, reference], replace(shipped, days=(50, 100)), "gate:partners-parts", options.part_worlds),
+    }
+    planned = {}
+    for group in options.groups:
+        against, rules, block, worlds = table[group]
+        if bench.quick:
+            rules, block, worlds = replace(rules, days=(15,)), f"gate:learned-quick-{group}", 4
+        seeds = seed_block(block, open_verdict=True)
+        planned[group] = Plan(focal, tuple(against), rules, seeds, worlds, stop_early=False)
+    return planned
+
+
+def difference(name: str, pairs: Pairs, goals: Goals = (None, None)) -> list[Figure]:
+    """Return the mean of a paired difference with its interval, and its lower end if that has a goal."""
+    if len(pairs) < 2:
+        return [Figure(name=f"{name}: worlds", value=len(pairs))]
+    gap = paired_difference([own["score"] for own, _ in pairs], [other["score"] for _, other in pairs])
+    low, high = gap.low or 0.0, gap.high or 0.0
+    note = f"95 % interval {low:+.4f} … {high:+.4f}, {gap.count} worlds"
+    figures = [Figure(name=f"{name}: mean", value=gap.mean, goal=goals[0], note=note)]
+    if goals[1] is not None:
+        figures.append(Figure(name=f"{name}: lower end", value=low, op=">", goal=goals[1]))
+    return figures
+
+
+def verdict_figures(evaluation: Evaluation, name: str, goals: dict[str, Goals]) -> list[Figure]:
+    """Return the difference over all worlds, by level, by length, and by who our consumers are."""
+    plan = evaluation.plan
+    pairs = list(zip(*evaluation.pairs(REFERENCE), strict=True))
+    figures = difference(f"{name}, all levels", pairs, goals.get("all", (None, None)))
+    for level in LEVELS:
+        some = [pair for pair in pairs if pair[0]["level"] == level]
+        figures += difference(f"{name}, {level} level", some, goals.get(level, (None, None)))
+    for days in plan.rules.days:
+        figures += difference(f"{name}, {days} days", [pair for pair in pairs if pair[0]["n_days"] == days])
+    selling = [pair for pair in pairs if pair[0]["level"] != "last"]
+    for title, wanted in (("edge", True), ("inner", False)):
+        some = [pair for pair in selling if _at_edge(plan.rules, pair[0]) == wanted]
+        figures += difference(f"{name}, {title}", some)
+    return figures
+
+
+def _at_edge(rules: Rules, unit: Unit) -> bool:
+    """Whether the focal seat sells to the last level."""
+    setup = draw(rules, unit["seed"]).setup
+    return setup.factories[unit["seat"]].level == setup.n_levels - 2
+
+
+def part_figures(evaluation: Evaluation) -> list[Figure]:
+    """Return what each part adds alone, and both together."""
+    focal, figures = evaluation.plan.focal.name, []
+    for name in (*PARTS, focal):
+        own, other = evaluation.units.get(name, {}), evaluation.units.get(REFERENCE, {})
+        pairs = [(own[index], other[index]) for index in sorted(own.keys() & other.keys())]
+        figures += difference(f"parts, {'both' if name == focal else name}", pairs)
+        selling = [pair for pair in pairs if pair[0]["level"] != "last"]
+        figures += difference(f"parts, {'both' if name == focal else name}, first and middle", selling)
+    return figures
+
+
+def cost_figures(evaluations: Sequence[Evaluation]) -> list[Figure]:
+    """Return our time per day beside the reference's in the same worlds, failures, and the CPU hours of all worlds."""
+    ratios = []
+    for evaluation in evaluations:
+        own, other = evaluation.pairs(REFERENCE)
+        ratios += [a["cpu"]["day_ms"] / b["cpu"]["day_ms"] for a, b in zip(own, other, strict=True)]
+    units = [unit for evaluation in evaluations for some in evaluation.units.values() for unit in some.values()]
+    hours = sum(unit["cpu"]["world_seconds"] for unit in units) / 3600
+    return [
+        Figure(name="time per day, ratio (median)", value=float(np.median(ratios)), unit="x", op="<=", goal=DAY_RATIO),
+        Figure(name="our exceptions", value=sum(unit["n_errors"] for unit in units), op="==", goal=0),
+        Figure(name="worlds that failed", value=sum(len(e.failed) for e in evaluations), op="==", goal=0),
+        Figure(name="CPU hours", value=hours, unit="h"),
+    ]
+
+
+VERDICT_GOALS: dict[str, Goals] = {
+    "all": (0.02, 0.0),
+    "first": (None, 0.0),
+    "middle": (None, 0.0),
+    "last": (None, -0.005),
+}
+REPORTS: dict[str, Callable[[Evaluation], list[Figure]]] = {
+    "verdict": lambda evaluation: verdict_figures(evaluation, "verdict", VERDICT_GOALS),
+    "depleting": lambda evaluation: verdict_figures(evaluation, "depleting", {"all": (-0.005, None)}),
+    "parts": part_figures,
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the benchmark."""
+    bench = Benchmark("learned", __doc__ or "", argv=argv, add_options=add_options)
+    try:
+        planned = plans(bench)
+    except ConfigurationError as error:
+        sys.exit(str(error))
+    evaluations, stopped = play_plans(bench, list(planned.values()))
+    if stopped:
+        print("stopped: the same command resumes from here; no result was written", file=sys.stderr)
+        return stopped
+    figures = []
+    for group, evaluation in zip(planned, evaluations, strict=True):
+        figures += REPORTS[group](evaluation)
+    if bench.quick:  # too few worlds for a claim
+        figures = [replace(figure, goal=None) for figure in figures]
+    figures += cost_figures(evaluations)
+    return bench.finish(figures, block=BLOCK, look=bench.options.look, pool=list(POOL), against=REFERENCE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
