@@ -91,6 +91,14 @@ class ScriptedEnv(VecEnv):
         self.step_in_episode, self.total = state["step"].clone(), state["total"]
 
 
+class BareEnv(ScriptedEnv):
+    """The same with nothing but time-outs, reward components and log beside the observation."""
+
+    def step(self, actions):
+        obs, rewards, dones, extras = super().step(actions)
+        return obs, rewards, dones, {key: extras[key] for key in ("time_outs", "reward_components", "log")}
+
+
 class ScriptedTeam(MultiAgentVecEnv):
     """Three agents, of which the last leaves after two steps; rewards 1, 2, 3 by agent; episodes are cut at 4 steps."""
 
@@ -156,6 +164,11 @@ class ScriptedTeam(MultiAgentVecEnv):
 @pytest.fixture
 def scripted_env():
     return ScriptedEnv
+
+
+@pytest.fixture
+def bare_env():
+    return BareEnv
 
 
 @pytest.fixture

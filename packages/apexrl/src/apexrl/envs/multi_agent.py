@@ -1,6 +1,7 @@
 """The contract of multi-agent environments: local actors, a central critic, agents that come and go."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, Required, TypedDict
 
 import torch
@@ -39,8 +40,8 @@ class MultiAgentExtras(TypedDict, total=False):
     """bool ``[N]``: this step was only a reset: leave the transition out."""
     reward_components: dict[str, Tensor]
     """Named parts of the reward, each ``[N, A]``."""
-    log: dict[str, float]
-    """Scalars that go to the metrics as they are."""
+    log: Mapping[str, float | Tensor]
+    """Scalars that go to the metrics; a tensor or an array counts by its mean."""
 
 
 class MultiAgentVecEnv(EnvBatch, ABC):

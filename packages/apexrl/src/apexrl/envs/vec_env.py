@@ -14,6 +14,7 @@ Rules that every implementation keeps (and that `apexrl.check_env` verifies):
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
@@ -55,7 +56,7 @@ class Extras(TypedDict, total=False):
     """bool ``[num_envs]``: this step was only a reset, its action had no effect: leave the transition out."""
     reward_components: dict[str, Tensor]
     """Named parts of the reward, each ``[num_envs]``."""
-    log: dict[str, float]
+    log: Mapping[str, float | Tensor]
     """Scalars that go to the metrics; a tensor or an array counts by its mean."""
 
 

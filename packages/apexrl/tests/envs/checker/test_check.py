@@ -96,13 +96,13 @@ def test_an_env_that_reads_what_it_returned_is_found(walk_env):
     [
         (lambda o, r, d, e: (o[:, :1], r, d, e), "shapes"),
         (lambda o, r, d, e: (o.double(), r, d, e), "dtypes"),
-        (lambda o, r, d, e: (o, r.double(), d, e), "dtypes"),
-        (lambda o, r, d, e: (o, r.unsqueeze(1), d, e), "shapes"),
-        (lambda o, r, d, e: (o, r, d.float(), e), "dtypes"),
         (lambda o, r, d, e: (o.numpy(), r, d, e), "types"),
-        (lambda o, r, d, e: (o, r, d, {k: v for k, v in e.items() if k != "truncated"}), "types"),
         (lambda o, r, d, e: (o, r, d, e | {"reward_components": {"x": torch.zeros(3)}}), "shapes"),
-        (lambda o, r, d, e: (o, r, d, e | {"log": {"x": torch.zeros(())}}), "types"),
+        (lambda o, r, d, e: (o, r[:2], d, e), "shapes"),
+        (lambda o, r, d, e: (o, r.long(), d, e), "dtypes"),
+        (lambda o, r, d, e: (o, r, d.numpy(), e), "types"),
+        (lambda o, r, d, e: (o, r, d, e | {"time_outs": d[:2]}), "shapes"),
+        (lambda o, r, d, e: (o, r, d, e | {"log": {"x": "high"}}), "types"),
         (lambda o, r, d, e: (o, r, d, e | {"action_mask": torch.zeros(4, 3, dtype=torch.bool)}), "action_mask"),
         (lambda o, r, d, e: (o, r, d, e | {"action_mask": torch.ones(4, 2, dtype=torch.bool)}), "shapes"),
         (lambda o, r, d, e: (o * float("nan"), r, d, e), "values"),
@@ -115,6 +115,56 @@ def test_wrong_forms_are_found(walk_env, change, check):
             return change(*super().step(actions))
 
     assert check in findings(Broken(), num_steps=5)
+
+
+@pytest.mark.parametrize(
+    ("change", "check"),
+    [
+        (lambda o, r, d, e: (o, r.double(), d, e), "dtypes"),
+        (lambda o, r, d, e: (o, r.unsqueeze(1), d, e), "shapes"),
+        (lambda o, r, d, e: (o, r, d.float(), e), "dtypes"),
+    ],
+)
+def test_what_is_understood_although_it_is_unusual_is_a_warning(walk_env, change, check):
+    class Unusual(walk_env):
+        def step(self, actions):
+            return change(*super().step(actions))
+
+    report = check_env(Unusual(), num_steps=30)
+    assert [(problem.severity, problem.check) for problem in report.problems] == [("warning", check)]
+
+
+def test_time_outs_reward_components_and_log_are_enough(walk_env):
+    class Bare(walk_env):
+        def step(self, actions):
+            obs, rewards, dones, extras = super().step(actions)
+            return (
+                obs,
+                rewards,
+                dones,
+                {
+                    "time_outs": extras["time_outs"],
+                    "reward_components": {"position": rewards.clone()},
+                    "log": {"/walk/position_mean": self.position.clone()},
+                },
+            )
+
+    report = check_env(Bare(), num_steps=60)
+    assert [(problem.severity, problem.check) for problem in report.problems] == [("warning", "final_observation")]
+
+
+def test_episodes_that_only_terminate_need_no_extras(walk_env):
+    class Endless(walk_env):
+        def step(self, actions):
+            self.steps[:] = 0  # never cut off
+            obs, rewards, dones, _ = super().step(actions)
+            return obs, rewards, dones, {}
+
+        def move(self, actions):
+            super().move(actions)
+            self.position = self.position + 0.4
+
+    assert check_env(Endless(), num_steps=60).problems == ()
 
 
 def test_a_missing_privileged_observation_is_found(walk_env):
@@ -188,16 +238,6 @@ def test_multi_agent_actions_that_never_arrive_are_found():
 
     fns = [partial(simple_spread_v3.parallel_env, max_cycles=8)] * 2
     assert findings(Deaf(fns), num_steps=20) == {"ignored_actions"}
-
-
-def test_a_missing_final_observation_is_found(walk_env):
-    class Broken(walk_env):
-        def step(self, actions):
-            *rest, extras = super().step(actions)
-            extras.pop("final_observation", None)
-            return *rest, extras
-
-    assert findings(Broken()) == {"final_observation"}
 
 
 def test_a_final_observation_taken_after_the_reset_is_found(walk_env):

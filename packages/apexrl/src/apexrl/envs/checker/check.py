@@ -25,6 +25,7 @@ from apexrl.envs.checker.traces import (
     run,
 )
 from apexrl.envs.multi_agent import MultiAgentVecEnv
+from apexrl.envs.vec_env import StepFormatError, log_value, read_step
 
 Severity = Literal["error", "warning"]
 
@@ -99,11 +100,14 @@ def check_env(env: AnyEnv, *, num_steps: int = 200, seed: int = 0, raise_on_erro
     problems = list(_declared(env))
     if not problems:
         trace = run(env, ActionSource(env, seed), num_steps, seed)
-        problems = list(_forms(env, trace)) or list(_finite(trace))
-        if not problems:
+        problems = list(_forms(env, trace))
+        is_readable = not any(problem.severity == "error" for problem in problems)
+        if is_readable:
+            problems += _finite(trace)
+        if is_readable and not any(problem.severity == "error" for problem in problems):
             behaviour: tuple[Callable[[AnyEnv, Trace, int], Iterator[Problem]], ...]
             behaviour = (_aliasing, _bounds, _endings, _observations_move, _seeding, _actions_matter, _state)
-            problems = [problem for check in behaviour for problem in check(env, trace, seed)]
+            problems += [problem for check in behaviour for problem in check(env, trace, seed)]
     report = CheckReport(problems=tuple(problems))
     if raise_on_error and not report.is_ok:
         raise EnvCheckError(report)
@@ -146,6 +150,17 @@ def _expect(name: str, value: object, shape: tuple[int, ...], dtype: torch.dtype
         yield _error("dtypes", f"{name} must be {dtype}, got {value.dtype}.")
 
 
+def _expect_readable(name: str, value: object, shape: tuple[int, ...], dtype: torch.dtype) -> Iterator[Problem]:
+    """Check a value that `read_step` converts: a column or another number type is only a warning."""
+    if isinstance(value, Tensor) and tuple(value.shape) == (*shape, 1):
+        yield _warning("shapes", f"{name} {list(value.shape)} are read as {list(shape)}.")
+        value = value.squeeze(-1)
+    if isinstance(value, Tensor) and value.dtype != dtype and (dtype is torch.bool or value.is_floating_point()):
+        yield _warning("dtypes", f"{name} of {value.dtype} are read as {dtype}.")
+        value = value.to(dtype)
+    yield from _expect(name, value, shape, dtype)
+
+
 def _obs_dtype(space: spaces.Space[Any]) -> torch.dtype:
     return torch.uint8 if str(space.dtype) == "uint8" else torch.float32
 
@@ -183,18 +198,21 @@ def _forms_current(env: AnyEnv, obs: Tensor, extras: dict[str, Any]) -> Iterator
 
 def _forms_step(env: AnyEnv, trace: Trace, step: int) -> Iterator[Problem]:
     lead, flat, extras = lead_shape(env), (env.num_envs,), trace.extras[step]
-    yield from _expect("rewards", trace.rewards[step - 1], lead, torch.float32)
-    yield from _expect("dones", trace.dones[step - 1], flat, torch.bool)
+    yield from _expect_readable("rewards", trace.rewards[step - 1], lead, torch.float32)
+    yield from _expect_readable("dones", trace.dones[step - 1], flat, torch.bool)
     for name in ("terminated", "truncated", "time_outs"):
-        yield from _expect(name, extras.get(name), flat, torch.bool)
+        if name in extras:
+            yield from _expect_readable(name, extras[name], flat, torch.bool)
     if isinstance(env, MultiAgentVecEnv):
         for name in ("agent_terminated", "agent_truncated"):
             yield from _expect(name, extras.get(name), lead, torch.bool)
     for name, values in extras.get("reward_components", {}).items():
         yield from _expect(f"reward_components[{name!r}]", values, lead, None)
     for name, value in extras.get("log", {}).items():
-        if not isinstance(value, float | int):
-            yield _error("types", f"log[{name!r}] must be a float, got {type(value).__name__}; use .item().")
+        try:
+            log_value(name, value)
+        except StepFormatError as error:
+            yield _error("types", str(error))
 
 
 def _aliasing(env: AnyEnv, trace: Trace, seed: int) -> Iterator[Problem]:
@@ -236,34 +254,44 @@ def _endings(env: AnyEnv, trace: Trace, seed: int) -> Iterator[Problem]:
     if not any(bool(done.any()) for done in trace.dones):
         yield _warning("endings", f"no episode ended in {len(trace.dones)} steps; raise num_steps to check endings.")
         return
-    is_copy_of_next = True
-    for done, extras, obs in zip(trace.dones, trace.extras[1:], trace.obs[1:], strict=True):
-        if not torch.equal(done, extras["terminated"] | extras["truncated"]):
-            yield _error("endings", "dones must equal terminated | truncated.")
+    is_copy_of_next, saw_final = True, False
+    for reward, done, extras, obs in zip(trace.rewards, trace.dones, trace.extras[1:], trace.obs[1:], strict=True):
+        outcome = read_step(lead_shape(env), reward, done, extras)
+        if not torch.equal(outcome.dones, outcome.terminated | outcome.time_outs):
+            yield _error("endings", "dones must equal terminated | time_outs.")
             return
-        if not torch.equal(extras["time_outs"], extras["truncated"]):
+        if "truncated" in extras and not torch.equal(outcome.time_outs, extras["truncated"].bool()):
             yield _error("endings", "time_outs must equal truncated.")
             return
-        if not bool(done.any()):
+        if not bool(outcome.dones.any()):
             continue
-        names = ["final_observation"]
-        if not isinstance(env, MultiAgentVecEnv) and env.privileged_observation_space is not None:
-            names.append("final_privileged_observation")
-        for name in names:
-            if name not in extras:
-                yield _error("final_observation", f"an episode ended without extras[{name!r}].")
+        if "final_observation" not in extras:
+            if bool(outcome.time_outs.any()):
+                yield _warning(
+                    "final_observation",
+                    "an episode was cut off without extras['final_observation']: the value after it is estimated from "
+                    "the observation before. Return the true last observation whenever a row is done.",
+                )
                 return
-        final = extras["final_observation"]
+            continue
+        if _sees_more(env) and "final_privileged_observation" not in extras:
+            yield _error("final_observation", "an episode ended without extras['final_privileged_observation'].")
+            return
+        final, saw_final = extras["final_observation"], True
         if final.shape != obs.shape or final.dtype != obs.dtype:
             yield _error("final_observation", f"must be like the observation, got {final.dtype} {list(final.shape)}.")
             return
-        is_copy_of_next &= torch.equal(final[done], obs[done])
-    if is_copy_of_next and "ignore" not in trace.extras[-1]:
+        is_copy_of_next &= torch.equal(final[outcome.dones], obs[outcome.dones])
+    if saw_final and is_copy_of_next and "ignore" not in trace.extras[-1]:
         yield _error(
             "final_observation",
             "always equals the observation returned beside it. That one must be the first of the next "
             "episode, and final_observation the last of the ended one: copy it before resetting.",
         )
+
+
+def _sees_more(env: AnyEnv) -> bool:
+    return not isinstance(env, MultiAgentVecEnv) and env.privileged_observation_space is not None
 
 
 def _observations_move(env: AnyEnv, trace: Trace, seed: int) -> Iterator[Problem]:
