@@ -1,6 +1,6 @@
 """Pin what the project computes, to the last bit: worlds that are played, and weights that are trained.
 
-``worlds --out FILE`` plays 60 official worlds on the fast engine; ``trainers --out FILE`` makes a tiny run of every
+``worlds --out FILE`` plays 72 official worlds on the fast engine; ``trainers --out FILE`` makes a tiny run of every
 trainer. Both write a JSON array with one line per case, so that two files can be compared line by line. What is
 written names no module and no class of the project: cases, agents and trainers have labels of their own, factories
 are numbered by seat, and tensors go by their names inside a network. ``--check FILE`` compares with an earlier file

@@ -1,4 +1,4 @@
-"""60 official worlds on the fast engine: scores, contracts and every turn as digests."""
+"""72 official worlds on the fast engine: scores, contracts and every turn as digests."""
 
 from __future__ import annotations
 
@@ -178,7 +178,21 @@ def cases() -> list[Case]:
         Case(600, ("middle:default",), ("penguin",), 50, 3, defaults="hosted"),
         Case(601, ("last:default",), (), 50, 2, depleting, neutral=False, defaults="hosted"),
     ]
-    return [*quick, *plain, *twice, *variants, *learned, *drawn]
+    typed = [
+        Case(700, ("first:types",), ("penguin",)),
+        Case(701, ("middle:types",), (), inventory=depleting),
+        Case(702, ("last:types",), ("as0",), neutral=False),
+        Case(703, ("first:types",), (), 50, 2, depleting),
+        Case(704, ("middle:types",), ("ax",), 50, 4),
+        Case(705, ("last:types",), ("int:penguin",), 50, 3, depleting),
+        Case(706, ("first:types", "middle:types", "last:types"), (), 50, 3),
+        Case(707, ("middle:types", "last:types"), ("as0",), 50, 4, depleting, neutral=False),
+        Case(708, ("any:types",), ("penguin", "as0"), 50, 3, draw="arena"),
+        Case(709, ("any:types",), ("as0", "ax"), 50, 2, depleting, "arena"),
+        Case(710, ("middle:types_learned_l4",)),
+        Case(711, ("any:types",), ("penguin",), 50, 3, draw="official"),
+    ]
+    return [*quick, *plain, *twice, *variants, *learned, *drawn, *typed]
 
 
 @cache
@@ -187,14 +201,16 @@ def variant_spec(name: str, folder: Path) -> AgentSpec:
 
     All settings are written out (`REFERENCE`), so that the worlds stay as pinned when defaults change.
     """
-    if name.startswith("learned"):
-        layers = ("l2", "l3", "l4") if name == "learned_all" else (name.removeprefix("learned_"),)
-        params = {**REFERENCE, "weights": str(made_layers(folder)), **dict.fromkeys(layers, "learned")}
+    reference = dict(REFERENCE["parameters"])
+    typed = {**REFERENCE, "l3": "types", "parameters": {**reference, "urgency_low": 0.6, "urgency_high": 1.0}}
+    if "learned" in name:
+        layers = ("l2", "l3", "l4") if name == "learned_all" else (name.partition("learned_")[2],)
+        base = typed if name.startswith("types") else REFERENCE
+        params = {**base, "weights": str(made_layers(folder)), **dict.fromkeys(layers, "learned")}
         return AgentSpec(class_path(LitaAgentHRL), params, competitor=True)
     if name == "online_made":
         params = {**REFERENCE, "weights": str(made_policies(folder))}
         return AgentSpec(class_path(LitaOnline), params, competitor=True)
-    reference = dict(REFERENCE["parameters"])
     known: dict[str, tuple[type, dict[str, Any]]] = {
         "default": (LitaAgentHRL, dict(REFERENCE)),  # LitaAgentV1 by its settings; ids show the class
         "baseline": (LitaAgentBaseline, {"parameters": reference}),
@@ -204,6 +220,7 @@ def variant_spec(name: str, folder: Path) -> AgentSpec:
         "l1": (LitaL1, {"parameters": reference}),
         "parameters": (LitaAgentHRL, {**REFERENCE, "parameters": {**reference, **_PARAMETERS}}),
         "baseline_joint": (LitaAgentHRL, {**REFERENCE, "l3": "baseline"}),
+        "types": (LitaAgentHRL, typed),
         "shielded": (ShieldedPenguin, dict(REFERENCE)),
         "online": (LitaOnline, {**REFERENCE, "weights": "middle_progress"}),
         "online_zeros": (LitaOnline, dict(REFERENCE)),

@@ -128,8 +128,9 @@ class Book:
         totals = np.arange(len(self.mass))  # [T + 1]
         # [K, T + 1] units beyond the room with the offer accepted
         over = np.maximum(0, totals[None, :] + quantities[:, None] - max(0, self.room))
-        # minus those without it, averaged over the totals: [K]
-        return np.asarray((over - np.maximum(0, totals - max(0, self.room))[None, :]) @ self.mass)
+        # minus those without it, averaged over the totals in their order: [K]
+        more = (over - np.maximum(0, totals - max(0, self.room))[None, :]) * self.mass
+        return np.asarray(np.cumsum(more, axis=1)[:, -1])
 
     def add(self, quantity: int, probability: float) -> None:
         """Add a proposal that is accepted with a probability: the convolution of both distributions."""

@@ -326,8 +326,8 @@ class Side:
         Partners other than the random one rarely accept today what is no better than what they refused today.
         """
         weights, table = self._belief(partner), self._archetypes(time)  # [4], [4, n]
-        # [n] mixture of the types that do not accept at random
-        steady = weights[1:] @ table[1:]
+        # [n] mixture of the types that do not accept at random, added in a fixed order
+        steady = weights[1] * table[1] + weights[2] * table[2] + weights[3] * table[3]
         refused = self._refused.get(partner)
         if refused is not None:
             steady = np.where(refused, 0.1 * steady, steady)

@@ -160,7 +160,7 @@ class PartnerModel:
     def weights(self) -> Floats:
         """The weights, summing to 1, ``[4]``."""
         shifted = np.exp(self._log_weights - self._log_weights.max())
-        return np.asarray(shifted / shifted.sum())
+        return np.asarray(shifted / (shifted[0] + shifted[1] + shifted[2] + shifted[3]))
 
     def observe_reply(self, likelihood: Floats, *, accepted: bool) -> None:
         """Update the belief from a reply; `likelihood` is each archetype's probability of accepting, ``[4]``."""

@@ -330,4 +330,10 @@ class TypeNetwork(_Network):
     def __call__(self, features: Floats32) -> Floats32:
         """Return the probability of each type from features ``[N, F]``, ``[N, T]``."""
         standard = (features - self._a["mean"]) / self._a["std"]
-        return softmax(self._linear("out", np.tanh(self._linear("hidden", standard))))
+        return softmax(self._in_order("out", np.tanh(self._in_order("hidden", standard))))
+
+    def _in_order(self, name: str, x: Array) -> Array:
+        """Return a linear layer whose sums do not depend on the batch: inputs ``[N, I]`` are added one by one."""
+        # [N, I, O] terms; a sum over the middle axis adds its rows in order
+        out: Array = (x[:, :, None] * self._a[f"{name}.weight"]).sum(1) + self._a[f"{name}.bias"]
+        return out
