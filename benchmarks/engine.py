@@ -18,7 +18,7 @@ from rich.progress import track
 
 from apexrl.agent.on_policy_runner import OnPolicyRunner
 from apexrl.algorithms.ppo import PPOConfig
-from apexrl.envs.gymnasium.wrapper import GymVecEnv, GymVecEnvContinuous
+from apexrl.envs.gymnasium.wrapper import GymVecEnv
 from apexrl.models import MLPActor, MLPCritic, MLPDiscreteActor
 from benchmarks.batched_pendulum import ApexPendulum, rsl_pendulum
 from benchmarks.harness import Benchmark, Figure
@@ -42,9 +42,8 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 
 def apexrl_small(env_id: str, steps: int, seed: int) -> float:
     """Env steps per CPU second of apexrl on eight Gymnasium environments."""
-    wrap = GymVecEnv if env_id.startswith("CartPole") else GymVecEnvContinuous
     actor = MLPDiscreteActor if env_id.startswith("CartPole") else MLPActor
-    env = wrap([lambda: gymnasium.make(env_id)] * NUM_ENVS)
+    env = GymVecEnv([lambda: gymnasium.make(env_id)] * NUM_ENVS)
     cfg = PPOConfig(seed=seed, **SMALL)
     network = {"hidden_dims": HIDDEN, "activation": "tanh"}
     runner = OnPolicyRunner(

@@ -13,7 +13,7 @@ import gymnasium as gym
 import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from apexrl.envs import GymVecEnv, GymVecEnvContinuous
+from apexrl.envs import GymVecEnv
 
 NUM_ENVS, STEPS, REPEATS = 8, 300, 25
 
@@ -30,7 +30,7 @@ def measure(name: str) -> None:
     """Print one line per way of stepping."""
     make = partial(gym.make, name)
     is_continuous = isinstance(make().action_space, gym.spaces.Box)
-    ours = (GymVecEnvContinuous if is_continuous else GymVecEnv)([make] * NUM_ENVS)
+    ours = GymVecEnv([make] * NUM_ENVS)
     theirs = SyncVectorEnv([make] * NUM_ENVS, autoreset_mode=AutoresetMode.SAME_STEP)
     bare = [make() for _ in range(NUM_ENVS)]
     for env in (ours, theirs, *bare):

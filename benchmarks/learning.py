@@ -20,7 +20,7 @@ from apexrl.agent.on_policy_runner import OnPolicyRunner
 from apexrl.algorithms.mappo import MAPPOConfig
 from apexrl.algorithms.ppo import PPOConfig
 from apexrl.charts import Curve, Panels, learning_curves, save_figure
-from apexrl.envs.gymnasium.wrapper import GymVecEnv, GymVecEnvContinuous
+from apexrl.envs.gymnasium.wrapper import GymVecEnv
 from apexrl.envs.pettingzoo.wrapper import PettingZooVecEnv
 from apexrl.runs.atomic import ensure_folder
 from apexrl.statistics import bootstrap_estimates, interquartile_mean
@@ -65,9 +65,8 @@ def train_with_runner(runner: OnPolicyRunner, points: list[int], seed: int) -> d
 def train_apexrl(task: str, steps: int, seed: int) -> dict[str, list[float]]:
     """Return the learning curve of apexrl's PPO."""
     setting = {key: value for key, value in GYM[task].items() if key != "steps"}
-    wrap = GymVecEnvContinuous if task.startswith("Pendulum") else GymVecEnv
     cfg = PPOConfig(seed=seed, **setting)
-    env = wrap([partial(gymnasium.make, task)] * NUM_ENVS)
+    env = GymVecEnv([partial(gymnasium.make, task)] * NUM_ENVS)
     network = {"hidden_dims": [64, 64], "activation": "tanh"}
     options = {"save_interval": 0, "log_interval": 0, "show_progress": False}
     runner = OnPolicyRunner(env=env, cfg=cfg, actor_cfg=network, critic_cfg=network, **options)

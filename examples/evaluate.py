@@ -6,10 +6,8 @@ python examples/evaluate.py runs/cartpole/checkpoints/final_model.pt --env CartP
 import argparse
 from pathlib import Path
 
-import gymnasium as gym
-from gymnasium.spaces import Box
 
-from apexrl import GymVecEnv, GymVecEnvContinuous, OnPolicyRunner
+from apexrl import GymVecEnv, OnPolicyRunner
 
 
 def main() -> None:
@@ -23,8 +21,7 @@ def main() -> None:
     parser.add_argument("--sample", action="store_true", help="sample actions instead of taking the most probable ones")
     arguments = parser.parse_args()
 
-    wrap = GymVecEnvContinuous if isinstance(gym.make(arguments.env).action_space, Box) else GymVecEnv
-    runner = OnPolicyRunner(env=wrap([lambda: gym.make(arguments.env)] * arguments.envs))
+    runner = OnPolicyRunner(env=GymVecEnv.make(arguments.env, arguments.envs))
     runner.load_checkpoint(arguments.checkpoint.resolve())
     stats = runner.eval(arguments.episodes, deterministic=not arguments.sample, seed=arguments.seed)
     for name, value in stats.items():

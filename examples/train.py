@@ -5,16 +5,7 @@ python examples/train.py --env CartPole-v1 --steps 100000 --folder runs/cartpole
 
 import argparse
 
-import gymnasium as gym
-from gymnasium.spaces import Box
-
-from apexrl import GymVecEnv, GymVecEnvContinuous, OnPolicyRunner, PPOConfig
-
-
-def make_env(name: str, num_envs: int) -> GymVecEnv | GymVecEnvContinuous:
-    """Make a batch of environments with the wrapper for their action space."""
-    wrap = GymVecEnvContinuous if isinstance(gym.make(name).action_space, Box) else GymVecEnv
-    return wrap([lambda: gym.make(name)] * num_envs)
+from apexrl import GymVecEnv, OnPolicyRunner, PPOConfig
 
 
 def main() -> None:
@@ -28,7 +19,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     runner = OnPolicyRunner(
-        env=make_env(arguments.env, arguments.envs),
+        env=GymVecEnv.make(arguments.env, arguments.envs),
         cfg=PPOConfig(seed=arguments.seed),
         log_dir=arguments.folder,
         log_interval=1,

@@ -21,9 +21,9 @@ def make_env(days: int, levels: int | None) -> gym.Env:
 
 def train_apexrl(arguments: argparse.Namespace) -> None:
     """Train with apexrl's PPO."""
-    from apexrl import GymVecEnvContinuous, OnPolicyRunner, PPOConfig
+    from apexrl import GymVecEnv, OnPolicyRunner, PPOConfig
 
-    env = GymVecEnvContinuous([partial(make_env, arguments.days, arguments.levels)] * arguments.envs)
+    env = GymVecEnv([partial(make_env, arguments.days, arguments.levels)] * arguments.envs)
     cfg = PPOConfig(seed=arguments.seed, num_steps=arguments.rollout, gamma=1.0, learning_rate=1e-4)
     runner = OnPolicyRunner(env=env, cfg=cfg, actor_cfg={"log_std_init": -2.0}, show_progress=False)
     print(runner.learn(total_timesteps=arguments.steps).reason)

@@ -25,7 +25,7 @@ def apexrl_on_policy(folder: Path) -> dict[str, Row]:
 
     from apexrl.agent.on_policy_runner import OnPolicyRunner
     from apexrl.algorithms.ppo import PPOConfig
-    from apexrl.envs.gymnasium.wrapper import GymVecEnv, GymVecEnvContinuous
+    from apexrl.envs.gymnasium.wrapper import GymVecEnv
     from apexrl.models import GRUCritic, GRUDiscreteActor
 
     fields: dict[str, Any] = {"num_steps": 16, "minibatch_size": 32, "num_epochs": 2}
@@ -41,8 +41,7 @@ def apexrl_on_policy(folder: Path) -> dict[str, Row]:
     }
     rows_by_label = {}
     for name, (task, changes, networks) in variants.items():
-        kind = GymVecEnvContinuous if task == "Pendulum-v1" else GymVecEnv
-        env = kind([partial(gym.make, task)] * 4)
+        env = GymVecEnv([partial(gym.make, task)] * 4)
         cfg = PPOConfig(**(fields | changes))
         runner = OnPolicyRunner(env, cfg=cfg, **networks, save_interval=0, show_progress=False)
         runner.learn(num_iterations=12)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
 
-from apexrl.envs.gymnasium.wrapper import GymVecEnv, GymVecEnvContinuous
+from apexrl.envs.gymnasium.wrapper import GymVecEnv
 from apexrl.envs.multi_agent import MultiAgentVecEnv
 from apexrl.envs.vec_env import VecEnv
 
@@ -181,8 +181,7 @@ def make_env():
     """Small Gymnasium batches by name."""
 
     def make(name="CartPole-v1", num_envs=4):
-        kind = GymVecEnvContinuous if name == "Pendulum-v1" else GymVecEnv
-        return kind([lambda: gym.make(name)] * num_envs)
+        return GymVecEnv([lambda: gym.make(name)] * num_envs)
 
     return make
 

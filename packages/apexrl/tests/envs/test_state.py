@@ -7,7 +7,7 @@ import torch
 from gymnasium import spaces
 from mpe2 import simple_speaker_listener_v4, simple_spread_v3, simple_tag_v3
 
-from apexrl.envs import GymVecEnv, GymVecEnvContinuous, PettingZooVecEnv, StateNotSupportedError
+from apexrl.envs import GymVecEnv, PettingZooVecEnv, StateNotSupportedError
 
 
 def through_a_file(state):
@@ -23,8 +23,7 @@ def make(kind):
             gym.make_vec("CartPole-v1", num_envs=3, vectorization_mode="vector_entry_point")
         )
     name, backend = kind.split("/")
-    cls = GymVecEnvContinuous if name.startswith("Pendulum") else GymVecEnv
-    return cls([partial(gym.make, name)] * 3, backend=backend)
+    return GymVecEnv([partial(gym.make, name)] * 3, backend=backend)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import torch
 
 from apexrl.agent.on_policy_runner import OnPolicyRunner
 from apexrl.algorithms.ppo_config import PPOConfig
-from apexrl.envs.gymnasium.wrapper import GymVecEnvContinuous
+from apexrl.envs.gymnasium.wrapper import GymVecEnv
 from litaagent_std.hrl_xf.l2_manager import GoalActor, GoalCritic, HorizonManagerPPO, goal_spaces
 from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
 from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
@@ -90,7 +90,7 @@ class RandomDays(gymnasium.Env):
 
 def test_apexrl_ppo_trains_the_manager():
     runner = OnPolicyRunner(
-        GymVecEnvContinuous([RandomDays] * 4),
+        GymVecEnv([RandomDays] * 4),
         cfg=PPOConfig(num_steps=16, learning_rate=3e-3),
         actor_class=GoalActor,
         critic_class=GoalCritic,

@@ -3,14 +3,16 @@
 ==================  ==============================================================================
 ``vec_env``         ``VecEnv``: a batch of environments, stepped together, with tensors in and out
 ``multi_agent``     ``MultiAgentVecEnv``: the same with an agent axis and a global state
-``gymnasium``       ``GymVecEnv`` (discrete actions) and ``GymVecEnvContinuous``
+``gymnasium``       ``GymVecEnv``: Gymnasium environments with any action and observation space
 ``pettingzoo``      ``PettingZooVecEnv``: parallel environments
+``coercion``        ``as_vec_env``: a batch from an id, a single environment or another library's batch
 ``checker``         ``check_env``: finds mistakes that training shows only as a policy that does not learn
 ``snapshot``        the state of a Python environment as tensors and plain values, for exact resume
 ==================  ==============================================================================
 """
 
 from apexrl.envs.checker import CheckReport, EnvCheckError, check_env
+from apexrl.envs.coercion import as_vec_env
 from apexrl.envs.gymnasium import GymVecEnv, GymVecEnvContinuous
 from apexrl.envs.multi_agent import MultiAgentExtras, MultiAgentVecEnv
 from apexrl.envs.pettingzoo import PettingZooVecEnv
@@ -28,5 +30,6 @@ __all__ = [
     "StateDict",
     "StateNotSupportedError",
     "VecEnv",
+    "as_vec_env",
     "check_env",
 ]

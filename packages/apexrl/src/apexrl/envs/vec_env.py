@@ -54,10 +54,16 @@ class Extras(TypedDict, total=False):
     """bool ``[num_envs, n]``: which discrete actions are legal in the observation returned beside it."""
     ignore: Tensor
     """bool ``[num_envs]``: this step was only a reset, its action had no effect: leave the transition out."""
+    success: Tensor
+    """float ``[num_envs]``: 1 or 0 where an episode ended with or without success, NaN elsewhere."""
     reward_components: dict[str, Tensor]
     """Named parts of the reward, each ``[num_envs]``."""
     log: Mapping[str, float | Tensor]
     """Scalars that go to the metrics; a tensor or an array counts by its mean."""
+
+
+class UnsupportedSpacesError(UserFacingError, TypeError):
+    """An environment's observations or actions have a space that no network here can use."""
 
 
 class StepFormatError(UserFacingError, ValueError):

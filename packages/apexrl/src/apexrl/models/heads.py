@@ -81,7 +81,7 @@ class GaussianHead(ActionHead):
         if len(action_space.shape) != 1:
             raise ValueError(
                 f"Actors need a one-dimensional Box of actions, got shape {action_space.shape}. "
-                "GymVecEnvContinuous flattens other shapes; a custom env has to offer Box(low.ravel(), high.ravel())."
+                "GymVecEnv flattens other shapes; a custom env has to offer Box(low.ravel(), high.ravel())."
             )
         n = action_space.shape[0]
         self.state_dependent_std = state_dependent_std

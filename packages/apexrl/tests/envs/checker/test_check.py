@@ -7,7 +7,7 @@ import torch
 from gymnasium import spaces
 from mpe2 import simple_spread_v3
 
-from apexrl.envs import GymVecEnv, GymVecEnvContinuous, PettingZooVecEnv
+from apexrl.envs import GymVecEnv, PettingZooVecEnv
 from apexrl.envs.checker.check import CheckReport, EnvCheckError, check_env
 
 
@@ -20,7 +20,7 @@ def findings(env, **options):
     "make",
     [
         lambda: GymVecEnv([partial(gym.make, "CartPole-v1")] * 3),
-        lambda: GymVecEnvContinuous([partial(gym.make, "Pendulum-v1", max_episode_steps=20)] * 2),
+        lambda: GymVecEnv([partial(gym.make, "Pendulum-v1", max_episode_steps=20)] * 2),
         lambda: GymVecEnv.from_vector_env(
             gym.make_vec("CartPole-v1", num_envs=3, vectorization_mode="vector_entry_point")
         ),

@@ -10,6 +10,8 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 from apexrl.envs import GymVecEnv, GymVecEnvContinuous
 from apexrl.envs.gymnasium.sync_vector import LeanSyncVectorEnv, autoreset_mode_of
+from apexrl.envs.gymnasium.wrapper import SharedEnvError
+from apexrl.envs.vec_env import StepFormatError, UnsupportedSpacesError
 
 
 def cartpoles(n=3, **options):
@@ -65,7 +67,7 @@ def test_what_was_returned_never_changes():
 
 
 def test_stored_and_next_observations_differ():
-    env = GymVecEnvContinuous(pendulums())
+    env = GymVecEnv(pendulums())
     stored, _ = env.reset(seed=0)
     following, *_ = env.step(torch.zeros(3, 1))
     assert not torch.equal(stored, following)
@@ -91,7 +93,7 @@ def test_final_observations_are_the_true_last_ones(counter, terminates):
 
 
 def test_a_time_limit_is_no_termination_and_keeps_the_last_state():
-    env = GymVecEnvContinuous(pendulums(1, max_episode_steps=5))
+    env = GymVecEnv(pendulums(1, max_episode_steps=5))
     single = gym.make("Pendulum-v1", max_episode_steps=5)
     env.reset(seed=3)
     single.reset(seed=3)
@@ -171,11 +173,49 @@ def test_multi_discrete_and_binary_actions_arrive(counter):
     np.testing.assert_array_equal(env.vector_env.envs[0].received[0], [0, 1])
 
 
+def test_integer_boxes_are_choices(counter):
+    env = GymVecEnv([counter(action_space=spaces.Box(-1, 2, (2,), np.int32))] * 2)
+    assert env.action_space == spaces.MultiDiscrete([4, 4])
+    env.reset(seed=0)
+    env.step(torch.tensor([[0, 3], [1, 2]]))
+    received = [single.received[0] for single in env.vector_env.envs]
+    np.testing.assert_array_equal(received, [[-1, 2], [0, 1]])
+    assert received[0].dtype == np.int32
+    with pytest.raises(UnsupportedSpacesError, match="Declare a Box of floats and round"):
+        GymVecEnv([counter(action_space=spaces.Box(0, 10_000, (1,), np.int64))])
+
+
+def test_the_former_name_for_box_actions_is_the_same_class():
+    assert GymVecEnvContinuous is GymVecEnv
+    assert GymVecEnv(pendulums()).action_space == spaces.Box(-2.0, 2.0, (1,))
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_one_environment_in_several_rows_is_refused(wrapped):
+    single = gym.make("CartPole-v1")
+    make = (lambda: gym.wrappers.RecordEpisodeStatistics(single)) if wrapped else (lambda: single)
+    with pytest.raises(SharedEnvError, match=r"env_fns\[0\] and env_fns\[1\] returned the same CartPoleEnv"):
+        GymVecEnv([make] * 4)
+
+
+def test_environments_stand_for_their_functions():
+    envs = [gym.make("CartPole-v1") for _ in range(2)]
+    assert torch.equal(GymVecEnv(envs).reset(seed=0)[0], GymVecEnv(cartpoles(2)).reset(seed=0)[0])
+
+
+def test_a_batch_from_an_id():
+    env = GymVecEnv.make("Pendulum-v1", num_envs=3, action_mode="scale", max_episode_steps=2)
+    assert (env.num_envs, env.action_space.high.tolist()) == (3, [1.0])
+    env.reset(seed=0)
+    env.step(torch.zeros(3, 1))
+    assert env.step(torch.zeros(3, 1))[2].all()
+
+
 def test_continuous_actions_are_clipped_or_scaled_to_the_bounds(counter):
     space = spaces.Box(np.array([-2.0, 0.0], np.float32), np.array([2.0, 10.0], np.float32))
     actions = torch.tensor([[-5.0, 0.5], [0.5, 99.0]])
     for mode, expected in (("clip", [[-2.0, 0.5], [0.5, 10.0]]), ("scale", [[-2.0, 7.5], [1.0, 10.0]])):
-        env = GymVecEnvContinuous([counter(action_space=space)] * 2, action_mode=mode)
+        env = GymVecEnv([counter(action_space=space)] * 2, action_mode=mode)
         env.reset(seed=0)
         before = actions.clone()
         env.step(actions)
@@ -187,7 +227,7 @@ def test_continuous_actions_are_clipped_or_scaled_to_the_bounds(counter):
 
 
 def test_action_boxes_of_other_shapes_are_offered_as_vectors(counter):
-    env = GymVecEnvContinuous([counter(action_space=spaces.Box(-1, 1, (2, 2), np.float64))])
+    env = GymVecEnv([counter(action_space=spaces.Box(-1, 1, (2, 2), np.float64))])
     assert env.action_space.shape == (4,)
     env.reset(seed=0)
     env.step(torch.tensor([[0.1, 0.2, 0.3, 5.0]]))
@@ -197,19 +237,23 @@ def test_action_boxes_of_other_shapes_are_offered_as_vectors(counter):
 
 
 def test_wrong_actions_and_spaces_are_refused(counter):
-    with pytest.raises(TypeError, match="Use GymVecEnvContinuous"):
-        GymVecEnv(pendulums())
-    with pytest.raises(TypeError, match="Use GymVecEnv for discrete"):
-        GymVecEnvContinuous(cartpoles())
+    with pytest.raises(TypeError, match=r"Write GymVecEnv\(\[lambda"):
+        GymVecEnv(gym.make("CartPole-v1"))
+    with pytest.raises(UnsupportedSpacesError, match="must be Discrete, MultiDiscrete, MultiBinary or a Box"):
+        GymVecEnv([counter(action_space=spaces.Dict({"a": spaces.Discrete(2)}))])
+    with pytest.raises(UnsupportedSpacesError, match="fixed number of entries"):
+        GymVecEnv([counter(observation_space=spaces.Sequence(spaces.Discrete(2)))])
+    with pytest.raises(ValueError, match="Leave action_mode out"):
+        GymVecEnv(cartpoles(), action_mode="scale")
     with pytest.raises(ValueError, match="finite bounds"):
-        GymVecEnvContinuous([counter(action_space=spaces.Box(-np.inf, np.inf, (1,)))], action_mode="scale")
+        GymVecEnv([counter(action_space=spaces.Box(-np.inf, np.inf, (1,)))], action_mode="scale")
     with pytest.raises(ValueError, match="'clip' or 'scale'"):
-        GymVecEnvContinuous(pendulums(), action_mode="wrap")
+        GymVecEnv(pendulums(), action_mode="wrap")
     with pytest.raises(ValueError, match="env_fns is empty"):
         GymVecEnv([])
     with pytest.raises(ValueError, match="'sync' or 'async'"):
         GymVecEnv(cartpoles(), backend="threads")
-    discrete, continuous = GymVecEnv(cartpoles()), GymVecEnvContinuous(pendulums())
+    discrete, continuous = GymVecEnv(cartpoles()), GymVecEnv(pendulums())
     discrete.reset(seed=0)
     continuous.reset(seed=0)
     with pytest.raises(ValueError, match="must be integers"):
@@ -250,6 +294,86 @@ def test_other_observations_are_flattened_and_bytes_stay_bytes():
     env = GymVecEnv([Image])
     assert env.reset(seed=0)[0].dtype == torch.uint8
     assert env.observation_space.dtype == np.uint8
+
+
+def test_the_parts_of_a_dict_come_back_and_pictures_are_scaled():
+    space = spaces.Dict(
+        {
+            "camera": spaces.Box(0, 255, (2, 2, 1), np.uint8),
+            "gear": spaces.Discrete(3),
+            "nested": spaces.Dict({"speed": spaces.Box(-1, 1, (2,), np.float64)}),
+        }
+    )
+
+    class Car(gym.Env):
+        observation_space, action_space = space, spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            camera = np.array([[[0], [51]], [[102], [255]]], np.uint8)
+            return {"camera": camera, "gear": 1, "nested": {"speed": np.array([0.5, -0.5])}}, {}
+
+        def step(self, action):
+            return self.reset()[0], 0.0, True, False, {}
+
+    env = GymVecEnv([Car] * 2)
+    assert env.observation_space.shape == (9,)
+    assert list(env.observation_space.parts) == ["camera", "gear", "nested.speed"]
+    obs, _ = env.reset()
+    parts = env.observation_space.split(obs)
+    torch.testing.assert_close(parts["camera"][1, :, :, 0], torch.tensor([[0.0, 0.2], [0.4, 1.0]]))
+    assert parts["gear"].tolist() == [[0, 1, 0]] * 2
+    assert parts["nested.speed"].tolist() == [[0.5, -0.5]] * 2
+    assert env.observation_space.contains(obs[0].numpy())
+    final = env.step(torch.tensor([0, 1]))[3]["final_observation"]
+    assert torch.equal(final, obs)
+
+
+def test_success_comes_with_the_last_step_only():
+    class Goal(gym.Env):
+        observation_space, action_space = spaces.Box(0, 9, (1,)), spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            self.steps = 0
+            return np.zeros(1, np.float32), {"is_success": True}
+
+        def step(self, action):
+            self.steps += 1
+            info = {"is_success": bool(action)} if action < 2 else {}
+            return np.full(1, self.steps, np.float32), 0.0, self.steps == 2, False, info
+
+    env = GymVecEnv([Goal] * 2)
+    env.reset(seed=0)
+    assert "success" not in env.step(torch.tensor([1, 0]))[3]
+    assert env.step(torch.tensor([1, 0]))[3]["success"].tolist() == [1.0, 0.0]
+    env.step(torch.tensor([1, 0]))
+    success = env.step(torch.tensor([1, 2]))[3]["success"]
+    assert success[0] == 1.0
+    assert success[1].isnan()
+
+
+@pytest.mark.parametrize("value", [np.array([1.0, 3.0]), torch.tensor(2.0), 2])
+def test_what_an_env_logs_may_be_an_array(counter, value):
+    class Logging(gym.Wrapper):
+        def step(self, action):
+            *rest, info = super().step(action)
+            return *rest, info | {"log": {"height": value}}
+
+    env = GymVecEnv([lambda: Logging(counter(limit=3)())] * 2)
+    env.reset(seed=0)
+    for _ in range(3):
+        assert env.step(torch.zeros(2, dtype=torch.long))[3]["log"] == {"height": 2.0}
+
+
+def test_what_is_no_number_is_named(counter):
+    class Logging(gym.Wrapper):
+        def step(self, action):
+            *rest, info = super().step(action)
+            return *rest, info | {"log": {"height": "tall"}}
+
+    env = GymVecEnv([lambda: Logging(counter(limit=3)())] * 2)
+    env.reset(seed=0)
+    with pytest.raises(StepFormatError, match=r"'height'.*tall"):
+        env.step(torch.zeros(2, dtype=torch.long))
 
 
 def test_async_gives_what_sync_gives(counter, roll):

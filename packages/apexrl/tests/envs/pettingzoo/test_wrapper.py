@@ -9,7 +9,8 @@ from pettingzoo import ParallelEnv
 
 from apexrl.envs import PettingZooVecEnv
 from apexrl.envs.checker.check import check_env
-from apexrl.envs.pettingzoo.spaces import ObservationMismatchError, UnsupportedSpacesError
+from apexrl.envs.pettingzoo.spaces import ObservationMismatchError
+from apexrl.envs.vec_env import UnsupportedSpacesError
 from apexrl.runs.errors import SchemaMismatchError
 
 

@@ -1,4 +1,4 @@
-"""Gymnasium environments as ``VecEnv``: ``GymVecEnv`` for discrete actions, ``GymVecEnvContinuous`` for Box actions."""
+"""Gymnasium environments as ``VecEnv``: ``GymVecEnv``, whatever their spaces."""
 
 from apexrl.envs.gymnasium.wrapper import GymVecEnv, GymVecEnvContinuous
 

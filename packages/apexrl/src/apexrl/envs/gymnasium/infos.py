@@ -8,7 +8,7 @@ from gymnasium.spaces import Space
 
 from apexrl.arrays import Bools, Floats
 from apexrl.envs.gymnasium.spaces import to_tensor
-from apexrl.envs.vec_env import Extras
+from apexrl.envs.vec_env import Extras, Opaque, StepFormatError
 
 Infos = dict[str, Any]
 
@@ -17,6 +17,22 @@ def _rows_with(infos: Infos, key: str, num_envs: int) -> Bools:
     """Return which rows have a key; natively batched envs may leave the mask out when all have it."""
     mask: Bools | None = infos.get(f"_{key}")
     return np.ones(num_envs, np.bool_) if mask is None else np.asarray(mask, np.bool_)
+
+
+def _one_per_env(name: str, values: Opaque, rows: Bools) -> Floats:
+    """Return one number for each of some rows: the mean where an environment gave several."""
+    given = np.asarray(values)[rows]
+    try:
+        if given.dtype == object:  # values of other types than numbers and arrays, such as tensors
+            given = np.stack([np.asarray(value, np.float64) for value in given])
+        numbers: Floats = given.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise StepFormatError(
+            f"info['log' or 'reward_components'][{name!r}] holds {values!r}",
+            "it must be a number, or an array of numbers, whose mean is taken",
+            "log texts and objects from a callback",
+        ) from error
+    return numbers if numbers.ndim == 1 else numbers.reshape(len(numbers), -1).mean(axis=1)
 
 
 class InfoReader:
@@ -44,7 +60,7 @@ class InfoReader:
             extras["privileged_observation"] = self._privileged_rows(infos, every)
 
     def read_step(self, infos: Infos, final_infos: Infos, dones: Bools, extras: Extras) -> None:
-        """Add what belongs to the step: reward components, log, and the final privileged observation.
+        """Add what belongs to the step: reward components, log, success, and the final privileged observation.
 
         Args:
             infos: Infos of the rows whose episode continues.
@@ -61,6 +77,11 @@ class InfoReader:
         if "log" in infos or "log" in final_infos:
             parts = self._merge(infos.get("log", {}), final_infos.get("log", {}), dones)
             extras["log"] = {name: float(values[rows].mean()) for name, (values, rows) in parts.items() if rows.any()}
+        if "is_success" in final_infos and dones.any():
+            rows = _rows_with(final_infos, "is_success", self._num_envs) & dones
+            success = np.full(self._num_envs, np.nan, np.float32)
+            success[rows] = np.asarray(final_infos["is_success"])[rows].astype(np.float32)
+            extras["success"] = to_tensor(success, self._device)
         if self._privileged is not None and dones.any():
             extras["final_privileged_observation"] = self._privileged_rows(final_infos, dones)
 
@@ -73,8 +94,9 @@ class InfoReader:
                     continue
                 values, rows = merged.setdefault(name, (np.zeros(self._num_envs), np.zeros(self._num_envs, np.bool_)))
                 here = _rows_with(source, name, self._num_envs) & wanted
-                values[here] = np.asarray(source[name], np.float64)[here]
-                rows |= here
+                if here.any():
+                    values[here] = _one_per_env(name, source[name], here)
+                    rows |= here
         return merged
 
     def _privileged_rows(self, infos: Infos, needed: Bools) -> torch.Tensor:

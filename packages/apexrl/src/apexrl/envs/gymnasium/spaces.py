@@ -9,18 +9,23 @@ from gymnasium import spaces
 from gymnasium.vector.utils import iterate
 from torch import Tensor
 
-from apexrl.arrays import Array
-from apexrl.envs.vec_env import Opaque
+from apexrl.arrays import Array, Floats32, Ints
+from apexrl.envs.vec_env import Opaque, UnsupportedSpacesError
+from apexrl.spaces import pack_space
 
 ActionMode = Literal["clip", "scale"]
+
+
+_MOST_INTEGERS = 1024
+"""An integer Box of more values than this per entry is no list of choices."""
 
 
 class ObservationConverter:
     """Batched Gymnasium observations to arrays of one shape.
 
-    Box observations keep their shape, as float32, or as uint8 if they are (images). Every other space is
-    flattened by Gymnasium's rules (one-hot for Discrete, concatenation for Dict and Tuple) to a float32
-    vector.
+    Box observations keep their shape, as float32, or as uint8 if they are (images). A Dict or a Tuple becomes one
+    float32 vector that remembers its parts (`apexrl.spaces.PackedBox`). Every other space is flattened by Gymnasium's
+    rules (one-hot for Discrete).
 
     Args:
         single_space: Space of one environment's observation.
@@ -28,23 +33,33 @@ class ObservationConverter:
 
     Attributes:
         space: The space of one converted observation.
+
+    Raises:
+        UnsupportedSpacesError: Observations have no fixed number of entries.
     """
 
     space: spaces.Box
 
     def __init__(self, single_space: spaces.Space[Any], batch_space: spaces.Space[Any]) -> None:
-        self._single = single_space
-        self._batch = batch_space
-        self.is_box = isinstance(single_space, spaces.Box)
-        flat = single_space if isinstance(single_space, spaces.Box) else spaces.flatten_space(single_space)
-        if not isinstance(flat, spaces.Box):
-            raise TypeError(
-                f"Observations of {single_space} have no fixed size. Wrap the env so that it gives Box observations."
+        if not single_space.is_np_flattenable:
+            raise UnsupportedSpacesError(
+                f"the environment observes {single_space}",
+                "observations need a fixed number of entries",
+                "wrap the environment so that it gives a Box, or a Dict of them",
             )
-        is_image = self.is_box and flat.dtype == np.uint8
-        self.dtype: type[np.generic] = np.uint8 if is_image else np.float32
+        self._single, self._batch = single_space, batch_space
+        self._scale: Floats32 | None = None
+        self.is_box = isinstance(single_space, spaces.Box)
+        self.dtype: type[np.generic] = np.float32
+        if isinstance(single_space, spaces.Dict | spaces.Tuple):
+            self.space, self._scale = pack_space(single_space)
+            return
+        flat = spaces.flatten_space(single_space) if not isinstance(single_space, spaces.Box) else single_space
+        assert isinstance(flat, spaces.Box)  # np-flattenable spaces become one
         self.space = flat
-        if not is_image and flat.dtype != np.float32:
+        if self.is_box and flat.dtype == np.uint8:
+            self.dtype = np.uint8
+        elif flat.dtype != np.float32:
             low, high = flat.low.astype(np.float32), flat.high.astype(np.float32)
             self.space = spaces.Box(low, high, flat.shape, np.float32)
 
@@ -52,19 +67,37 @@ class ObservationConverter:
         """Convert a batch to ``[num_envs, *obs]``; `copy` forces memory of its own."""
         if self.is_box:
             return np.array(observations, dtype=self.dtype, copy=True if copy else None)
-        rows = [spaces.flatten(self._single, row) for row in iterate(self._batch, observations)]
-        return np.asarray(rows, dtype=self.dtype)
+        return np.stack([self.single(row) for row in iterate(self._batch, observations)])
 
     def single(self, observation: Opaque) -> Array:
         """Convert one environment's observation to ``[*obs]``."""
-        return np.asarray(observation if self.is_box else spaces.flatten(self._single, observation), self.dtype)
+        if self.is_box:
+            return np.asarray(observation, self.dtype)
+        flat = np.asarray(spaces.flatten(self._single, observation), self.dtype)
+        return flat if self._scale is None else flat * self._scale
+
+
+def make_actions(space: spaces.Space[Any], mode: ActionMode) -> "DiscreteActions | ContinuousActions":
+    """Return what converts a learner's actions to those of a space.
+
+    Raises:
+        UnsupportedSpacesError: There is nothing that acts in such a space.
+        ValueError: The mode is unknown or does not fit the space.
+    """
+    if mode not in ("clip", "scale"):
+        raise ValueError(f"action_mode must be 'clip' or 'scale', got {mode!r}.")
+    if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
+        return ContinuousActions(space, mode)
+    if mode == "scale":
+        raise ValueError(f"action_mode='scale' is for Box actions of floats, got {space}. Leave action_mode out.")
+    return DiscreteActions(space)
 
 
 class DiscreteActions:
-    """int64 tensors, counted from 0, to Discrete, MultiDiscrete or MultiBinary actions.
+    """int64 tensors, counted from 0, to Discrete, MultiDiscrete, MultiBinary or integer Box actions.
 
     Raises:
-        TypeError: If the space is continuous or has no such form.
+        UnsupportedSpacesError: The space is no list of choices.
     """
 
     space: spaces.Space[Any]
@@ -77,9 +110,13 @@ class DiscreteActions:
             self.space, self._start = spaces.MultiDiscrete(space.nvec.ravel()), space.start
         elif isinstance(space, spaces.MultiBinary):
             self.space = spaces.MultiBinary(int(np.prod(space.shape)))
+        elif isinstance(space, spaces.Box):
+            self.space, self._start = spaces.MultiDiscrete(_counts(space)), space.low.astype(np.int64)
         else:
-            raise TypeError(
-                f"GymVecEnv is for discrete actions, got {space}. Use GymVecEnvContinuous for Box action spaces."
+            raise UnsupportedSpacesError(
+                f"the environment acts in {space}",
+                "actions must be Discrete, MultiDiscrete, MultiBinary or a Box",
+                "wrap the environment with gymnasium.wrappers.TransformAction so that it takes one of them",
             )
         if self._start is not None and not np.any(self._start):
             self._start = None
@@ -103,6 +140,19 @@ class DiscreteActions:
         return array if array.dtype == self._dtype else array.astype(self._dtype)
 
 
+def _counts(space: spaces.Box) -> Ints:
+    """Return how many integers each entry of an integer Box may take."""
+    bounded = space.is_bounded("both")
+    counts: Ints = space.high.astype(np.int64).ravel() - space.low.astype(np.int64).ravel() + 1
+    if not bounded or not ((counts > 0) & (counts <= _MOST_INTEGERS)).all():
+        raise UnsupportedSpacesError(
+            f"the environment acts in {space}, integers from {space.low.min()} to {space.high.max()}",
+            f"each entry of an integer Box is a choice among at most {_MOST_INTEGERS} values",
+            "declare a Box of floats and round inside the environment",
+        )
+    return counts
+
+
 class ContinuousActions:
     """Float tensors to Box actions, always inside the bounds.
 
@@ -113,17 +163,10 @@ class ContinuousActions:
     In both modes an n-dimensional Box is offered as a vector.
 
     Raises:
-        TypeError: If the space is not a Box of floats.
-        ValueError: If the mode is unknown, or "scale" meets infinite bounds.
+        ValueError: If "scale" meets infinite bounds.
     """
 
-    def __init__(self, space: spaces.Space[Any], mode: ActionMode) -> None:
-        if not isinstance(space, spaces.Box) or not np.issubdtype(space.dtype, np.floating):
-            raise TypeError(
-                f"GymVecEnvContinuous is for Box actions of floats, got {space}. Use GymVecEnv for discrete actions."
-            )
-        if mode not in ("clip", "scale"):
-            raise ValueError(f"action_mode must be 'clip' or 'scale', got {mode!r}.")
+    def __init__(self, space: spaces.Box, mode: ActionMode) -> None:
         self._mode = mode
         self._shape, self._dtype = space.shape, space.dtype
         self._low, self._high = space.low.ravel(), space.high.ravel()

@@ -1,15 +1,15 @@
-"""Gymnasium environments as `VecEnv`.
+"""Gymnasium environments as `VecEnv`, whatever their action and observation spaces.
 
-`GymVecEnv` is for discrete actions, `GymVecEnvContinuous` for Box actions. Both take a list of functions that
-make one environment each, or, by `from_vector_env`, any `gymnasium.vector.VectorEnv`::
+`GymVecEnv` takes an id, a list of functions that make one environment each, or any `gymnasium.vector.VectorEnv`::
 
+    env = GymVecEnv.make("CartPole-v1", num_envs=8)
     env = GymVecEnv([lambda: gym.make("CartPole-v1")] * 8, device="cpu")
     env = GymVecEnv([lambda: gym.make("CartPole-v1")] * 8, backend="async")  # one process per env
     env = GymVecEnv.from_vector_env(gym.make_vec("CartPole-v1", num_envs=8))  # natively batched
 
 An environment speaks to the learner through its info dictionary: ``action_mask``, ``privileged_observation``
-and ``reward_components`` (a dict of floats) become the extras of the same name, and ``log`` (a dict of
-floats) is averaged over the environments that gave it.
+and ``reward_components`` (a dict of floats) become the extras of the same name, ``log`` (a dict of floats) is averaged
+over the environments that gave it, and ``is_success`` in an episode's last step becomes ``success``.
 """
 
 import copy
@@ -26,16 +26,11 @@ from torch import Tensor
 
 from apexrl.arrays import Array, Bools
 from apexrl.envs.gymnasium.infos import InfoReader, Infos, overlay
-from apexrl.envs.gymnasium.spaces import (
-    ActionMode,
-    ContinuousActions,
-    DiscreteActions,
-    ObservationConverter,
-    to_tensor,
-)
+from apexrl.envs.gymnasium.spaces import ActionMode, ObservationConverter, make_actions, to_tensor
 from apexrl.envs.gymnasium.sync_vector import LeanSyncVectorEnv, autoreset_mode_of
 from apexrl.envs.snapshot import capture, restore
 from apexrl.envs.vec_env import Extras, Opaque, StateDict, StateNotSupportedError, VecEnv
+from apexrl.runs.errors import UserFacingError
 
 EnvFn = Callable[[], gym.Env[Any, Any]]
 Backend = Literal["sync", "async"]
@@ -69,24 +64,117 @@ def _make_remote(env_fn: EnvFn, index: int) -> gym.Env[Any, Any]:
     return _RemoteSnapshot(env_fn(), index)
 
 
+class SharedEnvError(UserFacingError, ValueError):
+    """Two functions returned one and the same environment."""
+
+
 def _make_vector_env(env_fns: Sequence[EnvFn], backend: Backend) -> _VectorEnv:
+    if isinstance(env_fns, str | gym.Env) or callable(env_fns) or not isinstance(env_fns, Sequence):
+        raise TypeError(
+            f"GymVecEnv takes a list of functions that make one environment each, got {env_fns!r}. Write "
+            "GymVecEnv([lambda: gym.make(...)] * 8) or GymVecEnv.make(id, num_envs=8)."
+        )
     if len(env_fns) == 0:
         raise ValueError("env_fns is empty: give at least one function that makes an environment.")
-    if backend == "sync":
-        return LeanSyncVectorEnv(list(env_fns))
+    if backend not in ("sync", "async"):
+        raise ValueError(f"backend must be 'sync' or 'async', got {backend!r}.")
+    functions = [_function(env) for env in env_fns]
     if backend == "async":
-        remote = [partial(_make_remote, env_fn, index) for index, env_fn in enumerate(env_fns)]
+        remote = [partial(_make_remote, env_fn, index) for index, env_fn in enumerate(functions)]
         return AsyncVectorEnv(remote, autoreset_mode=AutoresetMode.SAME_STEP)
-    raise ValueError(f"backend must be 'sync' or 'async', got {backend!r}.")
+    vector_env = LeanSyncVectorEnv(functions)
+    _refuse_shared(vector_env.envs)
+    return vector_env
 
 
-class _GymVectorAdapter(VecEnv):
-    """A Gymnasium vector env behind the `VecEnv` contract, whatever its autoreset mode."""
+def _function(env: EnvFn | gym.Env[Any, Any]) -> EnvFn:
+    """Return a function that gives an environment, also for an environment itself."""
+    return (lambda: env) if isinstance(env, gym.Env) else env
 
-    _to_actions: DiscreteActions | ContinuousActions
 
-    def _setup(self, vector_env: _VectorEnv, device: torch.device | str, privileged_space: Space[Any] | None) -> None:
+def _refuse_shared(envs: Sequence[gym.Env[Any, Any]]) -> None:
+    first: dict[int, int] = {}
+    for index, env in enumerate(envs):
+        other = first.setdefault(id(env.unwrapped), index)
+        if other != index:
+            raise SharedEnvError(
+                f"env_fns[{other}] and env_fns[{index}] returned the same {type(env.unwrapped).__name__} object",
+                "a batch steps every environment on its own, so each function has to make a new one",
+                "write [lambda: gym.make(...)] * n, with gym.make inside the lambda",
+            )
+
+
+class GymVecEnv(VecEnv):
+    """Gymnasium environments with actions and observations of any fixed size.
+
+    * **Actions.** Discrete, MultiDiscrete, MultiBinary and integer Boxes count from 0 here; spaces that start elsewhere
+      are shifted. Box actions always reach the environment inside its bounds: with ``action_mode="clip"`` they are in
+      its own units and clipped; with ``"scale"`` the learner acts in [−1, 1], which is mapped linearly to the bounds:
+      better when these are far from ±1, because a fresh policy explores with σ = 1.
+    * **Observations.** A Box keeps its shape. A Dict or a Tuple becomes one vector that remembers its parts
+      (`apexrl.spaces.PackedBox`). Everything else is flattened by Gymnasium's rules.
+
+    Args:
+        env_fns: One function per environment that makes it.
+        device: Device of the returned tensors.
+        backend: ``"sync"`` steps in this process, ``"async"`` in one process per environment.
+        action_mode: ``"clip"`` or ``"scale"``; for Box actions.
+        privileged_observation_space: Space of ``info["privileged_observation"]``, if the envs give one.
+
+    Raises:
+        UnsupportedSpacesError: Actions or observations have a space that no network can use.
+        SharedEnvError: Two functions returned one and the same environment.
+    """
+
+    def __init__(
+        self,
+        env_fns: Sequence[EnvFn],
+        device: torch.device | str = "cpu",
+        *,
+        backend: Backend = "sync",
+        action_mode: ActionMode = "clip",
+        privileged_observation_space: Space[Any] | None = None,
+    ) -> None:
+        self._setup(_make_vector_env(env_fns, backend), device, action_mode, privileged_observation_space)
+
+    @classmethod
+    def make(
+        cls,
+        env_id: str,
+        num_envs: int = 8,
+        device: torch.device | str = "cpu",
+        *,
+        backend: Backend = "sync",
+        action_mode: ActionMode = "clip",
+        **options: Any,  # noqa: ANN401 - whatever the environment takes
+    ) -> Self:
+        """Make a batch from an id; ``options`` go to `gymnasium.make`."""
+        env_fns = [partial(gym.make, env_id, **options)] * num_envs
+        return cls(env_fns, device, backend=backend, action_mode=action_mode)
+
+    @classmethod
+    def from_vector_env(
+        cls,
+        vector_env: _VectorEnv,
+        device: torch.device | str = "cpu",
+        *,
+        action_mode: ActionMode = "clip",
+        privileged_observation_space: Space[Any] | None = None,
+    ) -> Self:
+        """Wrap a vector env that exists already, such as a natively batched one, in any autoreset mode."""
+        self = cls.__new__(cls)
+        self._setup(vector_env, device, action_mode, privileged_observation_space)
+        return self
+
+    def _setup(
+        self,
+        vector_env: _VectorEnv,
+        device: torch.device | str,
+        action_mode: ActionMode,
+        privileged_space: Space[Any] | None,
+    ) -> None:
         self.vector_env = vector_env
+        self._to_actions = make_actions(vector_env.single_action_space, action_mode)
         self.num_envs = vector_env.num_envs
         self.device = torch.device(device)
         self._target = None if self.device.type == "cpu" else self.device
@@ -235,90 +323,5 @@ class _GymVectorAdapter(VecEnv):
         self.vector_env.close()
 
 
-class GymVecEnv(_GymVectorAdapter):
-    """Gymnasium environments with Discrete, MultiDiscrete or MultiBinary actions.
-
-    The learner's actions count from 0; spaces that start elsewhere are shifted here.
-
-    Args:
-        env_fns: One function per environment that makes it.
-        device: Device of the returned tensors.
-        backend: ``"sync"`` steps in this process, ``"async"`` in one process per environment.
-        privileged_observation_space: Space of ``info["privileged_observation"]``, if the envs give one.
-
-    Raises:
-        TypeError: If the action space is continuous.
-    """
-
-    def __init__(
-        self,
-        env_fns: Sequence[EnvFn],
-        device: torch.device | str = "cpu",
-        *,
-        backend: Backend = "sync",
-        privileged_observation_space: Space[Any] | None = None,
-    ) -> None:
-        vector_env = _make_vector_env(env_fns, backend)
-        self._to_actions = DiscreteActions(vector_env.single_action_space)
-        self._setup(vector_env, device, privileged_observation_space)
-
-    @classmethod
-    def from_vector_env(
-        cls,
-        vector_env: _VectorEnv,
-        device: torch.device | str = "cpu",
-        *,
-        privileged_observation_space: Space[Any] | None = None,
-    ) -> Self:
-        """Wrap a vector env that exists already, such as a natively batched one, in any autoreset mode."""
-        self = cls.__new__(cls)
-        self._to_actions = DiscreteActions(vector_env.single_action_space)
-        self._setup(vector_env, device, privileged_observation_space)
-        return self
-
-
-class GymVecEnvContinuous(_GymVectorAdapter):
-    """Gymnasium environments with Box actions.
-
-    Actions always reach the environment inside its bounds. With ``action_mode="clip"`` they are in its own
-    units and clipped. With ``"scale"`` the learner acts in [−1, 1], which is mapped linearly to the bounds:
-    better when these are far from ±1, because a fresh policy explores with σ = 1.
-
-    Args:
-        env_fns: One function per environment that makes it.
-        device: Device of the returned tensors.
-        backend: ``"sync"`` steps in this process, ``"async"`` in one process per environment.
-        action_mode: ``"clip"`` or ``"scale"``.
-        privileged_observation_space: Space of ``info["privileged_observation"]``, if the envs give one.
-
-    Raises:
-        TypeError: If the action space is discrete.
-    """
-
-    def __init__(
-        self,
-        env_fns: Sequence[EnvFn],
-        device: torch.device | str = "cpu",
-        *,
-        backend: Backend = "sync",
-        action_mode: ActionMode = "clip",
-        privileged_observation_space: Space[Any] | None = None,
-    ) -> None:
-        vector_env = _make_vector_env(env_fns, backend)
-        self._to_actions = ContinuousActions(vector_env.single_action_space, action_mode)
-        self._setup(vector_env, device, privileged_observation_space)
-
-    @classmethod
-    def from_vector_env(
-        cls,
-        vector_env: _VectorEnv,
-        device: torch.device | str = "cpu",
-        *,
-        action_mode: ActionMode = "clip",
-        privileged_observation_space: Space[Any] | None = None,
-    ) -> Self:
-        """Wrap a vector env that exists already, such as a natively batched one, in any autoreset mode."""
-        self = cls.__new__(cls)
-        self._to_actions = ContinuousActions(vector_env.single_action_space, action_mode)
-        self._setup(vector_env, device, privileged_observation_space)
-        return self
+GymVecEnvContinuous = GymVecEnv
+"""The name that `GymVecEnv` had for Box actions."""

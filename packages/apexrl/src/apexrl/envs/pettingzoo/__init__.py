@@ -1,6 +1,6 @@
 """PettingZoo parallel environments as ``MultiAgentVecEnv``."""
 
-from apexrl.envs.pettingzoo.spaces import ObservationMismatchError, UnsupportedSpacesError
+from apexrl.envs.pettingzoo.spaces import ObservationMismatchError
 from apexrl.envs.pettingzoo.wrapper import PettingZooVecEnv
 
-__all__ = ["ObservationMismatchError", "PettingZooVecEnv", "UnsupportedSpacesError"]
+__all__ = ["ObservationMismatchError", "PettingZooVecEnv"]

@@ -7,12 +7,8 @@ from gymnasium import spaces
 from torch import Tensor
 
 from apexrl.arrays import Array, Bools, Floats32
-from apexrl.envs.vec_env import Opaque
+from apexrl.envs.vec_env import Opaque, UnsupportedSpacesError
 from apexrl.runs.errors import UserFacingError
-
-
-class UnsupportedSpacesError(UserFacingError, TypeError):
-    """Agents have spaces that cannot be put on one axis."""
 
 
 class ObservationMismatchError(UserFacingError, ValueError):

@@ -8,7 +8,8 @@ from types import ModuleType
 from typing import Any
 
 from apexrl.envs import MultiAgentVecEnv, PettingZooVecEnv
-from apexrl.envs.pettingzoo.spaces import ObservationMismatchError, UnsupportedSpacesError
+from apexrl.envs.pettingzoo.spaces import ObservationMismatchError
+from apexrl.envs.vec_env import UnsupportedSpacesError
 from apexrl.runs.errors import ConfigurationError
 
 PREFIX = "pettingzoo:"
