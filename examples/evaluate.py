@@ -6,7 +6,6 @@ python examples/evaluate.py runs/cartpole/checkpoints/final_model.pt --env CartP
 import argparse
 from pathlib import Path
 
-
 from apexrl import GymVecEnv, OnPolicyRunner
 
 
