@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apexrl.execution import FailureKind, RunOptions, Task
-from apexrl.execution.pool import Died, Ready, Reply
-from apexrl.execution.schedule import PooledExecutor
+from apexrl.execution.executor import Executor
+from apexrl.execution.pool import Died, Reply
 from apexrl.execution.server import Server
 
 
@@ -44,15 +44,12 @@ class FragileFleet:
         for link in self.rng.sample(self.links, self.rng.randint(1, len(self.links))):
             if not link.ready:
                 link.ready = True
-                yield Ready(link)
+                yield Reply(link)
             elif self.rng.random() < self.death_rate:
                 link.alive = False
                 yield Died(link, "bad luck")
             elif link.requests:
                 yield Reply(link, Server().handle(link.requests.popleft()))
-
-    def close(self):
-        self.links.clear()
 
 
 @settings(deadline=None)
@@ -67,7 +64,7 @@ class FragileFleet:
 )
 def test_every_task_has_one_outcome_whatever_workers_do(seed, death_rate, workers, count, window, retries, ordered):
     rng = random.Random(seed)
-    with PooledExecutor(lambda: FragileFleet(rng, death_rate), workers) as executor:
+    with Executor(lambda: FragileFleet(rng, death_rate), workers) as executor:
         options = RunOptions(retries=retries, window=window, ordered=ordered)
         run = executor.run((Task(abs, (-index,), label=str(index)) for index in range(count)), options)
         results = list(run)

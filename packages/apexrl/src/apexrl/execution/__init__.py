@@ -1,4 +1,4 @@
-"""Execution: one executor protocol and three engines that give the same results: inline, processes and ray.
+"""Execution: one executor and three engines that give the same results: inline, processes and ray.
 
 :func:`make_executor` makes an executor; :class:`ExecutionOptions` are its options on a command line. An executor runs
 :class:`Task` objects or hosts long-lived actors (`apexrl.execution.actors`). Importing this package is cheap, because
@@ -7,15 +7,7 @@ every worker process does it.
 
 from typing import TYPE_CHECKING
 
-from apexrl.execution.executor import (
-    Executor,
-    Progress,
-    Run,
-    RunOptions,
-    Task,
-    available_cpus,
-    task_seed,
-)
+from apexrl.execution.executor import Executor, available_cpus
 from apexrl.execution.factory import ENGINES, make_executor
 from apexrl.execution.report import (
     Attempt,
@@ -26,6 +18,7 @@ from apexrl.execution.report import (
     TaskReport,
     TaskResult,
 )
+from apexrl.execution.tasks import Progress, Run, RunOptions, Task, task_seed
 from apexrl.lazy import lazy_names
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from apexrl.execution.codec import encode, require_portable
-from apexrl.execution.executor import task_seed
 from apexrl.execution.pool import Call, Lane, Pool, Settled
 from apexrl.execution.report import Attempt, Failure, FailureKind, RunReport, TaskReport
 from apexrl.execution.server import build_request, invoke_request
+from apexrl.execution.tasks import task_seed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

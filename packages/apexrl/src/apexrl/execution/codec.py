@@ -1,7 +1,8 @@
 """How calls are sent to workers: pickled, with functions named by their import path.
 
 A script's own functions and classes live in ``__main__``, which is another module in a worker. As the standard
-library's spawned processes do, a worker that meets such a name runs the script once under the name ``__mp_main__``.
+library's spawned processes do, a worker runs the script once under the name ``__mp_main__``, but only when it meets
+such a name: a script whose tasks live in modules needs no guard.
 """
 
 from __future__ import annotations
@@ -10,69 +11,41 @@ import functools
 import importlib
 import io
 import pickle
-import runpy
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from types import FunctionType, ModuleType
+from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import Any
 
 _PROTOCOL = 5
 _MAIN_IN_WORKER = "__mp_main__"
 
 
-@dataclass(frozen=True, slots=True)
-class MainModule:
-    """Where the parent's ``__main__`` comes from.
+def main_module() -> dict[str, str]:
+    """Return where this program's ``__main__`` comes from: a module's name or a file; empty if it is interactive."""
+    from multiprocessing.spawn import get_preparation_data
 
-    Attributes:
-        module: Its import name, for ``python -m name``; else empty.
-        path: The script's file, for ``python file.py``; else empty.
-    """
-
-    module: str = ""
-    path: str = ""
-
-    @staticmethod
-    def of_this_process() -> MainModule:
-        """Describe the running program's main module."""
-        main = sys.modules["__main__"]
-        sys.modules.setdefault(_MAIN_IN_WORKER, main)  # instances made in a worker come back under that name
-        spec = getattr(main, "__spec__", None)
-        if spec is not None:
-            return MainModule(module=spec.name)
-        return MainModule(path=getattr(main, "__file__", None) or "")
-
-    def load(self) -> None:
-        """Run the parent's main module in this process, guarded by its ``if __name__ == "__main__"``."""
-        if self.module:
-            namespace = runpy.run_module(self.module, run_name=_MAIN_IN_WORKER, alter_sys=True)
-        elif self.path:
-            namespace = runpy.run_path(self.path, run_name=_MAIN_IN_WORKER)
-        else:
-            raise ModuleNotFoundError(
-                "the parent's __main__ is interactive: move its functions and classes to a module"
-            )
-        module = ModuleType(_MAIN_IN_WORKER)
-        module.__dict__.update(namespace)
-        sys.modules["__main__"] = sys.modules[_MAIN_IN_WORKER] = module
+    data = get_preparation_data("worker")
+    return {key: data[key] for key in ("init_main_from_name", "init_main_from_path") if key in data}
 
 
-@functools.cache
-def _load_once(main: MainModule) -> None:
-    main.load()
+def _load_main(main: Mapping[str, str]) -> None:
+    """Run the parent's main module in this worker, once, guarded by its ``if __name__ == "__main__"``."""
+    from multiprocessing.spawn import prepare
+
+    if not main:
+        raise ModuleNotFoundError("the parent's __main__ is interactive: move its functions and classes to a module")
+    prepare(dict(main))
 
 
 class _WorkerUnpickler(pickle.Unpickler):
     """Loads the parent's main module when, and only when, something in it is asked for."""
 
-    def __init__(self, file: io.BytesIO, main: MainModule) -> None:
+    def __init__(self, file: io.BytesIO, main: Mapping[str, str]) -> None:
         super().__init__(file)
         self._main = main
 
     def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - a pickle may name anything
         if module in ("__main__", _MAIN_IN_WORKER):
-            _load_once(self._main)
+            _load_main(self._main)
             module = _MAIN_IN_WORKER
         return super().find_class(module, name)
 
@@ -93,12 +66,12 @@ def encode(value: object, what: str) -> bytes:
         raise TypeError(f"{what} can't be pickled, so it can't pass between processes: {error}") from error
 
 
-def decode(payload: bytes | memoryview, main: MainModule | None = None) -> Any:  # noqa: ANN401 - what was encoded
+def decode(payload: bytes | memoryview, main: Mapping[str, str] | None = None) -> Any:  # noqa: ANN401 - what was encoded
     """Unpickle what `encode` made.
 
     Args:
         payload: The pickled value.
-        main: In a worker process, the parent's main module. None in the parent itself.
+        main: In a worker process, the parent's `main_module`. None in the parent itself.
     """
     if main is None:
         return pickle.loads(payload)
@@ -128,7 +101,7 @@ def require_portable(function: Callable[..., Any]) -> None:
         reason = "it is a lambda"
     elif "<locals>" in name:
         reason = "it is defined inside another function"
-    elif module == "__main__" and MainModule.of_this_process() == MainModule():
+    elif module == "__main__" and not main_module():
         reason = "it was defined in an interactive session"
     elif _resolve(module, name) is not function:
         reason = f"importing {module}.{name} gives something else"

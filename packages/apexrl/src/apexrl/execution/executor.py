@@ -1,155 +1,120 @@
-"""The executor protocol: run many tasks, or talk to long-lived actors, the same way on every engine.
-
-Glossary:
-    task: a call of a module-level function with picklable arguments.
-    attempt: one try at a task; a task whose worker dies or whose time is up is tried again with the same seed.
-    worker: what runs tasks one at a time: this process (*inline*), a spawned one (*processes*), a Ray actor (*ray*).
-    actor: an object that lives in a worker and is called again and again, such as a group of environments.
-    engine: inline, processes or ray. The same call gives the same results on all of them.
-"""
+"""The executor: run many tasks, or talk to long-lived actors, the same way on every engine."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar
+import weakref
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
-from apexrl.execution.report import RunReport, TaskReport, TaskResult
-
-if TYPE_CHECKING:
-    from apexrl.execution.actors import ActorGroup, ActorOptions
+from apexrl.execution.actors import ActorGroup, ActorOptions
+from apexrl.execution.pool import Fleet, Pool
+from apexrl.execution.report import RunReport, TaskResult
+from apexrl.execution.schedule import Schedule
+from apexrl.execution.tasks import Run, RunOptions, Task
 
 T = TypeVar("T")
-Item = TypeVar("Item")
 
-Progress = Callable[[TaskReport, RunReport], None]
-"""Called in the parent after each finished task with that task's report and the run's so far."""
+_DEFAULTS = RunOptions()
+_ACTOR_DEFAULTS = ActorOptions()
 
 
-@dataclass(frozen=True, slots=True)
-class Task(Generic[T]):
-    """A call to make.
+class Executor:
+    """Runs tasks and hosts actors. Use it in a ``with`` block, which ends its workers. The engines are its subclasses.
 
-    Attributes:
-        function: A function at the top level of a module. It should depend on its arguments only: it may be run twice.
-        args: Positional arguments, picklable.
-        kwargs: Keyword arguments, picklable. A run with a seed adds ``seed``.
-        label: A name for messages and reports.
+    Args:
+        new_fleet: Makes the engine's fleet; called for the tasks' pool and for each group of actors.
+        workers: How many tasks run at once.
+        tasks_per_worker: Replace a worker after so many tasks; None for never.
     """
 
-    function: Callable[..., T]
-    args: tuple[Any, ...] = ()
-    kwargs: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    label: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """How tasks are run.
-
-    Attributes:
-        seed: Gives each task the keyword ``seed``, an integer made from this seed and the task's index (see
-            `task_seed`). None gives none.
-        time_limit: Seconds per attempt; the worker of a task that runs longer is killed. None for no limit. *inline*
-            cannot interrupt a task, but judges it by the same limit when it has ended.
-        retries: Further attempts after the first when the worker died or the time was up. Raising it survives more
-            accidents and spends more time on tasks that can't succeed.
-        retry_raised: Whether an exception is worth another attempt too. It seldom is: the same arguments raise again.
-        ordered: Results in the order of the tasks, or as they finish.
-        on_failure: ``record`` gives a failed task a result with its reason and continues; ``raise`` raises
-            `TaskFailedError` at the first one and stops the others.
-        window: The most tasks that are taken from the iterable and not yet handed over as results. It bounds the
-            memory; ordered runs need it large, because results wait for a slow task before them. None means 64 per
-            worker, at least 256.
-        progress: Called after each finished task.
-    """
-
-    seed: int | None = None
-    time_limit: float | None = None
-    retries: int = 2
-    retry_raised: bool = False
-    ordered: bool = True
-    on_failure: Literal["record", "raise"] = "record"
-    window: int | None = None
-    progress: Progress | None = None
-
-    def __post_init__(self) -> None:
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise ValueError(f"time_limit must be more than 0 seconds, or None for no limit; got {self.time_limit}")
-        if self.retries < 0:
-            raise ValueError(f"retries must be 0 or more, got {self.retries}")
-        if self.window is not None and self.window < 1:
-            raise ValueError(f"window must be at least 1 task, or None for the default; got {self.window}")
-        if self.seed is not None and self.seed < 0:
-            raise ValueError(f"seed must be 0 or more, got {self.seed}")
-        if self.on_failure not in ("record", "raise"):
-            raise ValueError(f"on_failure must be 'record' or 'raise', got {self.on_failure!r}")
-
-
-class Run(Iterator[TaskResult[T]], Generic[T]):
-    """The results of a run, computed while they are read. Closing it early stops what still runs.
-
-    Attributes:
-        report: What has happened so far.
-    """
-
-    def __init__(self, results: Generator[TaskResult[T], None, None], report: RunReport) -> None:
-        self.report = report
-        self._results = results
-
-    def __next__(self) -> TaskResult[T]:
-        return next(self._results)
-
-    def close(self) -> None:
-        """Stop: tasks that still run are killed and no further result comes."""
-        self._results.close()
-
-
-class Executor(Protocol):
-    """Runs tasks and hosts actors. Use it in a ``with`` block, which ends its workers."""
+    def __init__(self, new_fleet: Callable[[], Fleet], workers: int, *, tasks_per_worker: int | None = None) -> None:
+        if workers < 1:
+            raise ValueError(f"workers must be at least 1, got {workers}")
+        self._new_fleet = new_fleet
+        self._workers = workers
+        self._pool = Pool(new_fleet(), workers, tasks_per_worker)
+        self._running = False
+        self._groups: weakref.WeakSet[ActorGroup] = weakref.WeakSet()
+        self._end = weakref.finalize(self, self._pool.close)
 
     @property
     def workers(self) -> int:
         """How many tasks run at once."""
+        return self._workers
 
-    def run(self, tasks: Iterable[Task[T]], options: RunOptions = ...) -> Run[T]:
+    def run(self, tasks: Iterable[Task[T]], options: RunOptions = _DEFAULTS) -> Run[T]:
         """Run tasks, lazily taken from any iterable, and give their results while it runs.
 
-        Nothing starts before the first result is asked for. One run at a time: finish or close it before the next.
-        """
+        Args:
+            tasks: The tasks; never held in memory beyond ``options.window``.
+            options: Seeds, limits, retries and order.
 
-    def map(self, function: Callable[..., T], items: Iterable[Any], options: RunOptions = ...) -> list[T]:
+        Returns:
+            An iterator of results, with a growing report. Nothing starts before the first result is asked for. One
+            run at a time: finish or close it before the next.
+        """
+        report = RunReport()
+        return Run(self._alone(Schedule(self._pool, tasks, options, report)), report)
+
+    def map(self, function: Callable[..., T], items: Iterable[Any], options: RunOptions = _DEFAULTS) -> list[T]:
         """Return the values of ``function(item)`` in the order of the items.
+
+        Args:
+            function: A function at the top level of a module.
+            items: One argument each.
+            options: Seeds, limits and retries; order and failures are settled by this method.
 
         Raises:
             TaskFailedError: At the first task that failed for good.
         """
+        options = dataclasses.replace(options, ordered=True, on_failure="raise")
+        return [result.unwrap() for result in self.run((Task(function, (item,)) for item in items), options)]
 
-    def actors(self, factory: Callable[..., Any], keys: Sequence[Hashable], options: ActorOptions = ...) -> ActorGroup:
-        """Build one actor per key by ``factory(key)``, pinned to a worker of its own group of workers."""
+    def actors(
+        self, factory: Callable[..., Any], keys: Sequence[Hashable], options: ActorOptions = _ACTOR_DEFAULTS
+    ) -> ActorGroup:
+        """Build one actor per key by ``factory(key)``, pinned to a worker of its own group of workers.
+
+        Args:
+            factory: A function or class at the top level of a module.
+            keys: Distinct and picklable. The key at index i lives on worker i modulo the number of workers.
+            options: Seeds, limits, and what happens when a worker dies.
+        """
+        self._require_open()
+        group = ActorGroup(Pool(self._new_fleet(), min(self._workers, max(len(keys), 1))), factory, keys, options)
+        self._groups.add(group)
+        return group
 
     def close(self) -> None:
         """End all workers, those of actors included."""
+        for group in list(self._groups):
+            group.close()
+        self._end()
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        self.close()
 
+    def _alone(self, schedule: Schedule[T]) -> Generator[TaskResult[T], None, None]:
+        self._require_open()
+        if self._running:
+            raise RuntimeError("this executor is busy with another run: read it to its end or close() it first")
+        self._running = True
+        try:
+            yield from schedule.results()
+        finally:
+            self._running = False
 
-def task_seed(seed: int, index: int) -> int:
-    """Return the seed of the task at `index`: 63 bits of ``SeedSequence(seed).spawn(index + 1)[index]``.
-
-    It depends on nothing else: not on the worker, the attempt or the number of tasks. ``numpy.random.seed`` takes
-    32 bits: give it ``seed % 2**32``.
-    """
-    from numpy.random import SeedSequence  # here, because workers import this module and need no numpy
-
-    words = SeedSequence(seed, spawn_key=(index,)).generate_state(2)
-    return (int(words[0]) << 32 | int(words[1])) >> 1
+    def _require_open(self) -> None:
+        if not self._end.alive:
+            raise RuntimeError("this executor is closed: make a new one")
 
 
 def available_cpus() -> int:

@@ -7,59 +7,46 @@ can't do: interrupt a task that hangs, or survive one that ends the process.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Iterator
 
-from apexrl.execution.pool import Event, Ready, Reply
-from apexrl.execution.schedule import PooledExecutor
+from apexrl.execution.executor import Executor
+from apexrl.execution.pool import Event, Reply
 from apexrl.execution.server import Server
 
 
 class _InlineLink:
-    """A worker that is no process: a server and the requests that wait for it."""
+    """A worker that is no process: a server and the request that waits for it."""
 
     def __init__(self) -> None:
         self.server = Server()
-        self.requests: deque[bytes] = deque()
-        self.ready = False
-        self.alive = True
+        self.request: bytes | None = None
 
     def send(self, request: bytes) -> None:
-        self.requests.append(request)
+        self.request = request
 
     def kill(self) -> None:
-        self.requests.clear()
-        self.alive = False
+        self.request = None
 
 
 class _InlineFleet:
-    """Carries out one request per wait."""
+    """The one worker of a pool."""
 
     start_limit = math.inf
 
-    def __init__(self) -> None:
-        self._links: list[_InlineLink] = []
-
     def start(self) -> _InlineLink:
-        link = _InlineLink()
-        self._links = [other for other in self._links if other.alive] + [link]
-        return link
+        self._link, self._is_up = _InlineLink(), False
+        return self._link
 
     def wait(self, timeout: float) -> Iterator[Event]:
-        for link in self._links:
-            if link.alive and not link.ready:
-                link.ready = True
-                yield Ready(link)
-        for link in self._links:
-            if link.requests:
-                yield Reply(link, link.server.handle(link.requests.popleft()))
-                return
-
-    def close(self) -> None:
-        self._links.clear()
+        if not self._is_up:
+            self._is_up = True
+            yield Reply(self._link)
+        elif (request := self._link.request) is not None:
+            self._link.request = None
+            yield Reply(self._link, self._link.server.handle(request))
 
 
-class InlineExecutor(PooledExecutor):
+class InlineExecutor(Executor):
     """Runs tasks in this process. See `Executor`."""
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """The part that all engines share: lanes of calls to workers, with time limits and recovery from dead workers.
 
 An engine supplies a `Fleet`, which starts workers and carries bytes. A `Pool` puts calls on *lanes*. A lane has at most
-one worker at a time, which answers in the order of sending; hence the first unanswered call of a lane is the one that
-runs, and the one that failed when the worker dies or the time is up. The calls behind it come back untouched.
+one worker at a time, and a worker one call: the first of its lane is the one that runs, and the one that failed when
+the worker dies or the time is up. The calls behind it come back untouched.
 """
 
 from __future__ import annotations
@@ -30,32 +30,18 @@ class Link(Protocol):
     """The parent's end of one worker."""
 
     def send(self, request: bytes) -> None:
-        """Queue a request; never blocks."""
+        """Send a request to the worker, which is up and has no other."""
 
     def kill(self) -> None:
         """End the worker at once, whatever it does. No event of it follows. Harmless when it is dead already."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
-    """A worker is up."""
-
-    link: Link
-
-
-@dataclass(frozen=True, slots=True)
 class Reply:
-    """A worker answered its oldest request."""
+    """A worker answered its request. The first reply of a worker says that it is up, and has no content."""
 
     link: Link
-    content: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Receiving:
-    """A part of a long reply came in."""
-
-    link: Link
+    content: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +52,7 @@ class Died:
     reason: str
 
 
-Event = Ready | Reply | Receiving | Died
+Event = Reply | Died
 
 
 class Fleet(Protocol):
@@ -76,18 +62,15 @@ class Fleet(Protocol):
     """Seconds that a worker may take until it is ready."""
 
     def start(self) -> Link:
-        """Begin to start a worker; a `Ready` event follows."""
+        """Begin to start a worker; an empty reply follows when it is up."""
 
     def wait(self, timeout: float) -> Iterable[Event]:
         """Return the events of all workers, in order per worker; waits for the first at most `timeout` seconds."""
 
-    def close(self) -> None:
-        """End all workers and release everything."""
-
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A request that was sent.
+    """A request on a lane.
 
     Attributes:
         request: The encoded request.
@@ -129,7 +112,7 @@ class Lane:
         number: The lane's index in the pool.
         link: Its worker; None before the first call and after a death.
         ready: Whether the worker is up.
-        calls: Sent and unanswered, in order; the first one runs.
+        calls: Unanswered, in order; the first one runs, the others wait.
         since: When the first call began, or when the worker was started.
         served: Calls that the present worker has answered.
         generation: How many workers this lane has had.
@@ -170,26 +153,17 @@ class Pool:
         self._failed_starts = 0
         self._closed = False
 
-    def room(self, lane: Lane, depth: int) -> int:
-        """Return how many more calls a lane takes when it should have at most `depth`."""
-        if not lane.ready:
-            depth = 1
-        elif self._calls_per_worker is not None:
-            depth = min(depth, self._calls_per_worker - lane.served)
-        return depth - len(lane.calls)
-
     def submit(self, lane: Lane, call: Call) -> None:
         """Put a call on a lane, with a new worker if there is none."""
         self._require_open()
+        lane.calls.append(call)
         if lane.link is None:
             lane.link = self._fleet.start()
             lane.served, lane.since = 0, time.monotonic()
             lane.generation += 1
             self._lane_of[lane.link] = lane
-        elif not lane.calls and lane.ready:
-            lane.since = time.monotonic()
-        lane.calls.append(call)
-        lane.link.send(call.request)
+        elif lane.ready and len(lane.calls) == 1:
+            self._send_next(lane)
 
     def poll(self) -> list[Settled]:
         """Wait until something happens, and return the calls that left their lanes.
@@ -227,25 +201,30 @@ class Pool:
         for lane in self.lanes:
             lane.calls.clear()
             self._drop_worker(lane)
-        self._fleet.close()
 
     def _take(self, event: Event, lane: Lane, settled: list[Settled]) -> None:
-        if isinstance(event, Reply):
-            settled.append(self._settle(lane, event.content))
-            lane.since = time.monotonic()
-            if self._calls_per_worker is not None and lane.served >= self._calls_per_worker:
-                self._drop_worker(lane)
-        elif isinstance(event, Receiving):
-            lane.since = time.monotonic()  # the function has ended: its limit is not for the way back
-        elif isinstance(event, Ready):
-            lane.ready, lane.since = True, time.monotonic()
-            self._failed_starts = 0
-        elif not lane.ready:
-            self._count_failed_start(event.reason)
-            self._lose_worker(lane, None, settled)
-        else:
+        if isinstance(event, Died) and lane.ready:
             lane.last_end = event.reason
             self._lose_worker(lane, Failure(kind=FailureKind.WORKER_DIED, message=event.reason), settled)
+        elif isinstance(event, Died):
+            self._count_failed_start(event.reason)
+            self._lose_worker(lane, None, settled)
+        elif lane.ready:
+            settled.append(self._settle(lane, event.content))
+            if lane.served == self._calls_per_worker:
+                self._drop_worker(lane)
+            self._send_next(lane)
+        else:
+            lane.ready = True
+            self._failed_starts = 0
+            self._send_next(lane)
+
+    @staticmethod
+    def _send_next(lane: Lane) -> None:
+        """Let an idle worker run the first call of its lane, if there is one."""
+        if lane.link is not None and lane.calls:
+            lane.since = time.monotonic()
+            lane.link.send(lane.calls[0].request)
 
     def _settle(self, lane: Lane, reply: bytes) -> Settled:
         call = lane.calls.popleft()

@@ -1,9 +1,8 @@
 """The processes engine: spawned interpreters on this machine, one task at a time each.
 
 A worker is started by ``exec`` (never a bare fork), with one thread per numeric library and a fixed hash seed, in a
-process group of its own: Ctrl-C reaches the parent only, and killing a worker kills what its task started. The parent
-never blocks on a worker: reading and writing wait in one selector, beside a descriptor that becomes readable when the
-process has ended.
+process group of its own: Ctrl-C reaches the parent only, and killing a worker kills what its task started. Messages
+pass over the standard library's connections; the end of a connection is the end of its worker.
 """
 
 from __future__ import annotations
@@ -11,126 +10,61 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import selectors
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from multiprocessing import Pipe, connection
 
-from apexrl.execution.codec import MainModule
-from apexrl.execution.pool import Died, Event, Ready, Receiving, Reply
-from apexrl.execution.schedule import PooledExecutor
-from apexrl.execution.worker import HEADER
+from apexrl.execution.codec import main_module
+from apexrl.execution.executor import Executor
+from apexrl.execution.pool import Died, Event, Reply
 
 WORKER_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """Set in every worker: workers run in parallel already, and threads under them would compete for the same CPUs."""
 
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from apexrl.execution.worker import main; main(sys.argv[2:])"
+    "from apexrl.execution.worker import main; main(*sys.argv[2:])"
 )
-_READ_SIZE = 1 << 20
 
 
 class _ProcessLink:
-    """A worker process: its channel, its lifeline, and what is half sent or half received."""
+    """A worker process, the channel to it, and a pipe whose closing ends it."""
 
-    def __init__(self, selector: selectors.BaseSelector) -> None:
-        self._selector = selector
-        self._waits_to_write = False
-        self._outbox = bytearray()
-        self._inbox = bytearray()
-        self._ready = False
-        self._channel, theirs = socket.socketpair()
-        lifeline_end, self._lifeline = os.pipe()
+    def __init__(self) -> None:
+        self.channel, theirs = Pipe()
+        lifeline, self._lifeline = os.pipe()
         try:
-            self._process = _spawn(theirs.fileno(), lifeline_end)
+            self._process = _spawn(theirs.fileno(), lifeline)
         except BaseException:
+            self.channel.close()
             os.close(self._lifeline)
-            self._channel.close()
             raise
         finally:
             theirs.close()
-            os.close(lifeline_end)
-        self._channel.setblocking(False)
-        selector.register(self._channel, selectors.EVENT_READ, self)
-        self._ended = os.pidfd_open(self._process.pid) if hasattr(os, "pidfd_open") else -1
-        if self._ended >= 0:
-            # The channel may stay open beyond the worker's end, when its task has forked.
-            selector.register(self._ended, selectors.EVENT_READ, self)
+            os.close(lifeline)
         self.alive = True
 
     def send(self, request: bytes) -> None:
-        """Queue a request, to go out with the next flush."""
-        self._outbox += HEADER.pack(len(request))
-        self._outbox += request
+        with contextlib.suppress(ConnectionError):  # a dead worker shows when its channel is read
+            self.channel.send_bytes(request)
 
-    def flush(self) -> None:
-        """Write what the channel takes now, and let the selector report when it takes the rest."""
-        if not self._outbox and not self._waits_to_write:
-            return
-        with contextlib.suppress(BlockingIOError, ConnectionError):  # a dead worker shows when its channel is read
-            while self._outbox:
-                sent = self._channel.send(self._outbox)
-                del self._outbox[:sent]
-        if self._waits_to_write != bool(self._outbox):
-            self._waits_to_write = bool(self._outbox)
-            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._waits_to_write else 0)
-            self._selector.modify(self._channel, events, self)
-
-    def receive(self, ended: bool) -> Iterator[Event]:
-        """Read what the channel holds now.
-
-        Args:
-            ended: Whether the process is known to have ended, so that nothing more will come.
-        """
-        at_rest = len(self._inbox)
+    def receive(self) -> Event:
+        """Read a whole message, of which the first bytes must have come."""
         try:
-            more = True
-            while more:
-                chunk = self._channel.recv(_READ_SIZE)
-                self._inbox += chunk
-                more = len(chunk) == _READ_SIZE or (ended and bool(chunk))
-                ended = ended or not chunk
-        except BlockingIOError:
-            pass  # nothing more for now
-        except ConnectionError:
-            ended = True
-        grown = len(self._inbox) > at_rest
-        yield from self._messages()
-        if not self.alive:  # killed by whoever took the messages
-            return
-        if ended:
-            yield Died(self, self._end())
-        elif self._inbox and grown:
-            yield Receiving(self)
+            return Reply(self, self.channel.recv_bytes())
+        except (EOFError, OSError):  # at the end of the channel, or in the middle of a message
+            return Died(self, self._end())
 
     def kill(self) -> None:
-        """End the process and everything in its group, and release what belongs to it."""
         if self.alive:
             self._end()
 
-    def _messages(self) -> Iterator[Event]:
-        start = 0
-        while len(self._inbox) >= start + HEADER.size:
-            (length,) = HEADER.unpack_from(self._inbox, start)
-            end = start + HEADER.size + length
-            if len(self._inbox) < end:
-                break
-            content = bytes(memoryview(self._inbox)[start + HEADER.size : end])
-            yield Reply(self, content) if self._ready else Ready(self)
-            self._ready = True
-            start = end
-        del self._inbox[:start]
-
     def _end(self) -> str:
+        """End the process and everything in its group, and return how the process ended."""
         self.alive = False
-        self._selector.unregister(self._channel)
-        self._channel.close()
-        if self._ended >= 0:
-            self._selector.unregister(self._ended)
-            os.close(self._ended)
+        self.channel.close()
         with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody is left in the group
             os.killpg(self._process.pid, signal.SIGKILL)
         os.close(self._lifeline)
@@ -138,11 +72,13 @@ class _ProcessLink:
 
 
 def _spawn(channel: int, lifeline: int) -> subprocess.Popen[bytes]:
-    main = MainModule.of_this_process()
-    command = [sys.executable, "-c", _BOOT, json.dumps(sys.path), str(channel), str(lifeline), main.module, main.path]
-    environment = {"PYTHONHASHSEED": "0"} | os.environ | WORKER_ENVIRONMENT
+    arguments = [json.dumps(sys.path), str(channel), str(lifeline), json.dumps(main_module())]
     return subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, env=environment, pass_fds=(channel, lifeline), process_group=0
+        [sys.executable, "-c", _BOOT, *arguments],
+        stdin=subprocess.DEVNULL,
+        env={"PYTHONHASHSEED": "0"} | os.environ | WORKER_ENVIRONMENT,
+        pass_fds=(channel, lifeline),
+        process_group=0,
     )
 
 
@@ -161,32 +97,22 @@ class _ProcessFleet:
     start_limit = 120.0
 
     def __init__(self) -> None:
-        self._selector = selectors.DefaultSelector()
         self._links: list[_ProcessLink] = []
 
     def start(self) -> _ProcessLink:
-        link = _ProcessLink(self._selector)
+        link = _ProcessLink()
         self._links = [other for other in self._links if other.alive] + [link]
         return link
 
     def wait(self, timeout: float) -> Iterator[Event]:
-        for link in self._links:
-            if link.alive:
-                link.flush()
-        for key, mask in self._selector.select(timeout):
-            link = key.data
-            if not link.alive:  # ended by an earlier event of this round
-                continue
-            if mask & selectors.EVENT_WRITE:
-                link.flush()
-            if mask & selectors.EVENT_READ:
-                yield from link.receive(ended=isinstance(key.fileobj, int))
-
-    def close(self) -> None:
-        self._selector.close()
+        links = [link for link in self._links if link.alive]
+        readable = set(connection.wait([link.channel for link in links], timeout))
+        for link in links:
+            if link.channel in readable and link.alive:  # not ended by whoever took an earlier event
+                yield link.receive()
 
 
-class ProcessExecutor(PooledExecutor):
+class ProcessExecutor(Executor):
     """Runs tasks in spawned processes. See `Executor`.
 
     Args:

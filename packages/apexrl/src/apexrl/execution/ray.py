@@ -10,16 +10,15 @@ import contextlib
 import os
 import socket
 import sys
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-from apexrl.execution.codec import MainModule
-from apexrl.execution.pool import START_ATTEMPTS, Died, Event, Fleet, Ready, Reply
+from apexrl.execution.codec import main_module
+from apexrl.execution.executor import Executor
+from apexrl.execution.pool import START_ATTEMPTS, Died, Event, Reply
 from apexrl.execution.processes import WORKER_ENVIRONMENT
-from apexrl.execution.schedule import PooledExecutor
-from apexrl.execution.server import Server, extend_path
+from apexrl.execution.server import Server
 
 _START_LIMIT = 600.0
 """Seconds until a worker must be ready; a cluster may have to start a machine for it."""
@@ -128,12 +127,13 @@ def _environment_defaults() -> Iterator[None]:
 class _RayWorker:
     """The worker's side: a server in a Ray actor."""
 
-    def __init__(self, main: MainModule, path: list[str]) -> None:
-        extend_path(path)
+    def __init__(self, main: Mapping[str, str], path: list[str]) -> None:
+        sys.path.extend(entry for entry in path if entry not in sys.path)
         self._server = Server(main)
 
-    def ready(self) -> None:
+    def ready(self) -> bytes:
         """Answer when the actor is up."""
+        return b""
 
     def handle(self, request: bytes) -> bytes:
         """Carry out a request."""
@@ -141,48 +141,31 @@ class _RayWorker:
 
 
 class _RayLink:
-    """The parent's side: an actor's handle, the reply that is due, and the requests that wait for it.
-
-    One request at a time is out. Ray loses finished replies that were still on their way when an actor dies, and then a
-    task that had succeeded would be blamed for the death.
-    """
+    """The parent's side: an actor's handle and the reply that is due."""
 
     def __init__(self, ray: ModuleType, actor: Any) -> None:  # noqa: ANN401 - Ray makes the type of a handle at run time
         self._ray = ray
         self._actor = actor
         self.alive = True
-        self.is_ready = False
         self.pending: Any = actor.ready.remote()
-        self._waiting: deque[bytes] = deque()
 
     def send(self, request: bytes) -> None:
-        self._waiting.append(request)
-        if self.pending is None:
-            self._send_next()
+        self.pending = self._actor.handle.remote(request)
 
     def kill(self) -> None:
         if self.alive:
             self.alive = False
             self.pending = None
-            self._waiting.clear()
             if self._ray.is_initialized():
                 self._ray.kill(self._actor, no_restart=True)
 
     def receive(self) -> Event:
-        """Take the reply, which must have come, and send the next request."""
+        """Take the reply, which must have come."""
+        reply, self.pending = self.pending, None
         try:
-            content = self._ray.get(self.pending)
+            return Reply(self, self._ray.get(reply))
         except self._ray.exceptions.RayError as error:
-            self.pending = None
             return Died(self, f"Ray lost it ({type(error).__name__})")
-        self._send_next()
-        if self.is_ready:
-            return Reply(self, content)
-        self.is_ready = True
-        return Ready(self)
-
-    def _send_next(self) -> None:
-        self.pending = self._actor.handle.remote(self._waiting.popleft()) if self._waiting else None
 
 
 class _RayFleet:
@@ -200,7 +183,7 @@ class _RayFleet:
         self._new_actor = self._ray.remote(_RayWorker).options(**options)
 
     def start(self) -> _RayLink:
-        actor = self._new_actor.remote(MainModule.of_this_process(), list(sys.path))
+        actor = self._new_actor.remote(main_module(), list(sys.path))
         link = _RayLink(self._ray, actor)
         self._links = [other for other in self._links if other.alive] + [link]
         return link
@@ -215,13 +198,8 @@ class _RayFleet:
             if pending[reply].alive:
                 yield pending[reply].receive()
 
-    def close(self) -> None:
-        for link in self._links:
-            link.kill()
-        self._links.clear()
 
-
-class RayExecutor(PooledExecutor):
+class RayExecutor(Executor):
     """Runs tasks in Ray actors. See `Executor`.
 
     Args:
@@ -238,7 +216,7 @@ class RayExecutor(PooledExecutor):
     def __init__(self, workers: int, *, address: str | None = None, tasks_per_worker: int | None = None) -> None:
         _RUNTIME.acquire(workers, address)
         self._holds_runtime = True
-        super().__init__(_new_fleet, workers, tasks_per_worker=tasks_per_worker)
+        super().__init__(_RayFleet, workers, tasks_per_worker=tasks_per_worker)
 
     def close(self) -> None:
         """End all workers, and Ray if it was started for them."""
@@ -246,7 +224,3 @@ class RayExecutor(PooledExecutor):
         if self._holds_runtime:
             self._holds_runtime = False
             _RUNTIME.release()
-
-
-def _new_fleet() -> Fleet:
-    return _RayFleet()

@@ -7,13 +7,12 @@ seconds that the function took, and the pickled value or `Failure`.
 from __future__ import annotations
 
 import struct
-import sys
 import time
 import traceback
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
-from apexrl.execution.codec import MainModule, decode, encode
+from apexrl.execution.codec import decode, encode
 from apexrl.execution.report import Failure, FailureKind
 
 _REPLY = struct.Struct("!Bd")
@@ -54,10 +53,10 @@ class Server:
     """Answers requests one at a time and keeps the actors that were built here.
 
     Args:
-        main: The parent's main module when this is another process; None in the parent itself.
+        main: The parent's `codec.main_module` when this is another process; None in the parent itself.
     """
 
-    def __init__(self, main: MainModule | None = None) -> None:
+    def __init__(self, main: Mapping[str, str] | None = None) -> None:
         self._main = main
         self._actors: dict[Hashable, Any] = {}
 
@@ -98,8 +97,3 @@ def _failure_of(error: BaseException) -> Failure:
 def _one_line(error: BaseException) -> str:
     lines = str(error).splitlines()
     return type(error).__name__ + (f": {lines[0]}" if lines else "")
-
-
-def extend_path(entries: list[str]) -> None:
-    """Make the parent's import path known here, after this process's own entries."""
-    sys.path.extend(entry for entry in entries if entry not in sys.path)

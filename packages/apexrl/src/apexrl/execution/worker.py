@@ -1,53 +1,47 @@
 """The program of a worker process: read a request, answer it, until the parent closes the channel or dies.
 
-Started by `apexrl.execution.processes` as ``python -c … CHANNEL LIFELINE MODULE PATH``. Imports only the standard
-library, so that a worker is ready as soon as the interpreter is.
+Started by `apexrl.execution.processes`. Imports only the standard library, so that a worker is ready as soon as the
+interpreter is.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import json
 import os
-import select
 import signal
-import socket
-import struct
 import sys
+from multiprocessing.connection import Connection
 
-from apexrl.execution.codec import MainModule
 from apexrl.execution.server import Server
 
-HEADER = struct.Struct("!Q")
-"""Precedes every message on the channel: the length of what follows."""
-READY = b""
-"""The first message of a worker."""
 
-_BUFFER = 1 << 16
-
-
-def main(arguments: list[str]) -> None:
+def main(channel: str, lifeline: str, main_module: str) -> None:
     """Serve requests until there are no more.
 
     Args:
-        arguments: The channel's and the lifeline's file descriptors, and the parent's main module by name and by path.
+        channel: The file descriptor of the connection to the parent.
+        lifeline: The file descriptor that hangs up when the parent ends.
+        main_module: The parent's `apexrl.execution.codec.main_module`, as JSON.
     """
-    channel, lifeline, module, path = arguments
+    for descriptor in (int(channel), int(lifeline)):
+        os.set_inheritable(descriptor, False)
     _die_with_parent(int(lifeline))
     _raise_oom_score()
-    with socket.socket(fileno=int(channel)) as connection:
-        serve(connection, Server(MainModule(module, path)))
+    connection: Connection = Connection(int(channel))
+    if hasattr(os, "register_at_fork"):  # a child that a task leaves behind must not keep the channel open
+        os.register_at_fork(after_in_child=connection.close)
+    serve(connection, Server(json.loads(main_module)))
 
 
-def serve(connection: socket.socket, server: Server) -> None:
-    """Answer what comes over a connection, in order."""
-    connection.sendall(HEADER.pack(len(READY)) + READY)
-    with connection.makefile("rb", buffering=_BUFFER) as requests:
-        while header := requests.read(HEADER.size):
-            (length,) = HEADER.unpack(header)
-            reply = server.handle(requests.read(length))
+def serve(connection: Connection, server: Server) -> None:
+    """Answer what comes over a connection, in order; the first message says that this worker is up."""
+    reply = b""
+    with contextlib.suppress(EOFError, ConnectionError):  # the parent is done, or gone
+        while True:
+            connection.send_bytes(reply)
+            reply = server.handle(connection.recv_bytes())
             _flush_output()
-            connection.sendall(HEADER.pack(len(reply)) + reply)
 
 
 def _flush_output() -> None:
@@ -66,10 +60,14 @@ def _die_with_parent(lifeline: int) -> None:
     interpreter lock. (``PR_SET_PDEATHSIG`` would do so too, but counts the end of the parent's *thread* as its death.)
     On systems without ``F_SETSIG`` a worker ends when its running task does, by the end of its channel.
     """
-    if sys.platform == "linux":
-        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
-        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
-        fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+    if sys.platform != "linux":
+        return
+    import fcntl
+    import select
+
+    fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
     hang_up = select.poll()
     hang_up.register(lifeline, 0)
     if hang_up.poll(0):  # the parent was gone before the kernel was asked
@@ -78,8 +76,5 @@ def _die_with_parent(lifeline: int) -> None:
 
 def _raise_oom_score() -> None:
     """Ask the kernel to kill workers, not their parent, when memory runs out: a worker is replaced, a parent is not."""
-    try:
-        with open("/proc/self/oom_score_adj", "w") as score:
-            score.write("800")
-    except OSError:
-        return  # not Linux, or not allowed here: the kernel chooses by itself
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:  # Linux, where it is allowed
+        score.write("800")

@@ -4,7 +4,7 @@ A file is written under a temporary name in its own folder, flushed to the disk,
 name, and the folder is flushed too. A reader of the final name, after a crash as well, sees the old
 content or the new one.
 
-A writer holds a lock (``flock``) on its temporary file. The operating system drops the lock when the
+A writer holds a lock on its temporary file. The operating system drops the lock when the
 writer dies, so :func:`remove_leftovers` can tell an abandoned file from one that is still being written,
 without trusting process numbers.
 """
@@ -12,7 +12,7 @@ without trusting process numbers.
 from __future__ import annotations
 
 import errno
-import fcntl
+import itertools
 import json
 import os
 import re
@@ -21,6 +21,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from filelock import lock_descriptor
 
 from apexrl.runs.errors import DiskFullError, UnwritableError, WriteFailedError
 
@@ -92,8 +94,11 @@ def ensure_folder(folder: StrPath) -> Path:
 def sync_folder(folder: StrPath) -> None:
     """Flush a folder's entries to the disk, so that a rename survives a power cut.
 
-    A folder that may be written but not read cannot be flushed and is left to the operating system.
+    A folder that may be written but not read cannot be flushed and is left to the operating system, as are all folders
+    on systems that open none.
     """
+    if not hasattr(os, "O_DIRECTORY"):
+        return
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except PermissionError:
@@ -174,6 +179,12 @@ def write_json(path: StrPath, value: Any) -> None:  # noqa: ANN401 - whatever js
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+def free_name(path: Path) -> Path:
+    """Return the first name that is free for a copy set aside: ``NAME.set-aside``, then with a number."""
+    names = itertools.chain([f"{path.name}.set-aside"], (f"{path.name}.set-aside-{n}" for n in itertools.count(2)))
+    return next(free for name in names if not (free := path.with_name(name)).exists())
+
+
 def remove_leftovers(folder: StrPath) -> list[Path]:
     """Remove temporary files in ``folder`` whose writers are dead.
 
@@ -195,9 +206,9 @@ def _create_locked(target: Path) -> tuple[Path, int]:
     while True:
         stem = target.name.encode()[:200].decode(errors="ignore")
         temporary = target.parent / f".{stem}.{secrets.token_hex(8)}.partial"
-        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         with suppress(OSError):  # a file system without locks: the file is then never taken for a leftover
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            lock_descriptor(descriptor)
         if os.fstat(descriptor).st_nlink > 0:
             return temporary, descriptor
         os.close(descriptor)  # removed between creation and lock: try another name
@@ -215,11 +226,12 @@ def _publish(temporary: Path, target: Path) -> None:
 
 def _remove_if_abandoned(path: Path) -> bool:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY)
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not lock_descriptor(descriptor, blocking=False):
+            return False
         path.unlink()
     except OSError:
         return False

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import lock_descriptor
 
 from apexrl.runs.atomic import write_failure
 from apexrl.runs.errors import RunLockedError
@@ -27,21 +28,21 @@ def exclusive(folder: Path) -> Iterator[None]:
     """
     path = folder / _LOCK_NAME
     try:
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
     except OSError as error:
         raise write_failure(error, path) from error
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+            is_held = lock_descriptor(descriptor, blocking=False)
+        except OSError as error:  # a file system without locks
+            raise write_failure(error, path) from error
+        if not is_held:
             holder = os.read(descriptor, 200).decode(errors="replace").strip() or "another process"
             raise RunLockedError(
                 f"run {os.fspath(folder)!r} is being written by {holder}",
                 "one process at a time may write a run",
                 "wait for it or stop it, or choose another folder",
-            ) from error
-        except OSError as error:
-            raise write_failure(error, path) from error
+            )
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
         yield

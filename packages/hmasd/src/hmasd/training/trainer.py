@@ -5,7 +5,6 @@ environment steps, an equal share from each environment; an *agent sample* is on
 """
 
 import logging
-import resource
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -177,7 +176,7 @@ class Trainer:
             "Sync/Restarts": float(self.restart_state.restarts),
             "time/steps_per_second": self.config.batch_size / max(wall, 1e-9),
             "time/steps_per_cpu_second": self.config.batch_size / max(cpu, 1e-9),
-            "time/memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0,
+            **_peak_memory(),
         }
 
     def _save_end(self) -> None:
@@ -318,3 +317,12 @@ def train(config: HMASDConfig, *, models: Path | None = None, sinks: tuple[Metri
     with MetricLogger(sinks) as metrics:
         trainer.run(metrics)
     return trainer
+
+
+def _peak_memory() -> dict[str, float]:
+    """Return the most memory that this process has held, where the system can tell."""
+    try:
+        import resource
+    except ModuleNotFoundError:
+        return {}
+    return {"time/memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0}
