@@ -29,6 +29,9 @@ __all__ = [
     "OfferBatch",
     "PartnerBatch",
     "ThreadBatch",
+    "histories",
+    "live_threads",
+    "ranks",
 ]
 
 BUY: Final = 0
@@ -240,12 +243,12 @@ class ObservationBatch(_Batch):
     @property
     def first_level(self) -> Bools:
         """Whether a factory's input is exogenous, ``[B]``."""
-        return self.level == 0
+        return np.asarray(self.level == 0)
 
     @property
     def last_level(self) -> Bools:
         """Whether its output is exogenous, ``[B]``."""
-        return self.level == self.n_levels - 1
+        return np.asarray(self.level == self.n_levels - 1)
 
     def partners(self, side: int) -> PartnerBatch:
         """Return the partners of a side."""
@@ -342,6 +345,37 @@ class ThreadBatch(_Batch):
         return cls(
             table[0], table[1] > 0, table[2], table[3], table[4], table[5] > 0, table[6] > 0, table[7:].T
         )  # fmt: skip
+
+
+def live_threads(
+    threads: Sequence[ThreadObservation], observations: Sequence[Observation], seats: Sequence[int]
+) -> ThreadBatch:
+    """Stack live threads, their partners found by name in their day's observation.
+
+    Args:
+        threads: The threads.
+        observations: The observations of the batch.
+        seats: Row of each thread's observation.
+
+    Raises:
+        ValueError: If a thread is of another day, its side has no agenda, or its partner is not of that side.
+    """
+    partners = [_partner_index(thread, observations[seat]) for thread, seat in zip(threads, seats, strict=True)]
+    return ThreadBatch.of(threads, partners, seats)
+
+
+def _partner_index(thread: ThreadObservation, obs: Observation) -> int:
+    if thread.day != obs.day:
+        raise ValueError(f"the thread is of day {thread.day}, the observation of day {obs.day}; give the thread's own")
+    side, agenda, partners = (
+        ("buys", obs.buy_agenda, obs.suppliers) if thread.buying else ("sells", obs.sell_agenda, obs.consumers)
+    )
+    if agenda is None:
+        raise ValueError(f"a thread {side}, but the factory of level {obs.level} has no agenda for it on that day")
+    names = [partner.name for partner in partners]
+    if thread.partner not in names:
+        raise ValueError(f"a thread {side} with {thread.partner!r}, but that side's partners of the day are {names}")
+    return names.index(thread.partner)
 
 
 def histories(threads: Sequence[ThreadObservation], seats: Sequence[int]) -> tuple[OfferBatch, Ints, Ints]:

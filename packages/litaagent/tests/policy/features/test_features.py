@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from litaagent_std.policy import features
+from litaagent_std.policy.columns import ObservationBatch, histories, live_threads
 from litaagent_std.policy.features import (
     DAY_FEATURES,
     LIMIT,
@@ -18,9 +19,9 @@ from litaagent_std.policy.features import (
     WiderHorizonWarning,
     as_markdown,
     check_digest,
-    day_features,
     features_digest,
-    thread_features,
+    of_day,
+    of_thread,
 )
 from litaagent_std.policy.observation import Agenda, Calendar, Offer, Partner, ThreadObservation, Turn
 
@@ -115,7 +116,7 @@ def test_names_are_unique_and_every_row_is_complete():
 
 
 def test_arrays_have_a_column_for_each_name(observation):
-    day, thread = day_features(observation()), thread_features(make_thread(), observation())
+    day, thread = of_day(observation()), of_thread(make_thread(), observation())
     for made, table in ((day, DAY_FEATURES), (thread, THREAD_FEATURES)):
         for name, columns in table.items():
             assert getattr(made, name).shape[-1] == len(columns)
@@ -152,7 +153,7 @@ def test_values_change_only_together_with_the_digest(observation):
         calendar=Calendar(tuple(leads), tuple(17.0 * k for k in leads), (4,) * 11, tuple(80.0 + k for k in leads)),
     )
     thread = make_thread(day=12, offer=Offer(5, 14, 22))
-    made = [*arrays(day_features(obs)).values(), *arrays(thread_features(thread, obs)).values()]
+    made = [*arrays(of_day(obs)).values(), *arrays(of_thread(thread, obs)).values()]
     values = hashlib.sha256(b"".join(array.tobytes() for array in made)).hexdigest()
     assert (features_digest()[:16], values[:16]) == ("8b436797ae7f5113", "1313ca03b2e18f67")
 
@@ -162,7 +163,7 @@ def test_values_change_only_together_with_the_digest(observation):
 
 def test_a_day_by_hand(observation):
     calendar = Calendar((2, *(0,) * 10), (33.0, *(0.0,) * 10), (0, 5, *(0,) * 9), (0.0, 110.0, *(0.0,) * 9))
-    made = day_features(observation(cash=12_500.0, stock_in=30, calendar=calendar))
+    made = of_day(observation(cash=12_500.0, stock_in=30, calendar=calendar))
     assert value(made, "x_static", "cash") == 0.25
     assert value(made, "x_static", "stock_in") == 0.75
     assert value(made, "x_static", "margin") == np.float32(3 / 20)
@@ -175,7 +176,7 @@ def test_a_day_by_hand(observation):
 
 
 def test_a_thread_by_hand(observation):
-    made = thread_features(make_thread(), observation())
+    made = of_thread(make_thread(), observation())
     assert made.mask.sum() == 6
     assert made.history.shape == (40, len(THREAD_FEATURES["history"]))
     assert made.history[:6, 0].tolist() == [1, 0, 1, 0, 1, 0]
@@ -191,49 +192,49 @@ def test_a_thread_by_hand(observation):
 def test_what_is_good_for_a_seller_is_bad_for_a_buyer(observation):
     obs = observation(buy_agenda=Agenda(1, 30, 5, 15, 10, 20))
     best, worst = (make_thread(partner="s1", buying=True, offer=Offer(1, 5, price), turns=()) for price in (10, 20))
-    assert value(thread_features(best, obs), "x_thread", "offer_advantage") == 1.0
-    assert value(thread_features(worst, obs), "x_thread", "offer_advantage") == 0.0
+    assert value(of_thread(best, obs), "x_thread", "offer_advantage") == 1.0
+    assert value(of_thread(worst, obs), "x_thread", "offer_advantage") == 0.0
 
 
 def test_extreme_values_are_cut(observation):
-    assert value(day_features(observation(cash=1e9)), "x_static", "cash") == LIMIT
-    assert value(day_features(observation(cash=-1e9)), "x_static", "cash") == -LIMIT
+    assert value(of_day(observation(cash=1e9)), "x_static", "cash") == LIMIT
+    assert value(of_day(observation(cash=-1e9)), "x_static", "cash") == -LIMIT
 
 
 def test_changes_of_prices_go_back_to_the_first_day(observation):
     history = tuple((10.0, 20.0, 16.0 + d, 30.0) for d in range(5))
-    made = day_features(observation(day=4, price_history=history, trading_prices=history[-1]))
+    made = of_day(observation(day=4, price_history=history, trading_prices=history[-1]))
     assert value(made, "x_static", "price_out_change_1") == pytest.approx((20 / 19 - 1) / 0.05)
     assert value(made, "x_static", "price_out_change_10") == pytest.approx((20 / 16 - 1) / 0.2)
     assert value(made, "x_static", "price_in_change_10") == 0.0
 
 
 def test_sides_without_agenda_or_living_partner_are_not_negotiable(observation):
-    assert day_features(observation(level=0, buy_agenda=None)).x_role.tolist() == [0.0, 1.0]
+    assert of_day(observation(level=0, buy_agenda=None)).x_role.tolist() == [0.0, 1.0]
     dead = tuple(replace(partner, bankrupt=True) for partner in observation().consumers)
-    assert day_features(observation(consumers=dead)).x_role.tolist() == [1.0, 0.0]
+    assert of_day(observation(consumers=dead)).x_role.tolist() == [1.0, 0.0]
 
 
 def test_days_beyond_the_end_are_masked(observation):
-    made = day_features(observation(day=47))
+    made = of_day(observation(day=47))
     assert made.mask.tolist() == [True] * 3 + [False] * 8
     assert not made.x_temporal[3:].any()
 
 
 def test_a_wider_horizon_is_accepted_masked_and_said(observation):
     with pytest.warns(WiderHorizonWarning, match="leads 11 to 40 are masked"):
-        wide = day_features(observation(), horizon=40)
-    own = day_features(observation())
+        wide = of_day(observation(), horizon=40)
+    own = of_day(observation())
     assert wide.x_temporal.shape[0] == wide.mask.shape[0] == 41
     assert wide.mask.sum() == 11
     assert wide.x_temporal[:11].tobytes() == own.x_temporal.tobytes()
     assert not wide.x_temporal[11:].any()
     with pytest.raises(ValueError, match="horizon=9 is smaller than the league's 10"):
-        day_features(observation(), horizon=9)
+        of_day(observation(), horizon=9)
 
 
 def test_of_a_long_history_the_latest_offers_stay(observation):
-    whole, short = (thread_features(make_thread(), observation(), length=n) for n in (None, 4))
+    whole, short = (of_thread(make_thread(), observation(), length=n) for n in (None, 4))
     assert short.history.tobytes() == whole.history[2:6].tobytes()
     assert short.mask.all()
 
@@ -248,19 +249,19 @@ def test_of_a_long_history_the_latest_offers_stay(observation):
 )
 def test_threads_of_another_day_or_partner_are_refused(observation, changes, message):
     with pytest.raises(ValueError, match=message):
-        thread_features(make_thread(**changes), observation())
+        of_thread(make_thread(**changes), observation())
 
 
 def test_bad_input_is_refused(observation):
     with pytest.raises(ValueError, match="has no agenda"):
-        thread_features(make_thread(), observation(sell_agenda=None))
+        of_thread(make_thread(), observation(sell_agenda=None))
     with pytest.raises(ValueError, match="length=0"):
-        thread_features(make_thread(), observation(), length=0)
+        of_thread(make_thread(), observation(), length=0)
     with pytest.raises(ValueError, match=r"'cash' = .* is nan; .* look for NaN or infinity in cash"):
-        day_features(observation(cash=float("nan")))
+        of_day(observation(cash=float("nan")))
     broken = replace(EMPTY, sold_value=(float("inf"), *EMPTY.sold_value[1:]))
     with pytest.raises(ValueError, match=r"'cash_flow' = .* look for NaN or infinity in calendar"):
-        day_features(observation(calendar=broken))
+        of_day(observation(calendar=broken))
 
 
 # -- properties
@@ -272,8 +273,8 @@ def test_every_legal_observation_gives_finite_numbers(any_observation, data, wid
     obs, thread = data.draw(moments(any_observation))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WiderHorizonWarning)
-        day = day_features(obs, horizon=obs.horizon + wider)
-    for made in (day, thread_features(thread, obs)):
+        day = of_day(obs, horizon=obs.horizon + wider)
+    for made in (day, of_thread(thread, obs)):
         for array in arrays(made).values():
             assert np.isfinite(array).all()
             assert (np.abs(array) <= LIMIT).all()
@@ -315,8 +316,8 @@ def test_money_has_no_unit(any_observation, same, data):
         offer=thread.offer and thread.offer._replace(price=2 * thread.offer.price),
         turns=tuple(replace(turn, offer=turn.offer._replace(price=2 * turn.offer.price)) for turn in thread.turns),
     )
-    assert same(day_features(obs), day_features(richer))
-    assert same(thread_features(thread, obs), thread_features(dear, richer))
+    assert same(of_day(obs), of_day(richer))
+    assert same(of_thread(thread, obs), of_thread(dear, richer))
 
 
 @QUICK
@@ -325,17 +326,37 @@ def test_deals_of_the_day_change_nothing(any_observation, same, data):
     obs, thread = data.draw(moments(any_observation))
     leads = obs.horizon + 1
     deals = Calendar((9,) * leads, (90.0,) * leads, (7,) * leads, (70.0,) * leads)
-    assert same(thread_features(thread, obs), thread_features(replace(thread, calendar=deals), obs))
+    assert same(of_thread(thread, obs), of_thread(replace(thread, calendar=deals), obs))
 
 
 @QUICK
 @given(data=st.data())
 def test_a_history_only_grows(any_observation, data):
     obs, thread = data.draw(moments(any_observation))
-    whole = thread_features(thread, obs)
+    whole = of_thread(thread, obs)
     n_turns = len(thread.turns)
     assert whole.mask.sum() == n_turns + (thread.offer is not None)
     kept = data.draw(st.integers(0, n_turns))
-    before = thread_features(replace(thread, turns=thread.turns[:kept], offer=None), obs)
+    before = of_thread(replace(thread, turns=thread.turns[:kept], offer=None), obs)
     assert before.history[:kept].tobytes() == whole.history[:kept].tobytes()
     assert not before.mask[kept:].any()
+
+
+@QUICK
+@given(data=st.data())
+def test_a_batch_gives_the_rows_of_its_members(any_observation, data):
+    drawn = [data.draw(moments(any_observation)) for _ in range(3)]
+    observations, threads, seats = [obs for obs, _ in drawn], [thread for _, thread in drawn], [0, 1, 2]
+    batch = ObservationBatch.of(observations)
+    made = features.thread_features(live_threads(threads, observations, seats), batch, *histories(threads, seats))
+    history, mask = made.padded(40)
+    days = features.day_features(batch)
+    for row, (obs, thread) in enumerate(drawn):
+        one, day, width = of_thread(thread, obs, 40), of_day(obs), obs.horizon + 1
+        assert history[row].tobytes() == one.history.tobytes()
+        assert mask[row].tolist() == one.mask.tolist()
+        for name in ("ranges", "x_thread", "x_partner"):
+            assert getattr(made, name)[row].tobytes() == getattr(one, name).tobytes(), name
+        assert days.x_static[row].tobytes() == day.x_static.tobytes()
+        assert days.x_temporal[row, :width].tobytes() == day.x_temporal.tobytes()
+        assert days.mask[row].sum() == day.mask.sum()

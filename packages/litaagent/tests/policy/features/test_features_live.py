@@ -9,7 +9,7 @@ import pytest
 from scml.std.agents.rand import RandomStdAgent
 
 from litaagent_std.agents.hrl import LitaAgentHRL
-from litaagent_std.policy.features import THREAD_FEATURES, day_features, thread_features
+from litaagent_std.policy.features import THREAD_FEATURES, of_day, of_thread
 from litaagent_std.policy.observation import Offer, ThreadObservation, Turn, observe_calendar, observe_day
 from litaagent_std.records.recorder import Recorder, WorldFacts
 from litaagent_std.records.world import WorldRecord
@@ -33,12 +33,12 @@ class ProbeTogether(LitaAgentHRL):
 
     def before_step(self):
         super().before_step()
-        note(self.id, self._today.day, day_features(self._today))
+        note(self.id, self._today.day, of_day(self._today))
 
     def _thread(self, name, state, offer, calendar):
         thread = super()._thread(name, state, offer, calendar)
         THREADS[self.id, thread.day, name, thread.round, offer is not None] = thread
-        note(self.id, (thread.day, name, thread.round, offer is not None), thread_features(thread, self._today))
+        note(self.id, (thread.day, name, thread.round, offer is not None), of_thread(thread, self._today))
         return thread
 
 
@@ -51,7 +51,7 @@ class ProbeAlone(RandomStdAgent):
         super().before_step()
         self.today = observe_day(self.awi, self.today)
         self.turns = {}
-        note(self.id, self.today.day, day_features(self.today))
+        note(self.id, self.today.day, of_day(self.today))
 
     def respond(self, negotiator_id, state, source=None):
         offer = Offer(*state.current_offer)
@@ -81,7 +81,7 @@ class ProbeAlone(RandomStdAgent):
             turns=tuple(self.turns.get(name, ())),
             calendar=observe_calendar(self.awi),
         )
-        note(self.id, (thread.day, name, state.step, offer is not None), thread_features(thread, self.today))
+        note(self.id, (thread.day, name, state.step, offer is not None), of_thread(thread, self.today))
 
 
 @pytest.fixture(scope="module", params=["fast", "scml"])
@@ -103,10 +103,10 @@ def test_features_from_records_equal_those_of_the_live_agents(played, same):
     for seat, name in enumerate(record.names):
         days = record.observations(seat)
         for obs in days:
-            assert same(day_features(obs), seen[name][obs.day]), (name, obs.day)
+            assert same(of_day(obs), seen[name][obs.day]), (name, obs.day)
         for thread, turn in record.decisions(seat):
             live = seen[name][thread.day, thread.partner, thread.round, turn.response is not None]
-            assert same(thread_features(thread, days[thread.day]), live), thread
+            assert same(of_thread(thread, days[thread.day]), live), thread
             compared[record.factories[seat]["agent_type"].rpartition(".")[2]] += 1
     assert all(count > 100 for count in compared.values()), compared
 
@@ -116,7 +116,7 @@ def test_the_time_is_the_mechanisms_own(played):
     days, place = record.observations(0), THREAD_FEATURES["x_thread"].index("relative_time")
     times = {}
     for thread, turn in record.decisions(0):
-        made = thread_features(thread, days[thread.day]).x_thread[place]
+        made = of_thread(thread, days[thread.day]).x_thread[place]
         assert made == np.float32(turn.relative_time)
         times[float(made)] = thread.round
     assert len(times) > 5
@@ -177,13 +177,13 @@ def test_nothing_of_the_future_is_in_a_feature(played, same):
     n_threads = n_changed = 0
     for seat in range(len(record.names)):
         days, others = record.observations(seat), other.observations(seat)
-        assert all(same(day_features(a), day_features(b)) for a, b in zip(days[: day + 1], others, strict=False))
-        n_changed += not same(day_features(days[day + 1]), day_features(others[day + 1]))
+        assert all(same(of_day(a), of_day(b)) for a, b in zip(days[: day + 1], others, strict=False))
+        n_changed += not same(of_day(days[day + 1]), of_day(others[day + 1]))
         for (thread, row), (thread2, row2) in zip(record.decisions(seat), other.decisions(seat), strict=True):
             if (thread.day, row.turn) > (day, turn):
                 break
             assert row.turn == row2.turn
-            assert same(thread_features(thread, days[thread.day]), thread_features(thread2, others[thread.day]))
+            assert same(of_thread(thread, days[thread.day]), of_thread(thread2, others[thread.day]))
             n_threads += 1
     assert n_threads > 100
     assert n_changed == len(record.names), "the change must be one that features would show"

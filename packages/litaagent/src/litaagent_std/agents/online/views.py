@@ -13,6 +13,7 @@ import numpy as np
 
 from litaagent_std.policy.arrays import Floats32
 from litaagent_std.policy.buckets import buckets
+from litaagent_std.policy.columns import ObservationBatch, histories, live_threads
 from litaagent_std.policy.features import DAY_FEATURES, LIMIT, THREAD_FEATURES, day_features, thread_features
 from litaagent_std.policy.observation import Calendar, Observation, ThreadObservation
 from litaagent_std.policy.parameters import LEVELS, level_name
@@ -60,10 +61,11 @@ STATE_VIEW: Final = (
 
 def day_view(obs: Observation) -> Floats32:
     """Return L2's input at day start, float32 [len(DAY_VIEW)]."""
-    features = day_features(obs)
+    features = day_features(ObservationBatch.of([obs]))
     own_level = level_name(obs.level, obs.n_levels)
     level = np.array([own_level == name for name in LEVELS], np.float32)  # [3] one-hot
-    return np.concatenate((level, features.x_role, features.x_static, _by_bucket(features.x_temporal, obs.horizon)))
+    temporal = _by_bucket(features.x_temporal[0], obs.horizon)
+    return np.concatenate((level, features.x_role[0], features.x_static[0], temporal))
 
 
 def _by_bucket(columns: Floats32, horizon: int) -> Floats32:
@@ -84,22 +86,29 @@ def _now(obs: Observation, calendar: Calendar) -> Floats32:
     return np.clip(_by_bucket(units.astype(np.float32), obs.horizon), -LIMIT, LIMIT)
 
 
-def _thread_view(thread: ThreadObservation, obs: Observation, day: Floats32, now: Floats32) -> Floats32:
-    """Return L3's and L4's input for a thread, float32 [len(THREAD_VIEW)].
+def _thread_views(threads: list[ThreadObservation], obs: Observation, day: Floats32, now: Floats32) -> Floats32:
+    """Return L3's and L4's inputs for threads, float32 [len(threads), len(THREAD_VIEW)].
 
     Args:
-        thread: The thread.
+        threads: The threads.
         obs: The observation at day start.
         day: Its `day_view`.
         now: The commitments at this moment by bucket, [len(_BUCKETS) · len(_NOW)].
     """
-    features = thread_features(thread, obs, _KEPT)
+    count, seats = len(threads), [0] * len(threads)
+    features = thread_features(
+        live_threads(threads, [obs], seats), ObservationBatch.of([obs]), *histories(threads, seats)
+    )
     start = len(LEVELS) + len(DAY_FEATURES["x_role"])
     seen = day[[start + column for column in _SEEN_COLUMNS]]  # [len(_SEEN)] the day's features that matter here
-    # [_KEPT · (features + 1)] the latest offers, each with a flag whether there is one
-    offers = np.concatenate((features.history, features.mask[:, None].astype(np.float32)), axis=1).ravel()
-    parts = (day[: len(LEVELS)], seen, now, features.x_thread, features.ranges, features.x_partner, offers)
-    return np.concatenate(parts).astype(np.float32)
+    # [count, _KEPT · (features + 1)] the latest offers, each with a flag whether there is one
+    history, mask = features.padded(_KEPT)
+    offers = np.concatenate((history, mask[:, :, None].astype(np.float32)), axis=2).reshape(count, -1)
+    shared = np.broadcast_to(
+        np.concatenate((day[: len(LEVELS)], seen, now)), (count, len(LEVELS) + len(seen) + len(now))
+    )
+    parts = (shared, features.x_thread, features.ranges, features.x_partner, offers)
+    return np.concatenate(parts, axis=1).astype(np.float32)
 
 
 def round_views(threads: list[ThreadObservation], obs: Observation, day: Floats32) -> tuple[Floats32, Floats32]:
@@ -114,7 +123,7 @@ def round_views(threads: list[ThreadObservation], obs: Observation, day: Floats3
         The threads' views [len(threads), len(THREAD_VIEW)] and the state [len(STATE_VIEW)].
     """
     now = _now(obs, threads[0].calendar)
-    views = np.stack([_thread_view(thread, obs, day, now) for thread in threads])
+    views = _thread_views(threads, obs, day, now)
     return views, _state_view(threads, views, day, now)
 
 

@@ -1,8 +1,9 @@
 """From observations to arrays: the inputs of a live agent and of the data pipeline.
 
-`day_features` and `thread_features` evaluate rows of `FEATURES`, the table of every name, source, formula and scale.
-`as_markdown` prints it for the documentation. Datasets and weights carry its digest (`features_digest`), so that they
-are never used with arrays of another table.
+`day_features` and `thread_features` evaluate the rows of `FEATURES`, the table of every name, source, formula and
+scale, for a batch of days or threads; `of_day` and `of_thread` take one. `as_markdown` prints the table for the
+documentation. Datasets and weights carry its digest (`features_digest`), so that they are never used with arrays of
+another table.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, Final
 from ..observation import REPORTS_KEPT
 from ..versions import same_digest
 from .day import ROLE, STATIC, TEMPORAL, DayFeatures, WiderHorizonWarning, day_features
+from .one import OneThread, of_day, of_thread
 from .table import LIMIT, Feature
 from .thread import HISTORY, PARTNER, RANGES, THREAD, ThreadFeatures, thread_features
 
@@ -27,27 +29,30 @@ __all__ = [
     "THREAD_FEATURES",
     "DayFeatures",
     "Feature",
+    "OneThread",
     "ThreadFeatures",
     "WiderHorizonWarning",
     "as_markdown",
     "check_digest",
     "day_features",
     "features_digest",
+    "of_day",
+    "of_thread",
     "thread_features",
 ]
 
 REVISION: Final = 1
 """Increased when values change although no row of the table does."""
 
-_DAY: Final[Mapping[str, Sequence[Feature[Any, Any]]]] = {"x_static": STATIC, "x_temporal": TEMPORAL, "x_role": ROLE}
-_THREAD: Final[Mapping[str, Sequence[Feature[Any, Any]]]] = {
+_DAY: Final[Mapping[str, Sequence[Feature[Any]]]] = {"x_static": STATIC, "x_temporal": TEMPORAL, "x_role": ROLE}
+_THREAD: Final[Mapping[str, Sequence[Feature[Any]]]] = {
     "history": HISTORY,
     "ranges": RANGES,
     "x_thread": THREAD,
     "x_partner": PARTNER,
 }
 
-FEATURES: Final[Mapping[str, Sequence[Feature[Any, Any]]]] = MappingProxyType({**_DAY, **_THREAD})
+FEATURES: Final[Mapping[str, Sequence[Feature[Any]]]] = MappingProxyType({**_DAY, **_THREAD})
 """Every feature by the array it is a column of, in the order of the columns."""
 
 DAY_FEATURES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..arrays import Floats32
 from ..buckets import buckets
+from ..columns import ObservationBatch
 from ..features import day_features
 from ..memory import Memory
 from ..networks.inference import DayInputs, GoalNetwork
@@ -21,14 +22,15 @@ __all__ = ["LearnedGoals", "day_inputs"]
 
 def day_inputs(obs: Observation) -> DayInputs:
     """Return a day's observation as a batch of one."""
-    features = day_features(obs)
+    batch = ObservationBatch.of([obs])
+    features = day_features(batch)
     return DayInputs(
-        features.x_static[None],
-        features.x_temporal[None],
-        features.x_role[None],
-        features.mask[None],
-        np.array([obs.n_lines], np.float32),
-        np.array([[obs.price_in, obs.price_out]], np.float32),
+        features.x_static,
+        features.x_temporal,
+        features.x_role,
+        features.mask,
+        batch.n_lines.astype(np.float32),
+        batch.price.astype(np.float32),
     )
 
 

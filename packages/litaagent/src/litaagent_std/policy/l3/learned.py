@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..arrays import Ints
+from ..columns import ObservationBatch, histories, live_threads
 from ..features import thread_features
 from ..l1.safety import bounds
 from ..l1.thread import SidePlan, day_start_plans, thread_baseline
@@ -63,9 +64,15 @@ class LearnedDecisions:
         obs = situation.obs
         quantity, price, day = self._goals.day_start(obs)
         plan = self._plan(situation)
-        features = [thread_features(thread, obs) for thread in situation.threads]
+        seats = [0] * len(situation.threads)
+        features = thread_features(
+            live_threads(situation.threads, [obs], seats),
+            ObservationBatch.of([obs]),
+            *histories(situation.threads, seats),
+        )
+        history, mask = features.padded(2 * max(thread.n_rounds for thread in situation.threads))
         decisions = [("end", None) if plan is None else thread_baseline(thread, plan) for thread in situation.threads]
-        count = len(features)
+        count = len(seats)
         low, high = legal_range(situation.agenda, obs.day)
         counters = [offer for _, offer in decisions]
         base = baseline_inputs(
@@ -80,11 +87,11 @@ class LearnedDecisions:
         goal = goal_inputs(quantity[None], price[None], day.lines, day.price)
         batch = ThreadInputs(
             _repeated(day, count),
-            np.stack([f.history for f in features]),
-            np.stack([f.mask for f in features]),
-            np.stack([f.ranges for f in features]),
-            np.stack([f.x_thread for f in features]),
-            np.stack([f.x_partner for f in features]),
+            history,
+            mask,
+            features.ranges,
+            features.x_thread,
+            features.x_partner,
             np.tile(goal, (count, 1)),
             base,
         )

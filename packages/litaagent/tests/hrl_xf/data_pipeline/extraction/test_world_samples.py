@@ -7,7 +7,7 @@ from litaagent_std.hrl_xf.data_pipeline.extraction.baseline import plans_of
 from litaagent_std.hrl_xf.data_pipeline.extraction.columns import ACCEPT, END, REJECT, WorldColumns
 from litaagent_std.hrl_xf.data_pipeline.extraction.days import WorldDays
 from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import MACRO, MICRO, world_samples
-from litaagent_std.policy.features import day_features, thread_features
+from litaagent_std.policy.features import of_day, of_thread
 from litaagent_std.policy.l1.thread import thread_baseline
 
 OPS = {"accept": ACCEPT, "reject": REJECT, "end": END}
@@ -26,7 +26,7 @@ def test_days_equal_day_features(record, samples):
     for row in range(len(samples.macro["day"])):
         seat, day = int(samples.macro["factory"][row]), int(samples.macro["day"][row])
         obs = observations_of(record, seat)[day]
-        made = day_features(obs)
+        made = of_day(obs)
         for name in ("x_static", "x_temporal", "x_role", "mask"):
             assert samples.macro[name][row].tobytes() == getattr(made, name).tobytes()
         assert samples.macro["price"][row].tolist() == [np.float32(obs.price_in), np.float32(obs.price_out)]
@@ -56,7 +56,7 @@ def test_every_turn_is_a_sample_and_equals_thread_features(record, samples, know
         assert len(threads) == len(rows)
         total += len(rows)
         for row, (negotiation, thread, turn) in zip(rows.tolist(), threads, strict=True):
-            made = thread_features(thread, observations[thread.day])
+            made = of_thread(thread, observations[thread.day])
             for name, field in (("history", "history"), ("history_mask", "mask")):
                 assert samples.micro[name][row].tobytes() == getattr(made, field).tobytes()
             for name in ("ranges", "x_thread", "x_partner"):

@@ -33,7 +33,7 @@ class DayArrays:
     mask: Bools
 
 
-def scaled(features: Sequence[Feature[Any, Any]], columns: Mapping[str, Array]) -> Floats32:
+def scaled(features: Sequence[Feature[Any]], columns: Mapping[str, Array]) -> Floats32:
     """Put columns in the table's order and apply its scales and limit.
 
     Raises:

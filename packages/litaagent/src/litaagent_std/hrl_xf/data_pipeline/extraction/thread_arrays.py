@@ -7,7 +7,7 @@ itself, once per combination. Tests compare every turn of recorded worlds with `
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
@@ -17,8 +17,9 @@ from litaagent_std.hrl_xf.data_pipeline.extraction.columns import WorldColumns
 from litaagent_std.hrl_xf.data_pipeline.extraction.day_arrays import part, scaled
 from litaagent_std.hrl_xf.data_pipeline.extraction.days import WorldDays
 from litaagent_std.policy.arrays import Bools, Floats, Floats32, Ints
-from litaagent_std.policy.features.table import LIMIT, to_vector
-from litaagent_std.policy.features.thread import HISTORY, PARTNER, RANGES, THREAD, Moment
+from litaagent_std.policy.columns import ObservationBatch, histories, live_threads
+from litaagent_std.policy.features.table import LIMIT
+from litaagent_std.policy.features.thread import HISTORY, PARTNER, RANGES, THREAD, thread_features
 from litaagent_std.policy.observation import Agenda, Calendar, Observation, Offer, Partner, ThreadObservation
 
 __all__ = ["ThreadArrays", "expand_history", "thread_arrays"]
@@ -33,7 +34,7 @@ _FROM_HISTORY: Final = {
 _COMMITTED: Final = "offer_committed"
 _NAMES: Final = [feature.name for feature in THREAD]
 _SOURCE: Final = [(_NAMES.index(own), [f.name for f in HISTORY].index(theirs)) for own, theirs in _FROM_HISTORY.items()]
-_EMPTY: Final = Calendar((), (), (), ())
+_EMPTY: Final = Calendar((0, 0), (0.0, 0.0), (0, 0), (0.0, 0.0))
 _DUMMY_PARTNER: Final = Partner("", False, (), (), 0.0, 0.0, 0.0)
 _DUMMY_OBSERVATION: Final = Observation(
     *(0, 1, 1, 0, 2, 1, False, 1.0, 1.0, 0, 0, 0, 0, 0, 0.0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
@@ -210,9 +211,12 @@ def _by_role(world: WorldColumns, seat: int, own: _Threads, turns: Ints) -> Floa
 @cache
 def _role_row(n_rounds: int, round_: int, buys: int, opens: int, answers: int, n_partners: int) -> Floats32:
     """Return ``x_thread`` for a combination of time and role; the other columns are placeholders."""
+    agenda, partners = Agenda(1, 1, 0, 0, 1, 1), (_DUMMY_PARTNER,) * max(1, n_partners)
+    obs = replace(_DUMMY_OBSERVATION, buy_agenda=agenda, sell_agenda=agenda, suppliers=partners, consumers=partners)
     offer = Offer(1, 0, 1) if answers else None
     now = ThreadObservation(0, "", bool(buys), round_, n_rounds, 0.0, bool(opens), offer, (), _EMPTY)
-    return to_vector(THREAD, Moment(now, _DUMMY_OBSERVATION, Agenda(1, 1, 0, 0, 1, 1), _DUMMY_PARTNER, n_partners))
+    features = thread_features(live_threads([now], [obs], [0]), ObservationBatch.of([obs]), *histories([now], [0]))
+    return features.x_thread[0]
 
 
 def _committed(world: WorldColumns, days: WorldDays, seat: int, turns: Ints) -> Floats32:
