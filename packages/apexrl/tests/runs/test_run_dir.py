@@ -76,7 +76,7 @@ def test_a_run_can_be_refused_instead_of_resumed(tmp_path):
     RunDir.start(tmp_path, config={}, seed=0).close()
 
     with pytest.raises(RunDirError, match="already holds a run"):
-        RunDir.start(tmp_path, config={}, seed=0, resume=False)
+        RunDir.start(tmp_path, config={}, seed=0, existing="refuse")
 
 
 def test_a_folder_with_files_of_others_is_refused_and_untouched(tmp_path):

@@ -26,8 +26,7 @@ from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMi
 from apexrl.runs.lock import exclusive
 from apexrl.runs.logs import log_to_file
 from apexrl.runs.metrics.jsonl import JsonlSink
-from apexrl.runs.metrics.logger import MetricLogger, MetricSink
-from apexrl.runs.metrics.tensorboard import TensorBoardSink
+from apexrl.runs.metrics.logger import MetricLogger, MetricSink, TensorBoardSink
 from apexrl.runs.signals import stop_on_signals
 from hmasd.config import ALIASES, HMASDConfig, list_settings, load_config, preset
 from hmasd.training import evaluation

@@ -1,11 +1,11 @@
-"""How a runner saves and loads checkpoints."""
+"""How a runner saves and loads checkpoints, and whose run a folder holds."""
 
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from apexrl.configuration import to_mapping
+from apexrl.agent.learner import Learner
 from apexrl.runs.checkpoints.checkpoint import (
     Checkpoint,
     CheckpointStore,
@@ -14,94 +14,202 @@ from apexrl.runs.checkpoints.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from apexrl.runs.errors import SchemaMismatchError
+from apexrl.runs.errors import CheckpointDamagedError, CheckpointMissingError, DivergedError, SchemaMismatchError
 from apexrl.runs.rng import capture_rng
+from apexrl.runs.run_dir import RunDir, RunRecord
+from apexrl.runs.session import Session
 
 logger = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 1
 Restore = Callable[[Mapping[str, Any]], None]
 
 
 class Checkpointing:
     """Named checkpoints and periodic ones, all with the random-number states of the process.
 
+    Before the first file is written, the folder becomes the run's: files of another run are moved to ``earlier/``.
+
     Args:
-        folder: ``save_dir``; None turns periodic saving off, and relative names are then resolved in the current
-            folder.
-        schema_name: What kind of state it is.
-        cfg: The configuration that goes into every checkpoint.
-        keep_last: How many periodic checkpoints stay, beside the best one evaluated; None keeps all.
+        learner: Whose state is saved.
+        folder: Where; None turns periodic saving off, and relative names are then resolved in the current folder.
+        retention: Which periodic checkpoints stay.
+
+    Attributes:
+        run_id: Identity of the run in its folders; None before it has one.
+        is_resumed: Whether the run continues what a folder holds.
+        saved_iteration: The iteration of the newest periodic checkpoint of this process.
     """
 
-    def __init__(self, folder: Path | None, schema_name: str, cfg: Any, keep_last: int | None) -> None:  # noqa: ANN401
+    def __init__(self, learner: Learner, folder: Path | None, retention: Retention) -> None:
         self.folder = folder
-        self._schema = Schema(name=schema_name, version=SCHEMA_VERSION)
-        self._config = to_mapping(cfg)
+        self.run_id: str | None = None
+        self.is_resumed = False
+        self.saved_iteration: int | None = None
+        self._learner = learner
+        self._schema = Schema(name=learner.name, version=learner.schema_version)
+        self._session: Session | None = None
+        self._diverged: DivergedError | None = None
         self._store: CheckpointStore | None = None
         if folder is not None:
-            retention = Retention(keep_last=keep_last, metric="eval/mean_reward")
-            self._store = CheckpointStore(folder, self._schema, config=self._config, retention=retention)
+            self._store = CheckpointStore(
+                folder,
+                self._schema,
+                pattern=learner.files.checkpoint,
+                config=learner.config,
+                retention=retention,
+            )
 
-    def save_periodic(self, iteration: int, state: dict[str, Any], metrics: Mapping[str, float]) -> None:
-        """Write ``checkpoint_<iteration>.pt``, and remove what need not stay."""
-        if self._store is not None:
-            self._store.save(iteration, state, metrics=metrics)
+    def begin(self, session: Session, iteration: int, progress: int) -> bool:
+        """Join a session: its run is the folder's, and checkpoints after this point are set aside.
 
-    def save_interrupted(self, iteration: int, state: dict[str, Any], metrics: Mapping[str, float]) -> None:
-        """Write the checkpoint that a signal asked for."""
+        Returns:
+            Whether there were later checkpoints, so that the run goes back in time.
+        """
+        self._session = session
         if self._store is None:
-            logger.warning("stopped at iteration %d without saving: there is no save_dir and no log_dir", iteration)
+            return False
+        if self._store.folder.is_dir():
+            self._claim()
+        self.run_id = session.run_id
+        return bool(self._store.rewind(self._learner.checkpoint_step(iteration, progress, 0)))
+
+    def end(self) -> None:
+        """Leave the session."""
+        if self._session is not None:
+            self.run_id = self._session.run_id
+        self._session = None
+
+    def _claim(self) -> None:
+        """Make sure that the folder holds no other run."""
+        if self.folder is None:
             return
-        logger.info("saved %s", self._store.save(iteration, state, metrics=metrics))
+        if self._session is not None:
+            self._session.claim(self.folder)
+            self.run_id = self._session.run_id
+            return
+        with RunDir.start(
+            self.folder,
+            config=self._learner.config,
+            seed=self._learner.seed,
+            existing="adopt" if self.is_resumed else "archive",
+            run_id=self.run_id,
+            has_log=False,
+        ) as run:
+            self.run_id = run.record.run_id
+
+    def refuse(self, error: DivergedError) -> None:
+        """Refuse to save until a sound checkpoint is loaded."""
+        self._diverged = error
+
+    def _check_sound(self) -> None:
+        if self._diverged is not None:
+            raise DivergedError(
+                f"nothing is saved, because training diverged: {self._diverged.got}",
+                "a checkpoint holds a state that learning can continue from",
+                "load the last checkpoint first (resume), or build a new runner",
+            )
+
+    def save_periodic(self, step: int, iteration: int, state: dict[str, Any], metrics: Mapping[str, float]) -> None:
+        """Write the periodic checkpoint of a step, and remove what need not stay."""
+        if self._store is None:
+            return
+        self._check_sound()
+        self._claim()
+        self._learner.before_save(step)
+        logger.debug("saved %s", self._store.save(step, state, metrics=metrics))
+        self.saved_iteration = iteration
 
     def save_named(self, name: str | Path, iteration: int, state: dict[str, Any], metrics: Mapping[str, float]) -> Path:
         """Write a checkpoint under a name of the user's choice."""
-        path = self.resolve(name)
+        self._check_sound()
+        path = Path(name)
+        if self.folder is not None and not path.is_absolute():
+            path = self.folder / path
+            self._claim()
         path.parent.mkdir(parents=True, exist_ok=True)
         checkpoint = Checkpoint(
             schema=self._schema,
             step=iteration,
             state=state,
-            config=self._config,
+            config=dict(self._learner.config),
             metrics=dict(metrics),
             rng=capture_rng(),
         )
         save_checkpoint(path, checkpoint)
         return path
 
-    def load_named(self, name: str | Path, restore: Restore) -> None:
+    def load_named(self, name: str | Path, restore: Restore, reset_learning_rate: bool = False) -> None:
         """Load a checkpoint and restore the run from it."""
         path = self.resolve(name)
-        self._restore(load_checkpoint(path, self._schema), str(path), restore)
+        self._restore(load_checkpoint(path, self._schema), str(path), restore, reset_learning_rate)
+        is_ours = self.folder is not None and path.resolve().parent == self.folder.resolve()
+        self._continue(self.folder if is_ours else None)
 
-    def load_latest(self, restore: Restore) -> bool:
+    def load_latest(self, restore: Restore, reset_learning_rate: bool = False) -> bool:
         """Restore the run from the newest undamaged checkpoint, if there is one; return whether there was."""
         checkpoint = None if self._store is None else self._store.latest()
+        final = self._final()
+        if final is not None and (checkpoint is None or self._progress(checkpoint) <= self._progress(final)):
+            checkpoint = final
         if checkpoint is None:
             return False
-        self._restore(checkpoint, f"iteration {checkpoint.step} in {self.folder}", restore)
+        source = f"iteration {checkpoint.step} in {self.folder}"
+        self._restore(checkpoint, source, restore, reset_learning_rate)
+        self._continue(self.folder)
         return True
 
-    def _restore(self, checkpoint: Checkpoint, source: str, restore: Restore) -> None:
+    def _final(self) -> Checkpoint | None:
+        """Load the checkpoint that was written at the goal, if the learner writes one."""
+        if self.folder is None or self._learner.files.final is None:
+            return None
+        try:
+            return load_checkpoint(self.folder / self._learner.files.final, self._schema)
+        except (CheckpointMissingError, CheckpointDamagedError):
+            return None
+
+    def _progress(self, checkpoint: Checkpoint) -> int:
+        return self._learner.counters(checkpoint.state)[1]
+
+    def _continue(self, folder: Path | None) -> None:
+        """Take over the identity of the run in a folder; None begins a run of its own."""
+        self._diverged = None
+        self.is_resumed = folder is not None
+        has_record = folder is not None and (folder / "run.json").exists()
+        self.run_id = RunRecord.read(folder).run_id if has_record and folder is not None else None
+
+    def _restore(self, checkpoint: Checkpoint, source: str, restore: Restore, reset_learning_rate: bool) -> None:
+        learner = self._learner
+        config = learner.config
         changed = [
-            f"{key}: {checkpoint.config.get(key)!r} then, {self._config.get(key)!r} now"
-            for key in sorted(checkpoint.config.keys() | self._config.keys())
-            if checkpoint.config.get(key) != self._config.get(key)
+            f"{key}: {checkpoint.config.get(key)!r} then, {config.get(key)!r} now"
+            for key in sorted(checkpoint.config.keys() | config.keys())
+            if checkpoint.config.get(key) != config.get(key)
         ]
         if changed:
-            logger.warning("checkpoint %s was made with another configuration (%s)", source, "; ".join(changed))
-        try:
-            restore(checkpoint.state)
-        except (RuntimeError, ValueError, KeyError) as error:
-            raise SchemaMismatchError(
-                f"checkpoint {source} does not fit this runner: {error}",
-                "networks, normalisers and optimiser must have the shapes that were saved",
-                "build the runner with the same classes and configuration, or load another checkpoint",
-            ) from error
-        checkpoint.restore_rng()
+            rate = "this runner's" if reset_learning_rate else "the checkpoint's (reset_learning_rate=True changes it)"
+            logger.warning(
+                "checkpoint %s was made with another configuration (%s): this runner's holds from now on, but the "
+                "learning rate is %s",
+                source,
+                "; ".join(changed),
+                rate,
+            )
+        with learner.running():
+            try:
+                restore(checkpoint.state)
+            except (RuntimeError, ValueError, KeyError) as error:
+                raise SchemaMismatchError(
+                    f"checkpoint {source} does not fit this runner: {error}",
+                    "networks, normalisers and optimiser must have the shapes that were saved",
+                    "build the runner with the same classes and configuration, or load another checkpoint",
+                ) from error
+            checkpoint.restore_rng()
+        if reset_learning_rate:
+            learner.reset_learning_rate()
 
     def resolve(self, name: str | Path) -> Path:
-        """Return the path of a name: absolute as it is, relative under ``save_dir``."""
+        """Return the path of a name: as it is if there is such a file or it is absolute, else under ``save_dir``."""
         path = Path(name)
-        return path if path.is_absolute() or self.folder is None else self.folder / path
+        if path.is_absolute() or self.folder is None:
+            return path
+        return self.folder / path if (self.folder / path).exists() or not path.exists() else path

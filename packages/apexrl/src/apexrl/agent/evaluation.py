@@ -9,9 +9,11 @@ import torch
 from scipy.special import stdtrit
 from torch import Tensor
 
+from apexrl.agent.runner import Runner
 from apexrl.algorithms.actor_critic import ActingPolicy
 from apexrl.arrays import Bools, Floats, Ints
 from apexrl.collect.collector import AnyVecEnv
+from apexrl.collect.env_group import derived_seed
 from apexrl.envs.multi_agent import MultiAgentVecEnv
 
 _CONFIDENCE = 0.95
@@ -34,6 +36,73 @@ def separate_env(env: AnyVecEnv) -> AnyVecEnv:
             f"{type(env).__name__} cannot be copied for evaluation ({error}), and evaluating on the training "
             "environment would cut its episodes short: pass eval_env=, an environment made only for evaluation"
         ) from error
+
+
+class Evaluator:
+    """Evaluates a policy on environments of its own.
+
+    Args:
+        agent: Gives ``policy`` and ``cfg.seed``.
+        train_env: What to copy when there is no ``eval_env``; None if there is no training environment.
+        eval_env: Environments for evaluation only.
+        num_episodes: How many episodes count if nothing else is said.
+
+    Raises:
+        EvaluationError: ``eval_env`` is the training environment.
+    """
+
+    def __init__(
+        self,
+        agent: Any,  # noqa: ANN401 - any algorithm
+        train_env: AnyVecEnv | None,
+        eval_env: AnyVecEnv | None,
+        num_episodes: int,
+    ) -> None:
+        if eval_env is not None and eval_env is train_env:
+            raise EvaluationError(
+                "eval_env is the training environment: evaluating on it would cut its episodes short; pass another "
+                "one, or leave eval_env out and a copy is made"
+            )
+        self._agent, self._train_env, self._eval_env = agent, train_env, eval_env
+        self._num_episodes = num_episodes
+
+    def __call__(
+        self, num_episodes: int | None = None, deterministic: bool = True, seed: int | None = None
+    ) -> dict[str, float]:
+        """Play whole episodes; see :func:`evaluate`."""
+        if self._eval_env is None:
+            if self._train_env is None:
+                raise EvaluationError("there is no environment to evaluate on; pass eval_env= to the runner")
+            self._eval_env = separate_env(self._train_env)
+        if seed is None:
+            seed = derived_seed(self._agent.cfg.seed, 3)
+        count = self._num_episodes if num_episodes is None else num_episodes
+        return evaluate(self._agent.policy, self._eval_env, count, seed, deterministic)
+
+    def close(self) -> None:
+        """Close the evaluation environments."""
+        if self._eval_env is not None:
+            self._eval_env.close()
+
+
+class PolicyRunner(Runner):
+    """A runner whose learner has a policy that plays environments."""
+
+    def eval(  # type: ignore[override]  # the learner's options by their names
+        self, num_episodes: int | None = None, deterministic: bool = True, seed: int | None = None
+    ) -> dict[str, float]:
+        """Play whole episodes on environments of their own; training and its statistics are not touched.
+
+        Args:
+            num_episodes: Exactly so many count, a fixed number per environment; if None, ``eval_episodes``.
+            deterministic: Take the most probable action.
+            seed: Seed of the episodes; if None, derived from the run's seed: every evaluation plays the same ones.
+
+        Returns:
+            ``eval/mean_reward``, ``std_reward``, ``min_reward``, ``max_reward`` and more; see
+            :func:`apexrl.agent.evaluation.evaluate`.
+        """
+        return super().eval(num_episodes=num_episodes, deterministic=deterministic, seed=seed)
 
 
 def quotas(num_episodes: int, num_envs: int) -> Ints:

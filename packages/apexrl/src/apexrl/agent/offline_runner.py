@@ -1,24 +1,90 @@
 """The runner of algorithms that learn from recordings: one iteration is one epoch over the dataset."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 from gymnasium.spaces import Space
 
-from apexrl.agent.callbacks import Callback
-from apexrl.agent.runner import Runner
-from apexrl.agent.session import LearnResult, make_goal
+from apexrl.agent.evaluation import Evaluator, PolicyRunner
+from apexrl.agent.learner import Learner
 from apexrl.algorithms.awr import AWR
 from apexrl.algorithms.bc import BC
 from apexrl.algorithms.offline import OfflineAlgorithm, OfflineConfig
 from apexrl.collect.collector import AnyVecEnv
+from apexrl.configuration import to_mapping
 from apexrl.models.base import Policy, ValueFunction
+from apexrl.runs.session import Files, Sink
 from apexrl.storage.offline import OfflineDataset
 
 
-class OfflineRunner(Runner):
+class OfflineLearner(Learner):
+    """Learns from one epoch over a dataset per iteration.
+
+    Args:
+        agent: The algorithm.
+        dataset: What to learn from.
+        validation: Decisions held out, measured after every epoch; None if there are none.
+        evaluator: Plays on environments of its own.
+    """
+
+    collects = False
+    files = Files(events=".", has_log=False)
+
+    def __init__(
+        self,
+        agent: OfflineAlgorithm,
+        dataset: OfflineDataset,
+        validation: OfflineDataset | None,
+        evaluator: Evaluator,
+    ) -> None:
+        self.name = f"apexrl.{agent.name}"
+        self.agent, self.dataset, self.validation, self.evaluator = agent, dataset, validation, evaluator
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The algorithm's configuration."""
+        return to_mapping(self.agent.cfg)
+
+    @property
+    def seed(self) -> int:
+        """The algorithm's seed."""
+        return self.agent.cfg.seed
+
+    @property
+    def per_iteration(self) -> int:
+        """Decisions in an epoch."""
+        return len(self.dataset)
+
+    def update(self) -> dict[str, float]:
+        """Learn from one epoch and measure the held-out decisions."""
+        stats = self.agent.update(self.dataset)
+        return stats if self.validation is None else stats | self.agent.validate(self.validation)
+
+    def evaluate(self, **options: Any) -> dict[str, float]:  # noqa: ANN401 - of the evaluator
+        """Play whole episodes on ``eval_env``."""
+        return self.evaluator(**options)
+
+    def reset_learning_rate(self) -> None:
+        """Take the configuration's learning rate instead of the loaded one."""
+        for group in self.agent.optimizer.param_groups:
+            group["lr"] = self.agent.cfg.learning_rate
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the algorithm's state."""
+        return {"agent": self.agent.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        self.agent.load_state_dict(state["agent"])
+
+    def close(self) -> None:
+        """Close the evaluation environments."""
+        self.evaluator.close()
+
+
+class OfflineRunner(PolicyRunner):
     """Trains BC or AWR on a dataset, with the callbacks, checkpoints and metrics of the other runners.
 
     A step is one recorded decision seen in training, so ``total_timesteps`` counts decisions over all epochs.
@@ -44,6 +110,7 @@ class OfflineRunner(Runner):
         eval_interval: Play every so many epochs; 0 never does by itself.
         eval_episodes: Episodes per periodic evaluation.
         keep_last: How many periodic checkpoints stay; None keeps all.
+        sinks: Where metrics go; if None, TensorBoard and lines of JSON.
         show_progress: Whether to draw a progress bar.
     """
 
@@ -72,6 +139,7 @@ class OfflineRunner(Runner):
         eval_interval: int = 0,
         eval_episodes: int = 20,
         keep_last: int | None = None,
+        sinks: Sequence[Sink] | None = None,
         show_progress: bool = True,
     ) -> None:
         if agent is None:
@@ -82,71 +150,20 @@ class OfflineRunner(Runner):
             agent = algorithm_class(*spaces, cfg, actor_class, critic_class, actor_cfg, critic_cfg, device)
         elif cfg is not None and cfg != agent.cfg:
             raise ValueError(f"cfg={cfg} differs from agent.cfg={agent.cfg}; give one of them, or the same to both")
+        self.learner: OfflineLearner
         super().__init__(
-            agent,
+            OfflineLearner(agent, dataset, validation, Evaluator(agent, None, eval_env, eval_episodes)),
             log_dir=log_dir,
             save_dir=save_dir,
             log_interval=log_interval,
             save_interval=save_interval,
-            train_env=None,
-            eval_env=eval_env,
             eval_interval=eval_interval,
-            eval_episodes=eval_episodes,
             keep_last=keep_last,
+            sinks=sinks,
             show_progress=show_progress,
+            raise_interrupt=True,
         )
-        self.agent = agent
-        self.dataset, self.validation = dataset, validation
-
-    def learn(
-        self, total_timesteps: int | None = None, num_iterations: int | None = None, max_seconds: float | None = None
-    ) -> LearnResult:
-        """Train for whole epochs.
-
-        Args:
-            total_timesteps: The total of decisions to see, those before a resume included.
-            num_iterations: Instead: so many further epochs.
-            max_seconds: Wall-clock budget; the epoch under way is finished.
-
-        Returns:
-            How far it came, and why it ended.
-        """
-        goal = make_goal(self.total_timesteps, len(self.dataset), total_timesteps, num_iterations)
-        with self._session(goal, max_seconds) as session:
-            while not session.is_over(self.total_timesteps):
-                session.emit("pre_iteration")
-                if session.is_over(self.total_timesteps):
-                    break
-                session.emit("pre_update")
-                stats = self.agent.update(self.dataset)
-                session.emit("post_update", stats)
-
-                self.iteration += 1
-                self.total_timesteps += len(self.dataset)
-                if self.validation is not None:
-                    stats |= self.agent.validate(self.validation)
-                if self._due(self.eval_interval):
-                    stats |= self.eval(self.eval_episodes)
-                stats |= session.throughput(len(self.dataset))
-                last = session.is_over(self.total_timesteps)
-                session.report(self.total_timesteps, stats, log=self._due(self.log_interval, also=last))
-                self._save_if_due(session)
-                session.emit("post_iteration", stats)
-            self._save_if_interrupted(session)
-            return session.result(self.total_timesteps, self.iteration)
-
-    def add_callback(self, event: str, callback: Callback) -> None:
-        """Call ``callback`` at an event of every epoch; there are no rollouts here, so no rollout events.
-
-        Args:
-            event: ``pre_`` or ``post_`` with ``iteration`` or ``update``.
-            callback: As in the other runners.
-        """
-        if event in ("pre_rollout", "post_rollout"):
-            raise ValueError(
-                f"event {event!r} never comes: offline training has no rollouts; use pre_update or post_update"
-            )
-        super().add_callback(event, callback)
+        self.agent, self.dataset, self.validation = agent, dataset, validation
 
 
 def _spaces(

@@ -1,4 +1,4 @@
-"""The on-policy runner: trains, logs, evaluates, saves and resumes.
+"""The on-policy runner: PPO on vectorised environments.
 
 Glossary:
     step: one step of one environment.
@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
+from torch import Tensor
 
-from apexrl.agent.rollout_metrics import EpisodeWindow, rollout_stats
-from apexrl.agent.runner import Runner
-from apexrl.agent.session import LearnResult, make_goal
+from apexrl.agent.evaluation import Evaluator, PolicyRunner
+from apexrl.agent.learner import Learner
 from apexrl.algorithms.actor_critic import PolicySnapshot
+from apexrl.algorithms.losses import masked_mean
 from apexrl.algorithms.ppo import PPO
 from apexrl.algorithms.ppo_config import PPOConfig
 from apexrl.collect.collector import (
@@ -27,14 +29,112 @@ from apexrl.collect.collector import (
     InlineGroups,
     collect_rollout,
 )
+from apexrl.configuration import to_mapping
 from apexrl.execution.executor import Executor
 from apexrl.models.base import Policy, ValueFunction
+from apexrl.runs.session import Files, Sink
+from apexrl.storage.fragment import EpisodeTable
 from apexrl.storage.rollout import RolloutStorage
 
 logger = logging.getLogger(__name__)
 
 
-class OnPolicyRunner(Runner):
+class OnPolicyLearner(Learner):
+    """Collects rollouts with the present policy and learns from each once.
+
+    Args:
+        agent: The algorithm.
+        groups: Where the environments live.
+        evaluator: Plays on environments of its own.
+        log_reward_components: Whether to report the mean of each reward component per episode.
+    """
+
+    files = Files(events=".", has_log=False)
+
+    def __init__(self, agent: PPO, groups: Groups, evaluator: Evaluator, log_reward_components: bool) -> None:
+        self.name = f"apexrl.{agent.name}"
+        self.agent, self.groups, self.evaluator = agent, groups, evaluator
+        self.storage = RolloutStorage(agent.cfg.num_steps, groups.num_envs, agent.device)
+        self._episodes = EpisodeWindow()
+        self._log_reward_components = log_reward_components
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The algorithm's configuration."""
+        return to_mapping(self.agent.cfg)
+
+    @property
+    def seed(self) -> int:
+        """The algorithm's seed."""
+        return self.agent.cfg.seed
+
+    @property
+    def per_iteration(self) -> int:
+        """Steps of a rollout, T × N."""
+        return self.agent.cfg.num_steps * self.groups.num_envs
+
+    def collect(self) -> dict[str, float]:
+        """Collect one rollout under the current policy and return its metrics."""
+        agent, storage = self.agent, self.storage
+        # act → step → store, T times in every env group; then all fragments meet at the barrier
+        collect_rollout(self.groups, PolicySnapshot(agent.version, agent.policy), storage, agent.cfg.sequence_length)
+        self._episodes.add(storage.episodes())
+        return rollout_stats(storage) | self._episodes.stats(self._log_reward_components)
+
+    def update(self) -> dict[str, float]:
+        """Learn from the rollout: returns, then epochs of minibatches."""
+        return self.agent.update(self.storage)
+
+    def evaluate(self, **options: Any) -> dict[str, float]:  # noqa: ANN401 - of the evaluator
+        """Play whole episodes on environments of their own."""
+        return self.evaluator(**options)
+
+    def start(self, fraction: float) -> None:
+        """Set the learning rate of a schedule that depends on how much of the run is done."""
+        self.agent.start_schedule(fraction)
+
+    def adjust(self, fraction: float) -> None:
+        """Move the learning rate by its schedule."""
+        self.agent.adjust_learning_rate(fraction)
+
+    def reset_learning_rate(self) -> None:
+        """Take the configuration's learning rate instead of the loaded one."""
+        self.agent.set_learning_rate(self.agent.cfg.learning_rate)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return algorithm, environments and the episodes under way."""
+        return {
+            "agent": self.agent.state_dict(),
+            "num_envs": self.groups.num_envs,
+            "groups": self.groups.state_dicts(),
+            "episodes": self._episodes.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`; environments that cannot start fresh episodes."""
+        agent = self.agent
+        agent.load_state_dict(state["agent"])
+        self._episodes.load_state_dict(state["episodes"])
+        if state["num_envs"] != self.groups.num_envs:
+            logger.warning(
+                "the checkpoint was made with %d environments, this runner has %d: it starts fresh episodes",
+                state["num_envs"],
+                self.groups.num_envs,
+            )
+            return
+        exact = self.groups.load_state_dicts(state["groups"], PolicySnapshot(agent.version, agent.policy))
+        if not exact:
+            logger.warning(
+                "the environments cannot restore their state: the run starts fresh episodes and does not resume exactly"
+            )
+
+    def close(self) -> None:
+        """Close the training and evaluation environments."""
+        self.groups.close()
+        self.evaluator.close()
+
+
+class OnPolicyRunner(PolicyRunner):
     """Trains PPO on a vectorised environment.
 
     Args:
@@ -57,6 +157,8 @@ class OnPolicyRunner(Runner):
         eval_episodes: Episodes per periodic evaluation.
         executor: Steps env groups in its workers; needs ``env`` as a list of functions.
         keep_last: How many periodic checkpoints stay, beside the best one evaluated; None keeps all.
+        sinks: Where metrics go: ``"tensorboard"``, ``"jsonl"``, ``"csv"``, ``"wandb"``, or objects with ``write``,
+            ``flush`` and ``close``; if None, the first two.
         show_progress: Whether to draw a progress bar (plain lines where there is no terminal).
 
     Attributes:
@@ -90,6 +192,7 @@ class OnPolicyRunner(Runner):
         eval_episodes: int = 20,
         executor: Executor | None = None,
         keep_last: int | None = None,
+        sinks: Sequence[Sink] | None = None,
         show_progress: bool = True,
     ) -> None:
         template = env[0]() if isinstance(env, Sequence) else env
@@ -100,109 +203,36 @@ class OnPolicyRunner(Runner):
             raise ValueError(f"cfg={cfg} differs from agent.cfg={agent.cfg}; give one of them, or the same to both")
         # A list of factories leaves the template unused by training, so evaluation may have it.
         spare = template if isinstance(env, Sequence) else None
+        groups = _make_groups(env, template, executor, agent.cfg.seed)
+        evaluator = Evaluator(agent, template if spare is None else None, eval_env or spare, eval_episodes)
+        self.learner: OnPolicyLearner
         super().__init__(
-            agent,
+            OnPolicyLearner(agent, groups, evaluator, log_reward_components),
             log_dir=log_dir,
             save_dir=save_dir,
             log_interval=log_interval,
             save_interval=save_interval,
-            train_env=template,
-            eval_env=eval_env or spare,
             eval_interval=eval_interval,
-            eval_episodes=eval_episodes,
             keep_last=keep_last,
+            sinks=sinks,
             show_progress=show_progress,
+            raise_interrupt=True,
         )
         self.agent = agent
-        self.log_reward_components = log_reward_components
-        self._groups = _make_groups(env, template, executor, agent.cfg.seed)
-        self.storage = RolloutStorage(agent.cfg.num_steps, self._groups.num_envs, agent.device)
-        self._episodes = EpisodeWindow()
 
     def _algorithm_class(self, name: str) -> type[PPO]:
         if name not in self.algorithms:
             raise ValueError(f"unknown algorithm {name!r}: {type(self).__name__} knows {', '.join(self.algorithms)}")
         return self.algorithms[name]
 
-    def learn(
-        self, total_timesteps: int | None = None, num_iterations: int | None = None, max_seconds: float | None = None
-    ) -> LearnResult:
-        """Train. Iterations are whole: it ends with the first one that reaches the asked number of steps.
-
-        Args:
-            total_timesteps: The run's total of steps, those before a resume included.
-            num_iterations: Instead: so many further iterations.
-            max_seconds: Wall-clock budget; the iteration under way is finished.
-
-        Returns:
-            How many steps were made, and why it ended: at the goal, by a callback, by a signal or by the clock.
-        """
-        goal = make_goal(
-            self.total_timesteps, self.agent.cfg.num_steps * self._groups.num_envs, total_timesteps, num_iterations
-        )
-        with self._session(goal, max_seconds) as session:
-            while not session.is_over(self.total_timesteps):
-                session.emit("pre_iteration")
-                if session.is_over(self.total_timesteps):
-                    break
-                session.emit("pre_rollout")
-                stats = self.collect_rollout()
-                session.emit("post_rollout", stats)
-
-                session.emit("pre_update")
-                stats |= self.agent.update(self.storage)
-                session.emit("post_update", stats)
-
-                self.iteration += 1
-                self.total_timesteps += self.storage.num_samples
-                self.agent.adjust_learning_rate(goal.progress(self.total_timesteps))
-
-                if self._due(self.eval_interval):
-                    stats |= self.eval(self.eval_episodes)
-                stats |= session.throughput(self.storage.num_samples)
-                last = session.is_over(self.total_timesteps)
-                session.report(self.total_timesteps, stats, log=self._due(self.log_interval, also=last))
-                self._save_if_due(session)
-                session.emit("post_iteration", stats)
-            self._save_if_interrupted(session)
-            return session.result(self.total_timesteps, self.iteration)
+    @property
+    def storage(self) -> RolloutStorage:
+        """The latest rollout."""
+        return self.learner.storage
 
     def collect_rollout(self) -> dict[str, float]:
         """Collect one rollout under the current policy and return its metrics."""
-        snapshot = PolicySnapshot(self.agent.version, self.agent.policy)
-        collect_rollout(self._groups, snapshot, self.storage, self.agent.cfg.sequence_length)
-        self._episodes.add(self.storage.episodes())
-        return rollout_stats(self.storage) | self._episodes.stats(self.log_reward_components)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything that the run needs to resume exactly."""
-        return super().state_dict() | {
-            "num_envs": self._groups.num_envs,
-            "groups": self._groups.state_dicts(),
-            "episodes": self._episodes.state_dict(),
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        super().load_state_dict(state)
-        self._episodes.load_state_dict(state["episodes"])
-        if state["num_envs"] != self._groups.num_envs:
-            logger.warning(
-                "the checkpoint was made with %d environments, this runner has %d: it starts fresh episodes",
-                state["num_envs"],
-                self._groups.num_envs,
-            )
-            return
-        exact = self._groups.load_state_dicts(state["groups"], PolicySnapshot(self.agent.version, self.agent.policy))
-        if not exact:
-            logger.warning(
-                "the environments cannot restore their state: the run starts fresh episodes and does not resume exactly"
-            )
-
-    def close(self) -> None:
-        """Close the training and evaluation environments."""
-        self._groups.close()
-        super().close()
+        return self.learner.collect()
 
 
 def _make_groups(
@@ -218,3 +248,85 @@ def _make_groups(
     if executor is None:
         return InlineGroups([make() for make in env], seed)
     return ExecutorGroups(executor, env, [template.num_envs] * len(env), seed)
+
+
+_WINDOW = 100
+"""How many of the latest episodes the means are taken over."""
+
+
+class EpisodeWindow:
+    """The latest finished episodes.
+
+    Args:
+        size: How many of them to keep. Raising it makes the means smoother and slower.
+    """
+
+    def __init__(self, size: int = _WINDOW) -> None:
+        self._size = size
+        self._table = EpisodeTable(returns=np.zeros(0), lengths=np.zeros(0, dtype=np.int64))
+        self.total = 0
+
+    def add(self, finished: EpisodeTable) -> None:
+        """Add the episodes of a rollout."""
+        self.total += len(finished)
+        joined = EpisodeTable.concatenate([self._table, finished])
+        self._table = EpisodeTable(
+            returns=joined.returns[-self._size :],
+            lengths=joined.lengths[-self._size :],
+            components={name: values[-self._size :] for name, values in joined.components.items()},
+        )
+
+    def stats(self, with_components: bool) -> dict[str, float]:
+        """Return means over the window; only the count before the first episode has ended."""
+        table = self._table
+        if not len(table):
+            return {"episode/count": 0.0}
+        stats = {
+            "episode/mean_reward": float(table.returns.mean()),
+            "episode/mean_length": float(table.lengths.mean()),
+            "episode/min_reward": float(table.returns.min()),
+            "episode/max_reward": float(table.returns.max()),
+            "episode/count": float(self.total),
+        }
+        if with_components:
+            for name, values in table.components.items():
+                if np.isfinite(values).any():
+                    stats[f"reward_components/{name}"] = float(np.nanmean(values))
+        return stats
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the episodes in the window."""
+        return {
+            "total": self.total,
+            "returns": torch.from_numpy(self._table.returns.copy()),
+            "lengths": torch.from_numpy(self._table.lengths.copy()),
+            "components": {name: torch.from_numpy(values.copy()) for name, values in self._table.components.items()},
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a window from :meth:`state_dict`."""
+        self.total = state["total"]
+        self._table = EpisodeTable(
+            returns=state["returns"].cpu().numpy().copy(),
+            lengths=state["lengths"].cpu().numpy().copy(),
+            components={name: values.cpu().numpy().copy() for name, values in state["components"].items()},
+        )
+
+
+def rollout_stats(storage: RolloutStorage) -> dict[str, float]:
+    """Compute means over all steps of a rollout, and collect what the environments logged."""
+    valid: Tensor | None = storage.steps.get("valid")
+    samples = storage.steps["rewards"].numel() if valid is None else int(valid.sum())
+    stats = {
+        "rollout/mean_reward": float(masked_mean(storage.steps["rewards"], valid)),
+        "rollout/mean_value": float(masked_mean(storage.steps["values"], valid)),
+        "rollout/num_samples": float(samples),
+        "rollout/policy_version": float(storage.policy_version or 0),
+    }
+    return stats | {_metric_name(name): value for name, value in storage.log().items()}
+
+
+def _metric_name(name: str) -> str:
+    """Return the metric for a key of ``extras["log"]``: grouped keys keep their group, others go under ``env/``."""
+    bare = name.lstrip("/")
+    return bare if "/" in bare else f"env/{bare}"

@@ -1,185 +1,468 @@
-"""What all runners share: callbacks, evaluation, checkpoints and counters. Each has its own loop."""
+"""The run loop: collect → update → adjust → evaluate → log → save, the same for everything that learns.
 
-from collections.abc import Mapping
+Glossary:
+    iteration: one ``collect`` and the ``update`` that learns from it.
+    progress: what the learner counts, ``learner.unit``: environment steps, epochs, updates.
+"""
+
+import inspect
+import logging
+import math
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, SupportsFloat
 
-from apexrl.agent.callbacks import Callback, Callbacks
 from apexrl.agent.checkpointing import Checkpointing
-from apexrl.agent.evaluation import EvaluationError, evaluate, separate_env
-from apexrl.agent.session import Goal, Session
-from apexrl.algorithms.actor_critic import ActingPolicy
-from apexrl.collect.collector import AnyVecEnv
-from apexrl.collect.env_group import derived_seed
+from apexrl.agent.learner import IterationAbandoned, Learner
+from apexrl.runs.checkpoints.checkpoint import Retention
+from apexrl.runs.errors import DivergedError
+from apexrl.runs.session import DEFAULT_SINKS, Session, Sink
+
+logger = logging.getLogger(__name__)
+
+EVENTS = ("pre_iteration", "post_iteration", "pre_rollout", "post_rollout", "pre_update", "post_update")
+SHOWN = ("episode/mean_reward", "episode/mean_length", "eval/mean_reward", "train/loss", "time/steps_per_second")
+"""What the progress line shows, where it exists."""
+
+Callback = Callable[..., bool | None]
 
 
-class Learner(Protocol):
-    """What a runner needs of an algorithm."""
+class StopTraining(Exception):  # noqa: N818 - a request, not an error
+    """Raised by a callback to end training; its message says why."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """How far one call of ``learn`` goes.
+
+    Attributes:
+        asked: The total of progress that was asked for.
+        start: Progress that the call counts from.
+        per_iteration: Progress per iteration.
+    """
+
+    asked: int
+    start: int
+    per_iteration: int
 
     @property
-    def name(self) -> str:
-        """Its name in checkpoints."""
+    def reached_at(self) -> int:
+        """The total after the last full iteration that is needed: ``asked``, or up to one iteration more."""
+        missing = max(0, self.asked - self.start)
+        return self.start + math.ceil(missing / self.per_iteration) * self.per_iteration
+
+    def progress(self, total: int) -> float:
+        """Return the share of the whole run that is done."""
+        return min(1.0, total / self.reached_at) if self.reached_at else 1.0
+
+
+@dataclass(frozen=True)
+class LearnResult:
+    """Result of a call of ``learn``.
+
+    Attributes:
+        total_timesteps: Progress of the whole run: environment steps for on-policy learners.
+        asked_timesteps: What was asked for.
+        iterations: Iterations of the whole run.
+        stopped_by: ``goal``, ``learner``, ``callback``, ``signal`` or ``time``.
+        reason: One sentence.
+        exit_code: The exit status that shells expect after a signal, or 0.
+    """
+
+    total_timesteps: int
+    asked_timesteps: int
+    iterations: int
+    stopped_by: str
+    reason: str
+    exit_code: int = 0
 
     @property
-    def cfg(self) -> Any:  # noqa: ANN401 - each algorithm has its own class
-        """Its configuration."""
-
-    @property
-    def policy(self) -> ActingPolicy:
-        """The policy that acts."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything that decides the next update."""
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore such a state."""
+    def is_exact(self) -> bool:
+        """Whether exactly the asked number of steps was made."""
+        return self.total_timesteps == self.asked_timesteps
 
 
 class Runner:
-    """Base of the runners.
+    """Trains a learner: iterations, callbacks, metrics, evaluation, checkpoints, exact resume, signals, time limits.
 
     Args:
-        agent: The algorithm.
-        log_dir: Where TensorBoard events and ``metrics.jsonl`` go; None logs nowhere.
-        save_dir: Where checkpoints go and relative names are resolved; if None, ``log_dir/checkpoints``.
-        log_interval: Log every so many iterations, and the last; 0 never logs.
-        save_interval: Save every so many iterations; 0 never saves.
-        train_env: What to copy for evaluation; None if there is no training environment.
-        eval_env: Environments for evaluation only.
-        eval_interval: Evaluate every so many iterations; 0 never does by itself.
-        eval_episodes: Episodes per periodic evaluation.
+        learner: What to train.
+        log_dir: Where metrics go; None logs nowhere.
+        save_dir: Where checkpoints go and relative names are resolved; if None, in ``log_dir``.
+        log_interval: Log every so often, and at the end; 0 never logs.
+        save_interval: Save every so often; 0 never saves.
+        eval_interval: Evaluate every so often; 0 never does by itself.
+        interval_unit: What intervals count: iterations, or the learner's progress (when it passes a multiple).
+        save_last: Whether to save at the end, too.
+        eval_last: Whether to evaluate at the end, too.
         keep_last: How many periodic checkpoints stay, beside the best one evaluated; None keeps all.
-        show_progress: Whether to draw a progress bar.
+        sinks: Where metrics go: ``"tensorboard"``, ``"jsonl"``, ``"csv"``, ``"wandb"``, or objects with ``write``,
+            ``flush`` and ``close``.
+        show_progress: Whether to draw a progress bar (plain lines where there is no terminal).
+        shown: Metrics that the progress line shows.
+        raise_interrupt: Whether Ctrl-C raises ``KeyboardInterrupt`` after saving; False returns instead.
+        session: A session around the runner, if there is one.
 
     Attributes:
+        learner: What is trained.
         iteration: Iterations finished so far, those before a resume included.
-        total_timesteps: Steps so far, likewise.
+        total_timesteps: Progress so far, likewise.
     """
 
     def __init__(
         self,
-        agent: Learner,
+        learner: Learner,
         *,
-        log_dir: str | Path | None,
-        save_dir: str | Path | None,
-        log_interval: int,
-        save_interval: int,
-        train_env: AnyVecEnv | None,
-        eval_env: AnyVecEnv | None,
-        eval_interval: int,
-        eval_episodes: int,
-        keep_last: int | None,
-        show_progress: bool,
+        log_dir: str | Path | None = None,
+        save_dir: str | Path | None = None,
+        log_interval: int = 1,
+        save_interval: int = 0,
+        eval_interval: int = 0,
+        interval_unit: Literal["iterations", "progress"] = "iterations",
+        save_last: bool = False,
+        eval_last: bool = False,
+        keep_last: int | None = None,
+        sinks: Sequence[Sink] | None = None,
+        show_progress: bool = True,
+        shown: Sequence[str] | None = SHOWN,
+        raise_interrupt: bool = False,
+        session: Session | None = None,
     ) -> None:
         for name, value in (("log", log_interval), ("save", save_interval), ("eval", eval_interval)):
             if value < 0:
                 raise ValueError(f"{name}_interval={value} must be 0 (never) or a positive number of iterations")
-        self._learner = agent
+        self.learner = learner
         self.iteration = 0
         self.total_timesteps = 0
-        self.log_dir = None if log_dir is None else Path(log_dir)
+        self.log_dir = Path(log_dir) if log_dir is not None else None
+        if self.log_dir is None and session is not None:
+            self.log_dir = session.path
         self.log_interval, self.save_interval, self.eval_interval = log_interval, save_interval, eval_interval
-        self.eval_episodes = eval_episodes
-        self.show_progress = show_progress
-        self._train_env, self._eval_env = train_env, eval_env
-        self._callbacks = Callbacks()
+        self.interval_unit, self.save_last, self.eval_last = interval_unit, save_last, eval_last
+        self.sinks: tuple[Sink, ...] = DEFAULT_SINKS if sinks is None else tuple(sinks)
+        self.show_progress, self.shown, self.raise_interrupt = show_progress, shown, raise_interrupt
+        self._parent = session
+        self._callbacks: dict[str, list[tuple[Callback, bool]]] = {event: [] for event in EVENTS}
+        self._stop_reason: str | None = None
+        self._logged: dict[str, float] = {}
         self._latest_eval: dict[str, float] = {}
-        folder = Path(save_dir) if save_dir is not None else (self.log_dir / "checkpoints" if self.log_dir else None)
-        self._checkpoints = Checkpointing(folder, f"apexrl.{agent.name}", agent.cfg, keep_last)
+        self._counted_from = 0
+        folder = Path(save_dir) if save_dir is not None else None
+        if folder is None and self.log_dir is not None:
+            folder = self.log_dir / learner.files.checkpoints
+        retention = Retention(keep_last=keep_last, metric="eval/mean_reward")
+        self._checkpoints = Checkpointing(learner, folder, retention)
 
-    def _session(self, goal: Goal, max_seconds: float | None) -> Session:
-        return Session(goal, self._emit, self.log_dir, max_seconds, self.show_progress)
+    # -- the loop
 
-    def _due(self, interval: int, also: bool = False) -> bool:
-        """Return whether something that happens every ``interval`` iterations is due; 0 is never."""
-        return interval > 0 and (self.iteration % interval == 0 or also)
+    def learn(
+        self, total_timesteps: int | None = None, num_iterations: int | None = None, max_seconds: float | None = None
+    ) -> LearnResult:
+        """Train. Iterations are whole: it ends with the first one that reaches what was asked.
 
-    def _emit(self, event: str, stats: Mapping[str, float] | None) -> str | None:
-        return self._callbacks.emit(event, self, stats)
+        Args:
+            total_timesteps: Progress to make, in the learner's unit. A second call makes as much again. What a
+                resumed run had done before counts, so that the same program resumes an interrupted run.
+            num_iterations: Instead: so many further iterations.
+            max_seconds: Wall-clock budget; the iteration under way is finished.
+
+        Returns:
+            How far it came, and why it ended: at the goal, by the learner, a callback, a signal or the clock.
+
+        Raises:
+            DivergedError: A reward, an observation or a loss is not a finite number. Nothing is saved after it.
+            KeyboardInterrupt: After Ctrl-C, when the run is saved, if ``raise_interrupt``.
+        """
+        goal, learner = self._goal(total_timesteps, num_iterations), self.learner
+        with self._open_session(goal, max_seconds) as session, learner.running():
+            learner.start(goal.progress(self.total_timesteps))
+            while not self._is_over(session, goal):
+                self._emit("pre_iteration")
+                if self._is_over(session, goal):
+                    break
+                try:
+                    stats = self._collect()
+
+                    self._emit("pre_update")
+                    stats |= self._finite(learner.update())
+                    self._emit("post_update", stats)
+                except IterationAbandoned:
+                    break
+
+                before = self.iteration, self.total_timesteps
+                self.iteration += 1
+                self.total_timesteps += learner.per_iteration
+                learner.adjust(goal.progress(self.total_timesteps))
+
+                last = self._is_over(session, goal)
+                if self._due(self.eval_interval, before, self.eval_last and last):
+                    stats |= self.eval()
+                stats |= session.lap(learner.per_iteration) | self._logged
+                self._report(session, stats, self._due(self.log_interval, before, last))
+                if self._due(self.save_interval, before):
+                    self._save(session, self.save_interval)
+                self._emit("post_iteration", stats)
+                self._log_late(session)
+            self._save_at_end(session, goal)
+        return self._result(session, goal)
+
+    def _collect(self) -> dict[str, float]:
+        if not self.learner.collects:
+            return {}
+        self._emit("pre_rollout")
+        stats = self.learner.collect()
+        self._emit("post_rollout", stats)
+        return stats
+
+    def _goal(self, total_timesteps: int | None, num_iterations: int | None) -> Goal:
+        if (total_timesteps is None) == (num_iterations is None):
+            raise ValueError(
+                f"learn() got total_timesteps={total_timesteps} and num_iterations={num_iterations}; give exactly one"
+            )
+        self._stop_reason = None
+        per_iteration = self.learner.per_iteration
+        if total_timesteps is not None:
+            if total_timesteps < 1:
+                raise ValueError(f"total_timesteps={total_timesteps} must be at least 1")
+            return Goal(self._counted_from + total_timesteps, self._counted_from, per_iteration)
+        assert num_iterations is not None  # checked above
+        if num_iterations < 1:
+            raise ValueError(f"num_iterations={num_iterations} must be at least 1")
+        return Goal(self.total_timesteps + num_iterations * per_iteration, self.total_timesteps, per_iteration)
+
+    def _is_over(self, session: Session, goal: Goal) -> bool:
+        """Return whether the loop should end before another iteration."""
+        return (
+            self.total_timesteps >= goal.asked
+            or self._stop_reason is not None
+            or session.should_stop
+            or self.learner.finished is not None
+        )
+
+    def _due(self, interval: int, before: tuple[int, int], also: bool = False) -> bool:
+        """Return whether something is due that happens every ``interval``; 0 is never."""
+        if interval == 0:
+            return False
+        if self.interval_unit == "iterations":
+            return also or self.iteration // interval > before[0] // interval
+        return also or self.total_timesteps // interval > before[1] // interval
+
+    def _finite(self, stats: dict[str, float]) -> dict[str, float]:
+        """Return what an update reported, if all of it is finite."""
+        bad = {name: value for name, value in stats.items() if not math.isfinite(value)}
+        if bad:
+            names = ", ".join(f"{name} is {value}" for name, value in bad.items())
+            raise DivergedError(
+                f"iteration {self.iteration + 1}: {names}",
+                "what an update reports are finite numbers",
+                "lower the learning rate or bound rewards and observations; checkpoints before it are sound",
+            )
+        return stats
+
+    @contextmanager
+    def _open_session(self, goal: Goal, max_seconds: float | None) -> Iterator[Session]:
+        learner, checkpoints = self.learner, self._checkpoints
+        with Session(
+            self.log_dir,
+            files=learner.files,
+            config=learner.config,
+            seed=learner.seed,
+            existing="adopt" if checkpoints.is_resumed else "archive",
+            run_id=checkpoints.run_id,
+            sinks=self.sinks,
+            shown=self.shown,
+            show_progress=self.show_progress,
+            unit=learner.unit,
+            max_seconds=max_seconds,
+            parent=self._parent,
+        ) as session:
+            if checkpoints.begin(session, self.iteration, self.total_timesteps):
+                session.set_metrics_aside()
+            session.begin(goal.reached_at, self.total_timesteps or None)
+            learner.session = session
+            try:
+                yield session
+            except DivergedError as error:
+                checkpoints.refuse(error)
+                raise
+            finally:
+                checkpoints.end()
+
+    def _report(self, session: Session, stats: Mapping[str, float], log: bool) -> None:
+        session.show(self.total_timesteps, stats)
+        if log:
+            session.log(self.total_timesteps, stats)
+            self._logged = {}
+
+    def _log_late(self, session: Session) -> None:
+        """Log what ``post_iteration`` callbacks logged, at this iteration's step."""
+        if self._logged:
+            session.log(self.total_timesteps, self._logged)
+            self._logged = {}
+
+    def _save(self, session: Session, interval: int = 0) -> None:
+        """Write a periodic checkpoint, after the metrics that belong to it."""
+        session.flush()
+        step = self.learner.checkpoint_step(self.iteration, self.total_timesteps, interval)
+        self._checkpoints.save_periodic(step, self.iteration, self.state_dict(), self._latest_eval)
+
+    def _save_at_end(self, session: Session, goal: Goal) -> None:
+        """Write what the end of a call asks for: the final checkpoint, or one to resume from."""
+        checkpoints, is_reached = self._checkpoints, self.total_timesteps >= goal.asked
+        is_final = is_reached and self.save_interval > 0 and self.learner.files.final is not None
+        if (session.stop.requested or self.save_last) and not is_final:
+            if checkpoints.folder is None:
+                logger.warning("stopped at iteration %d without saving: there is no folder", self.iteration)
+            elif checkpoints.saved_iteration != self.iteration:
+                self._save(session)
+        if is_final and self.learner.files.final is not None:
+            session.flush()
+            self.save_checkpoint(self.learner.files.final)
+
+    def _result(self, session: Session, goal: Goal) -> LearnResult:
+        """Return the result of a call of ``learn``, log it, and pass Ctrl-C on."""
+        total, asked, unit = self.total_timesteps, goal.asked, self.learner.unit
+        finished = self.learner.finished
+        if total >= asked:
+            self._counted_from = goal.reached_at
+            over, stopped_by, reason = total - asked, "goal", f"reached {total} {unit}, exactly as asked"
+            if over:
+                size = goal.per_iteration
+                reason = f"reached {total} {unit}: {asked} asked, {over} more to the end of the last rollout of {size}"
+        elif finished is not None:
+            stopped_by, reason = "learner", finished
+        elif self._stop_reason is not None:
+            stopped_by, reason = "callback", self._stop_reason
+        elif session.stop.requested:
+            stopped_by, reason = "signal", f"stopped by {getattr(session.stop.signal, 'name', 'request')}"
+        else:
+            stopped_by, reason = "time", "the wall-clock budget is used up"
+        logger.info("learn ended after %d iterations: %s", self.iteration, reason)
+        if self.raise_interrupt and session.stop.signal is signal.SIGINT:
+            raise KeyboardInterrupt(f"{reason}, at iteration {self.iteration}; the same program resumes with resume()")
+        return LearnResult(total, asked, self.iteration, stopped_by, reason, session.exit_code)
+
+    # -- callbacks
 
     def add_callback(self, event: str, callback: Callback) -> None:
-        """Call ``callback`` at an event of every iteration; see :mod:`apexrl.agent.callbacks`.
+        """Call ``callback`` at an event of every iteration.
 
         Args:
             event: ``pre_`` or ``post_`` with ``iteration``, ``rollout`` or ``update``.
-            callback: Takes the runner, or at ``post_`` events the runner and the statistics. Returning False, or
-                raising ``StopTraining``, ends training; other exceptions are raised.
+            callback: Takes the runner, or at ``post_`` events the runner and the statistics so far. Returning False,
+                or raising :class:`StopTraining`, ends training at the end of the iteration (from ``pre_iteration``,
+                before it begins); other exceptions are raised.
+
+        Raises:
+            ValueError: The event does not exist, or never comes with this learner.
+            TypeError: The callback needs other arguments than the event gives.
         """
-        self._callbacks.add(event, callback)
+        if event not in self._callbacks:
+            raise ValueError(f"unknown event {event!r}: choose one of {', '.join(EVENTS)}")
+        if event in ("pre_rollout", "post_rollout") and not self.learner.collects:
+            raise ValueError(
+                f"event {event!r} never comes: offline training has no rollouts; use pre_update or post_update"
+            )
+        self._callbacks[event].append((callback, _wants_stats(event, callback)))
 
-    def eval(self, num_episodes: int = 100, deterministic: bool = True, seed: int | None = None) -> dict[str, float]:
-        """Play whole episodes on environments of their own; training and its statistics are not touched.
+    def remove_callback(self, event: str, callback: Callback) -> None:
+        """Stop calling ``callback`` at an event.
 
-        Args:
-            num_episodes: Exactly so many count, a fixed number per environment.
-            deterministic: Take the most probable action.
-            seed: Seed of the episodes; if None, derived from the run's seed: every evaluation plays the same ones.
-
-        Returns:
-            ``eval/mean_reward``, ``std_reward``, ``min_reward``, ``max_reward`` and more; see
-            :func:`apexrl.agent.evaluation.evaluate`.
+        Raises:
+            ValueError: It was not added for this event.
         """
-        if self._eval_env is None:
-            if self._train_env is None:
-                raise EvaluationError("there is no environment to evaluate on; pass eval_env= to the runner")
-            self._eval_env = separate_env(self._train_env)
-        if seed is None:
-            seed = derived_seed(self._learner.cfg.seed, 3)
-        self._latest_eval = evaluate(self._learner.policy, self._eval_env, num_episodes, seed, deterministic)
+        kept = [entry for entry in self._callbacks.get(event, []) if entry[0] is not callback]
+        if event not in self._callbacks or len(kept) == len(self._callbacks[event]):
+            raise ValueError(f"{_name_of(callback)} is not a callback of event {event!r}; add_callback adds one")
+        self._callbacks[event] = kept
+
+    def _emit(self, event: str, stats: Mapping[str, float] | None = None) -> None:
+        """Call the callbacks of an event in the order in which they were added, and remember if one asks to stop."""
+        for callback, wants_stats in self._callbacks[event]:
+            name = _name_of(callback)
+            try:
+                returned = callback(self, dict(stats or {})) if wants_stats else callback(self)
+            except StopTraining as request:
+                self._stop_reason = self._stop_reason or str(request) or f"{name} raised StopTraining at {event}"
+            else:
+                if returned is False:
+                    self._stop_reason = self._stop_reason or f"{name} returned False at {event}"
+
+    def log(self, name: str, value: SupportsFloat) -> None:
+        """Log a number of your own with the metrics of the iteration under way, from a callback for instance."""
+        self._logged[name] = float(value)
+
+    # -- evaluation and checkpoints
+
+    def eval(self, **options: Any) -> dict[str, float]:  # noqa: ANN401 - as the learner takes them
+        """Evaluate the present policy; training and its statistics are not touched."""
+        self._latest_eval = self.learner.evaluate(**options)
         return dict(self._latest_eval)
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything that the run needs to resume exactly."""
-        return {
-            "agent": self._learner.state_dict(),
-            "iteration": self.iteration,
-            "total_timesteps": self.total_timesteps,
-        }
+        return self.learner.state_dict() | {"iteration": self.iteration, "total_timesteps": self.total_timesteps}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
-        self._learner.load_state_dict(state["agent"])
-        self.iteration = state["iteration"]
-        self.total_timesteps = state["total_timesteps"]
-
-    def _save_if_due(self, session: Session) -> None:
-        """Write the periodic checkpoint if it is due, after the metrics that belong to it."""
-        if self._due(self.save_interval):
-            session.flush()
-            self._checkpoints.save_periodic(self.iteration, self.state_dict(), self._latest_eval)
-
-    def _save_if_interrupted(self, session: Session) -> None:
-        """Write a checkpoint if a signal ends the run."""
-        if session.interrupted:
-            session.flush()
-            self._checkpoints.save_interrupted(self.iteration, self.state_dict(), self._latest_eval)
+        self.learner.load_state_dict(state)
+        self.iteration, self.total_timesteps = self.learner.counters(state)
 
     def save_checkpoint(self, name: str | Path) -> Path:
         """Save everything under a name; relative names are resolved under ``save_dir``.
 
         Returns:
             Where it was written.
+
+        Raises:
+            DivergedError: Training diverged, and no sound checkpoint was loaded since.
         """
         return self._checkpoints.save_named(name, self.iteration, self.state_dict(), self._latest_eval)
 
-    def load_checkpoint(self, name: str | Path) -> None:
+    def load_checkpoint(self, name: str | Path, *, reset_learning_rate: bool = False) -> None:
         """Load what ``save_checkpoint`` or a periodic save wrote, and continue from there.
 
         Args:
-            name: Relative names are resolved under ``save_dir``.
+            name: A path, or a name under ``save_dir``.
+            reset_learning_rate: Learn with this runner's learning rate instead of the checkpoint's.
 
         Raises:
             CheckpointMissingError: There is no such file.
             CheckpointDamagedError: The file is damaged.
             SchemaMismatchError: It belongs to another algorithm, or to networks of other shapes.
         """
-        self._checkpoints.load_named(name, self.load_state_dict)
+        self._checkpoints.load_named(name, self.load_state_dict, reset_learning_rate)
 
-    def resume(self) -> bool:
+    def resume(self, *, reset_learning_rate: bool = False) -> bool:
         """Load the newest undamaged checkpoint of ``save_dir``, if there is one; return whether there was."""
-        return self._checkpoints.load_latest(self.load_state_dict)
+        return self._checkpoints.load_latest(self.load_state_dict, reset_learning_rate)
 
     def close(self) -> None:
-        """Close the environments."""
-        if self._eval_env is not None:
-            self._eval_env.close()
+        """Close environments, workers and sinks of the caller's."""
+        for sink in self.sinks:
+            if not isinstance(sink, str):
+                sink.close()
+        self.learner.close()
+
+
+def _name_of(callback: Callback) -> str:
+    return getattr(callback, "__name__", type(callback).__name__)
+
+
+def _wants_stats(event: str, callback: Callback) -> bool:
+    """Return whether a callback takes (runner, stats) instead of (runner)."""
+    signature = inspect.signature(callback)
+    given: list[tuple[Any, ...]] = [(None, None), (None,)] if event.startswith("post_") else [(None,)]
+    for arguments in given:
+        try:
+            signature.bind(*arguments)
+        except TypeError:
+            continue
+        return len(arguments) == 2
+    offered = (
+        "(runner) or (runner, stats)" if event.startswith("post_") else "(runner), because no statistics exist yet"
+    )
+    raise TypeError(f"a callback for {event!r} takes {offered}; got {_name_of(callback)}{signature}")

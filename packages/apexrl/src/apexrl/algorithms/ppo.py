@@ -240,13 +240,24 @@ class PPO:
         """
         cfg = self.cfg
         if cfg.schedule == "linear":
-            self.learning_rate = _linear_rate(cfg.learning_rate, progress)
+            self.set_learning_rate(_linear_rate(cfg.learning_rate, progress))
         elif cfg.schedule == "adaptive" and self._last_kl is not None:
-            self.learning_rate = _adaptive_rate(
-                self.learning_rate, self._last_kl, cfg.desired_kl, cfg.learning_rate_range
-            )
+            bounds = cfg.learning_rate_range
+            self.set_learning_rate(_adaptive_rate(self.learning_rate, self._last_kl, cfg.desired_kl, bounds))
+
+    def start_schedule(self, progress: float) -> None:
+        """Set the learning rate at the start of a call of ``learn``, for schedules that depend on progress alone.
+
+        A run that learns further after its end then does not begin with the rate 0 of that end.
+        """
+        if self.cfg.schedule == "linear":
+            self.set_learning_rate(_linear_rate(self.cfg.learning_rate, progress))
+
+    def set_learning_rate(self, rate: float) -> None:
+        """Use a learning rate from the next update on."""
+        self.learning_rate = rate
         for group in self.optimizer.param_groups:
-            group["lr"] = self.learning_rate
+            group["lr"] = rate
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything that decides the next update: networks, normalisers, optimiser, counters, random stream."""

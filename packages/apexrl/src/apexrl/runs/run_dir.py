@@ -10,7 +10,8 @@
       run.log
       run.lock
 
-``run.json`` is authoritative and is replaced atomically: a folder is a run as soon as it has one.
+``run.json`` is authoritative and is replaced atomically: a folder is a run as soon as it has one. A run that makes
+room for another one is moved to ``earlier/1`` or the next free number; nothing is erased.
 """
 
 from __future__ import annotations
@@ -18,16 +19,20 @@ from __future__ import annotations
 import json
 import logging
 import os
+import secrets
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
+from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
-from apexrl.runs.atomic import StrPath, ensure_folder, remove_leftovers, write_json, write_text
+from apexrl.runs.atomic import StrPath, ensure_folder, remove_leftovers, sync_folder, write_json, write_text
+from apexrl.runs.checkpoints.seal import is_sealed
 from apexrl.runs.digest import Plain, differences, digest_config, to_plain, to_yaml
 from apexrl.runs.errors import ConfigMismatchError, RunDirError
 from apexrl.runs.lock import exclusive
@@ -42,7 +47,14 @@ logger = logging.getLogger(__name__)
 
 FORMAT = "apexrl.run"
 FORMAT_VERSION = 1
+EARLIER = "earlier"
 _OWN_NAMES = ("config.yaml", "metrics.jsonl", "timings.jsonl", "tensorboard", "checkpoints")
+_MORE_NAMES = ("run.json", "run.log", "metrics.csv", "wandb")
+
+Existing: TypeAlias = Literal["resume", "refuse", "archive", "adopt"]
+"""What to do with a run that the folder already holds: resume it if its settings are the same, refuse it, move it to
+``earlier/``, or continue it with whatever settings. The last two continue the run of a given ``run_id`` and move any
+other to ``earlier/``; files without a record are moved by ``archive`` and taken over by ``adopt``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +67,8 @@ class RunRecord:
     """The one seed that everything random comes from."""
     starts: list[dict[str, Any]]
     """Time, versions, commit and command of every start, and which free fields it changed."""
+    run_id: str = ""
+    """Tells runs apart that use the same folder one after the other."""
 
     @property
     def config_digest(self) -> str:
@@ -83,23 +97,30 @@ class RunRecord:
             raise _damaged(path, f"it is not marked {FORMAT!r}")
         if content["format_version"] != FORMAT_VERSION:
             raise _damaged(path, f"its format is {content['format_version']}, this release reads {FORMAT_VERSION}")
-        record = cls(config=content["config"], seed=content["seed"], starts=content["starts"])
+        record = cls(
+            config=content["config"],
+            seed=content["seed"],
+            starts=content["starts"],
+            run_id=content.get("run_id", ""),
+        )
         if record.config_digest != content["config_digest"]:
             raise _damaged(path, "its configuration does not match its digest")
         return record
 
-    def write(self, folder: Path) -> None:
-        """Replace ``run.json`` and ``config.yaml``, in this order, each whole or not at all."""
+    def write(self, folder: Path, *, yaml: bool = True) -> None:
+        """Replace ``run.json`` and, if ``yaml``, ``config.yaml``, in this order, each whole or not at all."""
         content = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
+            "run_id": self.run_id,
             "seed": self.seed,
             "config_digest": self.config_digest,
             "config": self.config,
             "starts": self.starts,
         }
         write_json(folder / "run.json", content)
-        write_text(folder / "config.yaml", to_yaml(self.config))
+        if yaml:
+            write_text(folder / "config.yaml", to_yaml(self.config))
 
 
 class RunDir:
@@ -126,9 +147,11 @@ class RunDir:
         config: Any,  # noqa: ANN401 - a dataclass, a pydantic model or a mapping
         seed: int,
         free: Collection[str] = (),
-        resume: bool = True,
+        existing: Existing = "resume",
+        run_id: str | None = None,
+        has_log: bool = True,
     ) -> RunDir:
-        """Create the run, or resume it if it exists and was made from the same configuration.
+        """Create the run, or deal with the one that exists as ``existing`` says.
 
         Args:
             path: The folder, created if missing.
@@ -136,11 +159,14 @@ class RunDir:
             seed: The one seed that everything random comes from.
             free: Dotted names of fields that may change between starts without changing the results up to
                 there, such as the number of steps to train for or of workers.
-            resume: False refuses to resume an existing run.
+            existing: What to do with a run that is there already.
+            run_id: Identity of the run, if it has one already.
+            has_log: Whether to write ``run.log`` and ``config.yaml``; a library that is called by a user's program
+                writes neither.
 
         Raises:
             ConfigMismatchError: If the run was started with another configuration or seed.
-            RunDirError: If the folder holds something else, or a run although ``resume`` is False.
+            RunDirError: If the folder holds something else, or a run that is refused.
             RunLockedError: If another process is writing this run.
             WriteFailedError: If the folder cannot be written.
         """
@@ -150,17 +176,13 @@ class RunDir:
             raise TypeError(f"a configuration must be a mapping or a dataclass, not {type(config).__name__}")
         with ExitStack() as resources:
             resources.enter_context(exclusive(folder))
-            is_resumed = (folder / "run.json").exists()
-            if is_resumed:
-                record = _continued(folder, plain, seed, free, resume)
-            else:
-                _refuse_foreign(folder)
-                record = RunRecord(config=plain, seed=seed, starts=[_this_start([])])
+            record, is_resumed = _record_of(folder, plain, seed, free, existing, run_id)
             remove_leftovers(folder)
             remove_leftovers(folder / "checkpoints")
-            record.write(folder)
-            resources.enter_context(log_to_file(folder / "run.log"))
-            logger.info("%s run %s, seed %d", "resuming" if is_resumed else "new", folder, seed)
+            record.write(folder, yaml=has_log)
+            if has_log:
+                resources.enter_context(log_to_file(folder / "run.log"))
+                logger.info("%s run %s, seed %d", "resuming" if is_resumed else "new", folder, seed)
             return cls(folder, record, is_resumed, resources.pop_all())
 
     @property
@@ -203,7 +225,7 @@ class RunDir:
             more: Further sinks, such as a :class:`~apexrl.runs.metrics.console.ConsoleSink`.
         """
         from apexrl.runs.metrics.jsonl import JsonlSink
-        from apexrl.runs.metrics.tensorboard import TensorBoardSink
+        from apexrl.runs.metrics.logger import TensorBoardSink
 
         sinks: list[MetricSink] = [JsonlSink(self.path / "metrics.jsonl", after_step)]
         if tensorboard:
@@ -236,9 +258,83 @@ class RunDir:
             opened.flush()
 
 
-def _continued(folder: Path, config: dict[str, Plain], seed: int, free: Collection[str], resume: bool) -> RunRecord:
+def archive_run(folder: Path, names: Iterable[str] | None = None) -> Path | None:
+    """Move the run that is in ``folder`` to ``earlier/1`` or the next free number.
+
+    Args:
+        folder: Holds files of a run, or nothing yet.
+        names: Files and folders that belong to a run, relative to ``folder``; if None, those that runs of this
+            package write: records, metrics, TensorBoard events and sealed checkpoints, whatever their names.
+
+    Returns:
+        The new folder of the run, or None if there was none.
+    """
+    present = [name for name in (_own_files(folder) if names is None else names) if _is_nonempty(folder / name)]
+    if not present:
+        return None
+    target = next(path for number in count(1) if not (path := folder / EARLIER / str(number)).exists())
+    for name in present:
+        ensure_folder((target / name).parent)
+        (folder / name).rename(target / name)
+        sync_folder((folder / name).parent)
+        sync_folder((target / name).parent)
+    logger.warning("%s held another run: it is now in %s", folder, target)
+    return target
+
+
+def _own_files(folder: Path) -> list[str]:
+    """Return the names of what runs of this package write into a folder."""
+    fixed = {*_OWN_NAMES, *_MORE_NAMES} - {"config.yaml"}
+    if (folder / "run.json").exists():
+        fixed.add("config.yaml")  # without a record it may be anybody's
+
+    def is_own(entry: Path) -> bool:
+        is_named = entry.name in fixed or entry.name.startswith("events.out.tfevents.")
+        return is_named or (entry.is_file() and is_sealed(entry))
+
+    return [entry.name for entry in sorted(folder.iterdir()) if is_own(entry)]
+
+
+def _is_nonempty(path: Path) -> bool:
+    if path.is_dir():
+        return any(path.iterdir())
+    return path.exists() and path.stat().st_size > 0
+
+
+def _record_of(
+    folder: Path,
+    config: dict[str, Plain],
+    seed: int,
+    free: Collection[str],
+    existing: Existing,
+    run_id: str | None,
+) -> tuple[RunRecord, bool]:
+    """Return the record to write, and whether it continues the run that is in the folder."""
+    has_record = (folder / "run.json").exists()
+    if existing in ("archive", "adopt"):
+        known = RunRecord.read(folder) if has_record else None
+        if known is not None and (known.run_id == run_id or (existing == "adopt" and run_id is None)):
+            start = _this_start(differences(known.config, config))
+            return RunRecord(config=config, seed=seed, starts=[*known.starts, start], run_id=known.run_id), True
+        is_adopted = known is None and existing == "adopt"
+        if not is_adopted:
+            archive_run(folder)
+        return _new_record(config, seed, run_id), is_adopted
+    if has_record:
+        return _continued(folder, config, seed, free, existing), True
+    _refuse_foreign(folder)
+    return _new_record(config, seed, run_id), False
+
+
+def _new_record(config: dict[str, Plain], seed: int, run_id: str | None) -> RunRecord:
+    return RunRecord(config=config, seed=seed, starts=[_this_start([])], run_id=run_id or secrets.token_hex(8))
+
+
+def _continued(
+    folder: Path, config: dict[str, Plain], seed: int, free: Collection[str], existing: Existing
+) -> RunRecord:
     record = RunRecord.read(folder)
-    if not resume:
+    if existing == "refuse":
         raise RunDirError(
             f"{os.fspath(folder)!r} already holds a run",
             "a new run needs a folder of its own",
@@ -253,16 +349,23 @@ def _continued(folder: Path, config: dict[str, Plain], seed: int, free: Collecti
             "a run resumes only with the settings it was started with",
             "use the old settings, or choose another folder",
         )
-    changed = differences(record.config, config)
-    return RunRecord(config=config, seed=seed, starts=[*record.starts, _this_start(changed)])
+    start = _this_start(differences(record.config, config))
+    return RunRecord(config=config, seed=seed, starts=[*record.starts, start], run_id=record.run_id)
+
+
+@cache
+def _provenance() -> tuple[str | None, dict[str, str]]:
+    """Return commit and versions; asked once per process, because git is slow beside a short run."""
+    return git_commit(), package_versions()
 
 
 def _this_start(changed: list[str]) -> dict[str, Any]:
+    commit, versions = _provenance()
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": list(sys.argv),
-        "commit": git_commit(),
-        "versions": package_versions(),
+        "commit": commit,
+        "versions": versions,
         "changed": changed,
     }
 

@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALS = [number for number in signal.Signals if number.name in ("SIGINT", "SIGTERM", "SIGHUP")]
+"""Those of the three that this system has."""
 
 
 class StopRequest:
@@ -27,16 +28,12 @@ class StopRequest:
 
     Attributes:
         signal: The signal that asked, or None.
+        requested: Whether to save and leave.
     """
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
-        self._asked = False
-
-    @property
-    def requested(self) -> bool:
-        """Whether to save and leave."""
-        return self._asked
+        self.requested = False
 
     @property
     def exit_code(self) -> int:
@@ -45,7 +42,7 @@ class StopRequest:
 
     def request(self) -> None:
         """Ask to stop, from a callback or a test."""
-        self._asked = True
+        self.requested = True
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """Take note of a signal; on the second one, interrupt at once.
@@ -59,7 +56,7 @@ class StopRequest:
                 raise KeyboardInterrupt
             raise SystemExit(128 + number)
         self.signal = signal.Signals(number)
-        self._asked = True
+        self.requested = True
         # Not by logging: a handler may interrupt a write to the very same stream.
         with suppress(OSError):  # the terminal may be gone
             os.write(2, f"{self.signal.name}: saving, then leaving; once more to leave at once\n".encode())
@@ -78,8 +75,11 @@ def stop_on_signals() -> Iterator[StopRequest]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    ignored = {signal.SIGHUP} if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else set()
-    before = {number: signal.signal(number, stop.handle) for number in _SIGNALS if number not in ignored}
+    before = {
+        number: signal.signal(number, stop.handle)
+        for number in _SIGNALS
+        if not (number.name == "SIGHUP" and signal.getsignal(number) is signal.SIG_IGN)
+    }
     try:
         yield stop
     finally:

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from apexrl.runs.errors import DiskFullError, MetricError, UnwritableError
-from apexrl.runs.metrics.console import ConsoleSink
 from apexrl.runs.metrics.jsonl import JsonlSink, read_jsonl
-from apexrl.runs.metrics.logger import MetricLogger
+from apexrl.runs.metrics.logger import ConsoleSink, MetricLogger
 
 
 class ListSink:
@@ -212,7 +211,7 @@ def test_a_progress_bar_on_a_terminal():
 
 
 def test_tensorboard_on_a_full_disk_is_one_clear_error(tmp_path, monkeypatch):
-    from apexrl.runs.metrics.tensorboard import TensorBoardSink
+    from apexrl.runs.metrics.logger import TensorBoardSink
 
     sink = TensorBoardSink(tmp_path / "events")
 
@@ -229,7 +228,7 @@ def test_tensorboard_on_a_full_disk_is_one_clear_error(tmp_path, monkeypatch):
 def test_tensorboard_shows_a_resumed_run_like_an_uninterrupted_one(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    from apexrl.runs.metrics.tensorboard import TensorBoardSink
+    from apexrl.runs.metrics.logger import TensorBoardSink
 
     def log(folder, steps, after_step, offset=0.0) -> None:
         sink = TensorBoardSink(folder, after_step)

@@ -97,7 +97,11 @@ def run_tournament(config: TournamentConfig, *, prefix: str = "hrl_data", say: S
     with (
         fixed_for_workers(),
         RunDir.start(
-            choice.folder, config=settings, seed=config.seed, free=("how",), resume=config.resumable
+            choice.folder,
+            config=settings,
+            seed=config.seed,
+            free=("how",),
+            existing="resume" if config.resumable else "refuse",
         ) as run_dir,
     ):
         runner = _Runner(config, run_dir.path, plan, competitors, played, show)

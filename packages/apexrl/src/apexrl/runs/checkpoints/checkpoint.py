@@ -7,7 +7,6 @@ described in ``docs/apexrl/checkpoints.md``.
 from __future__ import annotations
 
 import io
-import itertools
 import logging
 import math
 import os
@@ -20,7 +19,7 @@ from typing import Any, Literal
 
 import torch
 
-from apexrl.runs.atomic import StrPath, ensure_folder, remove_leftovers, sync_folder, write_bytes
+from apexrl.runs.atomic import StrPath, ensure_folder, free_name, remove_leftovers, sync_folder, write_bytes
 from apexrl.runs.checkpoints.seal import seal, verify
 from apexrl.runs.checkpoints.storable import storable
 from apexrl.runs.digest import Plain, to_plain
@@ -316,7 +315,11 @@ class CheckpointStore:
         Returns:
             The new paths.
         """
-        moved = [_set_aside(self.path(later)) for later in self.steps() if step is None or later > step]
+        moved = [
+            self.path(later).rename(free_name(self.path(later)))
+            for later in self.steps()
+            if step is None or later > step
+        ]
         if moved:
             sync_folder(self.folder)
             logger.warning("set aside, because the run resumes from step %s: %s", step, _names(moved))
@@ -338,12 +341,6 @@ class CheckpointStore:
             remove_leftovers(self.folder)
             self._metrics = {step: checkpoint.metrics for step, checkpoint in self._undamaged()}
         return self._metrics
-
-
-def _set_aside(path: Path) -> Path:
-    names = itertools.chain([f"{path.name}.set-aside"], (f"{path.name}.set-aside-{n}" for n in itertools.count(2)))
-    aside = next(free for name in names if not (free := path.with_name(name)).exists())
-    return path.rename(aside)
 
 
 def _config_mapping(config: Any) -> dict[str, Plain]:  # noqa: ANN401 - any configuration object

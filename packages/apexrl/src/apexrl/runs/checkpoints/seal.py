@@ -12,7 +12,9 @@ any bit anywhere is detected.
 from __future__ import annotations
 
 import hashlib
+import os
 import struct
+from pathlib import Path
 
 from apexrl.runs.errors import CheckpointDamagedError
 
@@ -35,6 +37,19 @@ def seal(archive: bytes) -> bytes:
         raise ValueError("only a zip archive without a comment can be sealed")
     body = archive[:-2] + _COMMENT_LENGTH + _LABEL
     return body + hashlib.sha256(body).hexdigest().encode()
+
+
+def is_sealed(path: Path) -> bool:
+    """Return whether a file ends like a checkpoint; its content is not verified."""
+    length = len(_LABEL) + _DIGEST_LENGTH
+    try:
+        with path.open("rb") as file:
+            if file.seek(0, os.SEEK_END) < length:
+                return False
+            file.seek(-length, os.SEEK_END)
+            return file.read(len(_LABEL)) == _LABEL
+    except OSError:
+        return False
 
 
 def verify(data: bytes, source: str) -> None:

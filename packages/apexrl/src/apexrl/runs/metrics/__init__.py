@@ -1,1 +1,1 @@
-"""Metrics: ``logger`` writes every step's values to its sinks: ``jsonl``, ``tensorboard`` and ``console``."""
+"""Metrics: ``logger`` writes every step's values to its sinks; ``jsonl`` is the one that every run has."""

@@ -8,8 +8,7 @@ from rich.console import Console
 
 from apexrl.runs.atomic import write_json
 from apexrl.runs.checkpoints.checkpoint import CheckpointStore, Retention
-from apexrl.runs.metrics.console import ConsoleSink
-from apexrl.runs.metrics.logger import MetricLogger, MetricSink
+from apexrl.runs.metrics.logger import ConsoleSink, MetricLogger, MetricSink
 from apexrl.runs.run_dir import RunDir
 from apexrl.runs.signals import StopRequest, stop_on_signals
 from litaagent_std.hrl_xf.online.config import FREE_FIELDS, OnlineConfig
