@@ -39,6 +39,8 @@ def test_deterministic_is_the_mode_when_squashed():
 def test_spaces_without_a_head_raise():
     with pytest.raises(TypeError, match="No action head"):
         make_action_head(Dict({"a": Discrete(2)}))
+    with pytest.raises(TypeError, match=r"MultiDiscrete\(high - low \+ 1\)"):
+        make_action_head(Box(0, 4, (2,), np.int32))
     with pytest.raises(ValueError, match="from 0"):
         make_action_head(Discrete(3, start=1))
     with pytest.raises(TypeError, match="Box action spaces only"):

@@ -66,7 +66,7 @@ def test_errors_of_construction():
     with pytest.raises(ValueError, match="three dimensions"):
         CNNCritic(OBS)
     with pytest.raises(ValueError, match="too small"):
-        CNNCritic(Box(0, 255, (3, 20, 20), np.uint8))
+        CNNCritic(Box(0, 255, (3, 20, 20), np.uint8), conv_layers=[(32, 8, 4), (64, 4, 2), (64, 3, 1)])
     with pytest.raises(ValueError, match="num_heads must divide"):
         SetEncoder(3, dim=6, num_heads=4)
     with pytest.raises(TypeError, match="unexpected keyword"):

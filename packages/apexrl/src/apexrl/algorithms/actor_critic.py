@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import torch
-from gymnasium.spaces import Box, Space
 from torch import Tensor, nn
 
 from apexrl.algorithms.ppo_config import PPOConfig
 from apexrl.envs.vec_env import VecEnv
-from apexrl.models import MLPActor, MLPCritic, MLPDiscreteActor
+from apexrl.models import make_actor, make_critic
 from apexrl.models.base import Actor, Critic, Policy, RecurrentActor, RecurrentCritic, ValueFunction
 from apexrl.models.distributions import Distribution
 from apexrl.models.normalizers import RunningObservationNormalizer, ValueNormalizer
@@ -154,11 +153,6 @@ class PolicySnapshot:
     policy: ActorCritic
 
 
-def default_actor_class(action_space: Space[Any]) -> type[Policy]:
-    """Return the MLP policy for an action space."""
-    return MLPActor if isinstance(action_space, Box) else MLPDiscreteActor
-
-
 def build_actor_critic(
     env: VecEnv,
     cfg: PPOConfig,
@@ -168,10 +162,8 @@ def build_actor_critic(
     critic_cfg: Mapping[str, Any],
 ) -> ActorCritic:
     """Build networks for a single-agent environment; the critic sees the privileged observation if there is one."""
-    actor: Any = (actor_class or default_actor_class(env.action_space))(
-        env.observation_space, env.action_space, **actor_cfg
-    )
-    critic: Any = (critic_class or MLPCritic)(env.critic_observation_space, **critic_cfg)
+    actor = make_actor(actor_class, env.observation_space, env.action_space, actor_cfg)
+    critic = make_critic(critic_class, env.critic_observation_space, critic_cfg)
     observation_normalizer = critic_normalizer = None
     if cfg.normalize_observations:
         observation_normalizer = critic_normalizer = RunningObservationNormalizer(env.observation_space.shape or ())

@@ -8,7 +8,7 @@ import torch
 from gymnasium.spaces import Space
 from torch import Tensor
 
-from apexrl.algorithms.actor_critic import ActorCritic, default_actor_class
+from apexrl.algorithms.actor_critic import ActorCritic
 from apexrl.algorithms.losses import (
     awr_weights,
     explained_variance,
@@ -19,7 +19,7 @@ from apexrl.algorithms.losses import (
 from apexrl.algorithms.offline import OfflineAlgorithm, OfflineConfig
 from apexrl.algorithms.ppo_config import NonNegative, Positive
 from apexrl.configuration import configuration
-from apexrl.models import MLPCritic
+from apexrl.models import make_actor, make_critic
 from apexrl.models.base import Policy, ValueFunction
 from apexrl.models.normalizers import RunningObservationNormalizer, ValueNormalizer
 from apexrl.storage.offline import OfflineDataset
@@ -68,13 +68,11 @@ class AWR(OfflineAlgorithm):
         actor_cfg: Mapping[str, Any],
         critic_cfg: Mapping[str, Any],
     ) -> ActorCritic:
-        network: Any = actor_class or default_actor_class(action_space)
-        critic: Any = critic_class or MLPCritic
         shape = observation_space.shape or ()
         normalizer = RunningObservationNormalizer(shape) if self.cfg.normalize_observations else None
         return ActorCritic(
-            network(observation_space, action_space, **actor_cfg),
-            critic(observation_space, **critic_cfg),
+            make_actor(actor_class, observation_space, action_space, actor_cfg),
+            make_critic(critic_class, observation_space, critic_cfg),
             normalizer,
             normalizer,
             ValueNormalizer() if self.cfg.normalize_values else None,

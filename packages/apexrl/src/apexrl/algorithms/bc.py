@@ -6,10 +6,11 @@ from typing import Any
 from gymnasium.spaces import Space
 from torch import Tensor
 
-from apexrl.algorithms.actor_critic import ActingPolicy, default_actor_class
+from apexrl.algorithms.actor_critic import ActingPolicy
 from apexrl.algorithms.losses import negative_log_likelihood
 from apexrl.algorithms.offline import OfflineAlgorithm, OfflineConfig
 from apexrl.configuration import configuration
+from apexrl.models import make_actor
 from apexrl.models.base import Policy, ValueFunction
 from apexrl.models.normalizers import RunningObservationNormalizer
 from apexrl.storage.offline import OfflineDataset
@@ -48,10 +49,9 @@ class BC(OfflineAlgorithm):
             raise TypeError(
                 f"behaviour cloning has no critic; leave out critic_class={critic_class} and critic_cfg={critic_cfg}"
             )
-        network: Any = actor_class or default_actor_class(action_space)
         shape = observation_space.shape or ()
         normalizer = RunningObservationNormalizer(shape) if self.cfg.normalize_observations else None
-        return ActingPolicy(network(observation_space, action_space, **actor_cfg), normalizer)
+        return ActingPolicy(make_actor(actor_class, observation_space, action_space, actor_cfg), normalizer)
 
     def losses(self, batch: OfflineDataset) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute −E[w · log π(a|s)] − c_e·H."""

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from apexrl.algorithms.actor_critic import ActorCritic, default_actor_class
+from apexrl.algorithms.actor_critic import ActorCritic
 from apexrl.algorithms.multi_agent_networks import (
     CentralCritic,
     LocalCritic,
@@ -18,7 +18,7 @@ from apexrl.algorithms.ppo import PPO
 from apexrl.algorithms.ppo_config import PPOConfig
 from apexrl.configuration import configuration
 from apexrl.envs.multi_agent import MultiAgentVecEnv
-from apexrl.models import MLPCritic
+from apexrl.models import make_actor, make_critic
 from apexrl.models.base import Policy, ValueFunction
 from apexrl.models.normalizers import RunningObservationNormalizer, ValueNormalizer
 
@@ -90,8 +90,8 @@ class MAPPO(PPO):
                 raise TypeError(
                     f"MAPPO takes feed-forward networks, got {network.__name__}; use its feed-forward version"
                 )
-        actor = self._actor(env, actor_class or default_actor_class(env.action_space), actor_cfg)
-        critic = self._critic(env, critic_class or MLPCritic, critic_cfg)
+        actor = self._actor(env, actor_class, actor_cfg)
+        critic = self._critic(env, critic_class, critic_cfg)
         observation_normalizer = critic_normalizer = None
         if cfg.normalize_observations:
             observation_normalizer = critic_normalizer = RunningObservationNormalizer(env.observation_space.shape or ())
@@ -104,21 +104,25 @@ class MAPPO(PPO):
     def _actor(self, env: MultiAgentVecEnv, network: Any, options: Mapping[str, Any]) -> SharedActor | SeparateActors:  # noqa: ANN401
         if not self.cfg.share_actor:
             return SeparateActors(
-                [network(env.observation_space, env.action_space, **options) for _ in range(env.num_agents)]
+                [make_actor(network, env.observation_space, env.action_space, options) for _ in range(env.num_agents)]
             )
         space = env.observation_space
         if self.cfg.add_agent_ids:
             space = with_agent_ids(space, env.num_agents)
-        return SharedActor(network(space, env.action_space, **options), env.observation_space, self.cfg.add_agent_ids)
+        return SharedActor(
+            make_actor(network, space, env.action_space, options), env.observation_space, self.cfg.add_agent_ids
+        )
 
     def _critic(self, env: MultiAgentVecEnv, network: Any, options: Mapping[str, Any]) -> CentralCritic | LocalCritic:  # noqa: ANN401
         if not self.cfg.centralized_critic:
-            inner = network(with_agent_ids(env.observation_space, env.num_agents), **options)
+            inner = make_critic(network, with_agent_ids(env.observation_space, env.num_agents), options)
             return LocalCritic(inner, env.observation_space)
         space = env.state_space
         if self.cfg.value_per_agent:
             space = with_agent_ids(space, env.num_agents)
-        return CentralCritic(network(space, **options), env.state_space, env.num_agents, self.cfg.value_per_agent)
+        return CentralCritic(
+            make_critic(network, space, options), env.state_space, env.num_agents, self.cfg.value_per_agent
+        )
 
     def _rewards(self, rewards: Tensor, valid: Tensor | None) -> Tensor:
         """Return each agent's own reward, or the mean over the agents present ``[T, N, A]``."""

@@ -2,8 +2,18 @@
 
 from apexrl.models.attention import SetEncoder
 from apexrl.models.base import Actor, Critic, RecurrentActor, RecurrentCritic
-from apexrl.models.cnn import CNNActor, CNNCritic, CNNDiscreteActor, CNNEncoder
 from apexrl.models.distributions import Distribution
+from apexrl.models.encoded import (
+    CNNActor,
+    CNNCritic,
+    CNNDiscreteActor,
+    DictActor,
+    DictCritic,
+    EncodedActor,
+    EncodedCritic,
+)
+from apexrl.models.encoders import CNNEncoder, DictEncoder, VectorEncoder
+from apexrl.models.factory import default_actor_class, default_critic_class, make_actor, make_critic
 from apexrl.models.mlp import MLPActor, MLPCritic, MLPDiscreteActor, make_mlp
 from apexrl.models.normalizers import RunningObservationNormalizer, ValueNormalizer
 from apexrl.models.recurrent import GRUActor, GRUCritic, GRUDiscreteActor, GRUMemory
@@ -15,7 +25,12 @@ __all__ = [
     "CNNDiscreteActor",
     "CNNEncoder",
     "Critic",
+    "DictActor",
+    "DictCritic",
+    "DictEncoder",
     "Distribution",
+    "EncodedActor",
+    "EncodedCritic",
     "GRUActor",
     "GRUCritic",
     "GRUDiscreteActor",
@@ -28,5 +43,10 @@ __all__ = [
     "RunningObservationNormalizer",
     "SetEncoder",
     "ValueNormalizer",
+    "VectorEncoder",
+    "default_actor_class",
+    "default_critic_class",
+    "make_actor",
+    "make_critic",
     "make_mlp",
 ]

@@ -16,6 +16,7 @@ for critics; ``actor_cfg`` and ``critic_cfg`` of the runners are these keyword a
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from math import prod
 from typing import Any, ClassVar, Unpack
 
@@ -36,6 +37,13 @@ def flat_dim(space: Space[Any]) -> int:
     if space.shape is None:
         raise TypeError(f"{space} has no single shape. Flatten it first (GymVecEnv does so for Gymnasium envs).")
     return prod(space.shape)
+
+
+def split_head_options(options: Mapping[str, Any]) -> tuple[GaussianOptions, dict[str, Any]]:
+    """Take the Gaussian head's keyword arguments out of an actor's; return them and the rest."""
+    names = GaussianOptions.__annotations__
+    head: GaussianOptions = {name: value for name, value in options.items() if name in names}  # type: ignore[assignment]  # the names are its keys
+    return head, {name: value for name, value in options.items() if name not in names}
 
 
 class Policy(nn.Module):

@@ -175,6 +175,11 @@ def make_action_head(action_space: Space[Any], **gaussian_options: Unpack[Gaussi
         TypeError: If the space is none of these, or Gaussian options come with a discrete space.
         ValueError: If a discrete space does not start at 0.
     """
+    if isinstance(action_space, Box) and not np.issubdtype(action_space.dtype, np.floating):
+        raise TypeError(
+            f"{action_space} holds integers, for which there is no Gaussian. GymVecEnv offers them as MultiDiscrete by "
+            "itself; a custom env has to offer MultiDiscrete(high - low + 1) and add low."
+        )
     if isinstance(action_space, Box):
         return GaussianHead(action_space, **gaussian_options)
     if gaussian_options:

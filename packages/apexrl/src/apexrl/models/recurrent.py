@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Unpack
+from typing import Any, TypedDict, Unpack
 
 import torch
 from gymnasium.spaces import Space
 from torch import Tensor, nn
 
-from apexrl.models.base import RecurrentActor, RecurrentCritic, flatten_batch
+from apexrl.models.base import RecurrentActor, RecurrentCritic, split_head_options
+from apexrl.models.encoders import VectorEncoder, default_encoder_class
 from apexrl.models.heads import GaussianOptions
 from apexrl.models.mlp import make_mlp
 
@@ -71,11 +72,29 @@ def _forget(hidden: Tensor, starts: Tensor) -> Tensor:
     return hidden.masked_fill(starts.view(1, -1, 1), 0.0)
 
 
-class _GRUPolicy(RecurrentActor):
-    def __init__(
+class GRUOptions(TypedDict, total=False):
+    """Keyword arguments of `GRUCritic`."""
+
+    hidden_dims: Sequence[int]
+    rnn_hidden_dim: int
+    rnn_num_layers: int
+    head_dims: Sequence[int]
+    activation: str | type[nn.Module]
+    layer_norm: bool
+
+
+class GRUActorOptions(GRUOptions, GaussianOptions):
+    """Keyword arguments of `GRUActor`."""
+
+
+class _GRULayers(nn.Module):
+    """The layers that policies and value functions with memory share."""
+
+    def _build(
         self,
         observation_space: Space[Any],
-        action_space: Space[Any],
+        num_outputs: int,
+        output_gain: float,
         *,
         hidden_dims: Sequence[int] = (64,),
         rnn_hidden_dim: int = 64,
@@ -83,31 +102,44 @@ class _GRUPolicy(RecurrentActor):
         head_dims: Sequence[int] = (),
         activation: str | type[nn.Module] = "tanh",
         layer_norm: bool = False,
-        **head_options: Unpack[GaussianOptions],
     ) -> None:
-        super().__init__(observation_space, action_space, **head_options)
-        width = hidden_dims[-1] if hidden_dims else self.obs_dim
-        self.encoder = make_mlp(self.obs_dim, hidden_dims, None, activation=activation, layer_norm=layer_norm)
-        self.memory = GRUMemory(width, rnn_hidden_dim, rnn_num_layers)
+        encoder: Any = default_encoder_class(observation_space)
+        options: dict[str, Any] = {"hidden_dims": hidden_dims, "activation": activation}
+        if encoder is VectorEncoder:
+            options["layer_norm"] = layer_norm
+        self.encoder = encoder(observation_space, **options)
+        self.memory = GRUMemory(int(self.encoder.num_features), rnn_hidden_dim, rnn_num_layers)
         self.norm = nn.LayerNorm(rnn_hidden_dim) if layer_norm else nn.Identity()
-        self.output = make_mlp(rnn_hidden_dim, head_dims, self.head.num_inputs, activation=activation, output_gain=0.01)
+        self.output = make_mlp(rnn_hidden_dim, head_dims, num_outputs, activation=activation, output_gain=output_gain)
 
     def initial_state(self, batch_size: int) -> Tensor:
         """Return zeros ``[batch_size, rnn_num_layers, rnn_hidden_dim]``."""
         return self.memory.initial_state(batch_size)
 
+    def _run(self, obs: Tensor, state: Tensor, episode_starts: Tensor) -> tuple[Tensor, Tensor]:
+        """Return outputs ``[T, B, num_outputs]`` and the memory after the last step."""
+        features, state = self.memory(self.encoder(obs), state, episode_starts)
+        return self.output(self.norm(features)), state
+
+
+class _GRUPolicy(_GRULayers, RecurrentActor):
+    def __init__(
+        self, observation_space: Space[Any], action_space: Space[Any], **options: Unpack[GRUActorOptions]
+    ) -> None:
+        head_options, layer_options = split_head_options(options)
+        super().__init__(observation_space, action_space, **head_options)
+        self._build(observation_space, self.head.num_inputs, 0.01, **layer_options)
+
     def forward(self, obs: Tensor, state: Tensor, episode_starts: Tensor) -> tuple[Tensor, Tensor]:
         """Return the head's inputs ``[T, B, n]`` and the memory after the last step."""
-        features = self.encoder(flatten_batch(obs, self.observation_space))
-        features, state = self.memory(features, state, episode_starts)
-        return self.output(self.norm(features)), state
+        return self._run(obs, state, episode_starts)
 
 
 class GRUActor(_GRUPolicy):
     """A Gaussian policy with memory.
 
     Args:
-        observation_space: Space of one observation; flattened.
+        observation_space: Space of one observation; pictures go through convolutions, the rest is flattened.
         action_space: One-dimensional Box.
         hidden_dims: Layers before the GRU.
         rnn_hidden_dim: Width of the GRU.
@@ -136,33 +168,14 @@ class GRUDiscreteActor(_GRUPolicy):
     counterpart = "GRUActor"
 
 
-class GRUCritic(RecurrentCritic):
+class GRUCritic(_GRULayers, RecurrentCritic):
     """A value function with memory; arguments as in `GRUActor`, without the action's."""
 
-    def __init__(
-        self,
-        observation_space: Space[Any],
-        *,
-        hidden_dims: Sequence[int] = (64,),
-        rnn_hidden_dim: int = 64,
-        rnn_num_layers: int = 1,
-        head_dims: Sequence[int] = (),
-        activation: str | type[nn.Module] = "tanh",
-        layer_norm: bool = False,
-    ) -> None:
+    def __init__(self, observation_space: Space[Any], **options: Unpack[GRUOptions]) -> None:
         super().__init__(observation_space)
-        width = hidden_dims[-1] if hidden_dims else self.obs_dim
-        self.encoder = make_mlp(self.obs_dim, hidden_dims, None, activation=activation, layer_norm=layer_norm)
-        self.memory = GRUMemory(width, rnn_hidden_dim, rnn_num_layers)
-        self.norm = nn.LayerNorm(rnn_hidden_dim) if layer_norm else nn.Identity()
-        self.output = make_mlp(rnn_hidden_dim, head_dims, 1, activation=activation)
-
-    def initial_state(self, batch_size: int) -> Tensor:
-        """Return zeros ``[batch_size, rnn_num_layers, rnn_hidden_dim]``."""
-        return self.memory.initial_state(batch_size)
+        self._build(observation_space, 1, 1.0, **options)
 
     def forward(self, obs: Tensor, state: Tensor, episode_starts: Tensor) -> tuple[Tensor, Tensor]:
         """Compute values ``[T, B]`` and the memory after the last step."""
-        features = self.encoder(flatten_batch(obs, self.observation_space))
-        features, state = self.memory(features, state, episode_starts)
-        return self.output(self.norm(features)).squeeze(-1), state
+        values, state = self._run(obs, state, episode_starts)
+        return values.squeeze(-1), state
