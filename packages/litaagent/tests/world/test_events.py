@@ -2,7 +2,7 @@
 
 import pytest
 
-from litaagent_std.world.events import NOTHING, EventHub, NegotiationRef, WorldObserver
+from litaagent_std.world.events import ENDED, NOTHING, STATUSES, EventHub, NegotiationRef, WorldObserver
 from litaagent_std.world.run import run_world
 from litaagent_std.world.setup import official_setup
 
@@ -32,7 +32,7 @@ class TurnRecorder(WorldObserver):
     """Assembles turns from responses and offers, and records whole turns beside them."""
 
     def __init__(self):
-        self.seats, self.parts, self.turns, self.decided = {}, [], [], set()
+        self.seats, self.parts, self.turns, self.decided, self.ends, self.rows = {}, [], [], set(), [], []
 
     def on_world_start(self, event):
         self.seats = {name: seat for seat, name in enumerate(event.agents)}
@@ -53,13 +53,25 @@ class TurnRecorder(WorldObserver):
     def on_decision(self, seat):
         self.decided.add(seat)
 
+    def on_negotiation_end(self, event):
+        ref = event.negotiation
+        caller, buyer, seller = (self.seats[name] for name in (ref.caller, ref.buyer, ref.seller))
+        code = ENDED + STATUSES.index(event.status)
+        self.ends.append((ref.index, event.round, caller, code, buyer, seller, ref.product))
+
+    def on_end(self, end):
+        self.rows.append(end)
+        assert len(self.rows) == len(self.ends)
+
 
 @pytest.mark.parametrize(("engine", "options"), [("fast", {}), ("fast", {"defaults": "native"}), ("scml", {})])
-def test_a_turn_is_its_response_and_its_offer(engine, options):
+def test_rows_say_what_the_other_events_say(engine, options):
     setup = official_setup(3, n_days=5, n_levels=2)
     events = TurnRecorder()
     run_world(setup, engine=engine, observers=[events], **options)
     assert events.turns == events.parts
+    assert events.rows == events.ends
+    assert {row[3] - ENDED for row in events.rows} >= {0, 2}, "there must be agreements and negotiations without one"
     assert len(events.turns) > 500
     synchronous = {seat for seat, agent in enumerate(setup.agents) if "SyncRandom" in agent.path}
     assert synchronous

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ import pyarrow as pa
 from litaagent_std.policy.arrays import Ints32
 from litaagent_std.records.schema import TABLES, arrow_schema
 
-__all__ = ["as_rows", "as_text", "from_columns", "from_rows"]
+__all__ = ["as_text", "from_columns", "from_rows"]
 
 
 def from_columns(
@@ -53,11 +52,6 @@ def from_rows(name: str, world: int, rows: Sequence[Sequence[Any]]) -> pa.Table:
     expected = [column.name for column in TABLES[name].columns]
     columns = zip(*rows, strict=True) if rows else ((),) * len(expected)
     return from_columns(name, world, dict(zip(expected, map(list, columns), strict=True)))
-
-
-def as_rows(numbers: list[int], width: int) -> Ints32:
-    """Return a flat list of numbers as rows; faster than numpy's own reading of lists."""
-    return np.frombuffer(array("i", numbers), np.int32).reshape(-1, width)
 
 
 def as_text(codes: Ints32, names: Sequence[str]) -> pa.Array:

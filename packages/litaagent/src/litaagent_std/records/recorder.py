@@ -1,7 +1,7 @@
 """The recorder: an observer that keeps everything of a world, for every factory at once, without touching an agent.
 
-During the world it appends plain numbers to lists and packs them into one array per day; tables are made once, at
-the end. It is an observer like any other, so both engines give the same record.
+During the world it appends plain integers to one list and packs them at the end of each day; tables are made once,
+column by column, at the end. It is an observer like any other, so both engines give the same record.
 """
 
 from __future__ import annotations
@@ -9,23 +9,28 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from litaagent_std.records.assembly import as_rows, as_text, from_columns, from_rows
-from litaagent_std.records.turn_columns import TURN_WIDTH, TurnColumns, order_of, turn_columns
+from litaagent_std.policy.arrays import Floats, Ints, Ints32
+from litaagent_std.records.assembly import as_text, from_columns, from_rows
+from litaagent_std.records.negotiation_columns import (
+    DECIDED,
+    FAILED,
+    REASONS,
+    EndColumns,
+    TurnColumns,
+    negotiation_columns,
+)
 from litaagent_std.world.events import (
-    ACCEPT,
-    END,
-    LEAVE,
     NOTHING,
+    STATUSES,
     AgentError,
-    ContractSigned,
     DayEnd,
     DayStart,
-    NegotiationEnd,
+    EndRow,
     Settlement,
     TurnRow,
     WorldEnd,
@@ -40,14 +45,6 @@ if TYPE_CHECKING:
     from litaagent_std.world.setup import WorldSetup
 
 __all__ = ["Recorder", "WorldFacts"]
-
-_END_WIDTH: Final = 13
-
-_STATUSES: Final = ("agreement", "broken", "timedout", "error")
-_REASONS: Final = ("accepted", "ended", "no_offer", "left", "rounds_over", "error")
-_STATUS_CODE: Final = {name: code for code, name in enumerate(_STATUSES)}
-_ACCEPTED, _ENDED, _NO_OFFER, _LEFT, _ROUNDS_OVER, _ERROR = range(len(_REASONS))
-_REASON_OF: Final = {ACCEPT: _ACCEPTED, END: _ENDED, LEAVE: _LEFT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +81,15 @@ class Recorder(WorldObserver):
     def __init__(self, setup: WorldSetup, facts: WorldFacts) -> None:
         self._setup = setup
         self._facts = facts
-        self._turns: list[int] = []  # flat, `TURN_WIDTH` integers per turn
-        self._decisions: list[int] = []  # flat: length of the turns, and the seat that decided
-        self._turns_before: list[int] = []  # length of the turns at the start of each day
-        self._failed_seat = NOTHING
-        self._ends: list[int] = []  # flat, `_END_WIDTH` integers per negotiation
-        self._contracts: list[tuple[int, ...]] = []
+        # flat rows of the day: turns, ends, decisions and failures in their order; packed at the end of each day
+        self._rows: list[int] = []
+        self._packed: list[Ints32] = []
+        self._decision_rows = [_marker(seat, DECIDED) for seat in range(setup.n_seats)]
         self._day_starts: list[DayStart] = []
         self._day_ends: list[DayEnd] = []
-        self._due: list[list[int]] = []
         self._settlements: list[Settlement] = []
         self._errors: list[tuple[Any, ...]] = []
         self._bankrupt_day: dict[int, int] = {}
-        # units bought minus units sold, by seat and delivery day: what agents' interfaces count for the day
-        self._surplus = [[0] * setup.n_days for _ in range(setup.n_seats)]
 
     # -- events
 
@@ -109,39 +101,25 @@ class Recorder(WorldObserver):
     def on_day_start(self, event: DayStart) -> None:
         """Take every factory's state, before any agent is called."""
         self._day_starts.append(event)
-        self._turns_before.append(len(self._turns))
-        self._due.append([units[event.day] for units in self._surplus])
 
     @property
     def on_turn(self) -> Callable[[TurnRow], None]:
         """Append turns, the most frequent event by far."""
-        return self._turns.extend
+        return self._rows.extend
+
+    @property
+    def on_end(self) -> Callable[[EndRow], None]:
+        """Append ends of negotiations."""
+        return self._rows.extend
 
     def on_decision(self, seat: int) -> None:
         """Take the moment at which a synchronous agent decides about all its partners."""
-        self._decisions.extend((len(self._turns), seat))
+        self._rows.extend(self._decision_rows[seat])
 
-    def on_negotiation_end(self, event: NegotiationEnd) -> None:
-        """Take how a negotiation ended, by whom and why."""
-        ref, seat = event.negotiation, self._seat
-        cause = self._cause(event)
-        sides = (seat[ref.buyer], seat[ref.seller], seat[ref.caller], ref.product)
-        terms = event.agreement or (NOTHING, NOTHING, NOTHING)
-        self._ends.extend((ref.day, ref.index, *sides, event.round, _STATUS_CODE[event.status], *cause, *terms))
-
-    def on_contract(self, event: ContractSigned) -> None:
-        """Take a contract."""
-        ref = event.negotiation
-        buyer, seller = self._seat[ref.buyer], self._seat[ref.seller]
-        turn = (len(self._turns) - self._turns_before[-1]) // TURN_WIDTH - 1
-        terms = (int(event.quantity), int(event.time), int(event.unit_price))
-        self._contracts.append((ref.day, ref.index, turn, buyer, seller, ref.product, *terms))
-        self._surplus[buyer][event.time] += event.quantity
-        self._surplus[seller][event.time] -= event.quantity
-
-    def on_settlement(self, event: Settlement) -> None:
-        """Take a factory's settled day."""
-        self._settlements.append(event)
+    @property
+    def on_settlement(self) -> Callable[[Settlement], None]:
+        """Append the settled days of factories."""
+        return self._settlements.append
 
     def on_bankruptcy(self, day: int, agent: str, balance: float) -> None:
         """Take a bankruptcy."""
@@ -151,27 +129,18 @@ class Recorder(WorldObserver):
         """Take an exception of an agent."""
         seat = self._seat[event.agent]
         if event.where == "negotiation":
-            self._failed_seat = seat
+            self._rows.extend(_marker(seat, FAILED))
         self._errors.append((event.day, seat, event.where, event.kind, event.message))
 
     def on_day_end(self, event: DayEnd) -> None:
         """Take the state of the world after the day."""
         self._day_ends.append(event)
+        self._packed.append(np.fromiter(self._rows, np.int32, len(self._rows)))
+        self._rows.clear()
 
     def on_world_end(self, event: WorldEnd) -> None:
         """Take the scores."""
         self._end = event
-
-    def _cause(self, event: NegotiationEnd) -> tuple[int, int]:
-        """Return why a negotiation ended and by whom: the latest turn ended it, if it is one without an offer."""
-        if event.status == "timedout":
-            return _ROUNDS_OVER, NOTHING
-        if event.status == "error":
-            return _ERROR, self._failed_seat
-        turns = self._turns
-        if len(turns) > self._turns_before[-1] and turns[-7] == event.negotiation.index and turns[-1] == NOTHING:
-            return _REASON_OF.get(turns[-4], _NO_OFFER), turns[-5]
-        return _NO_OFFER, self._seat[event.negotiation.caller]  # nothing was ever offered
 
     # -- tables
 
@@ -183,20 +152,26 @@ class Recorder(WorldObserver):
         """
         if not hasattr(self, "_end"):
             raise RuntimeError("the world has not ended; a record is complete or it is not made")
-        world, turns = self._facts.world, turn_columns(self._turns, self._turns_before, self._decisions)
-        rows = {
-            "worlds": [self._world_row()],
-            "factories": self._factory_rows(),
-            "markets": self._market_rows(),
-            "exogenous": self._exogenous_rows(),
-            "contracts": [(*contract, *self._fate(contract)) for contract in self._contracts],
-            "settlements": self._settlement_rows(),
-            "reports": self._report_rows(),
-            "errors": self._errors,
+        columns = negotiation_columns(self._packed)
+        return {
+            "worlds": self._from_rows("worlds", [self._world_row()]),
+            "factories": self._from_rows("factories", self._factory_rows()),
+            "markets": self._market_table(),
+            "days": self._day_table(columns.ends),
+            "exogenous": self._exogenous_table(),
+            "negotiations": self._negotiation_table(columns.ends),
+            "turns": self._turn_table(columns.turns),
+            "contracts": self._contract_table(columns.ends),
+            "settlements": self._settlement_table(),
+            "reports": self._report_table(),
+            "errors": self._from_rows("errors", self._errors),
         }
-        small = {name: from_rows(name, world, table) for name, table in rows.items()}
-        large = {"days": self._day_table(), "turns": self._turn_table(turns)}
-        return small | large | {"negotiations": self._negotiation_table(turns)}
+
+    def _from_rows(self, name: str, rows: list[tuple[Any, ...]]) -> pa.Table:
+        return from_rows(name, self._facts.world, rows)
+
+    def _from_columns(self, name: str, columns: dict[str, Any], masks: dict[str, Any] | None = None) -> pa.Table:
+        return from_columns(name, self._facts.world, columns, masks)
 
     def _world_row(self) -> tuple[Any, ...]:
         facts, setup = self._facts, self._setup
@@ -216,35 +191,70 @@ class Recorder(WorldObserver):
             rows.append((*who, json.dumps(dict(spec.params), sort_keys=True), *constants, *outcome))
         return rows
 
-    def _market_rows(self) -> list[tuple[Any, ...]]:
-        rows = []
-        for start, end in zip(self._day_starts, self._day_ends, strict=True):
-            for product, price in enumerate(start.trading_prices):
-                exogenous = [contract for contract in start.exogenous if contract.product == product]
-                quantity = sum(contract.quantity for contract in exogenous)
-                value = sum(contract.quantity * contract.unit_price for contract in exogenous)
-                ranges = (bound for issue in start.issues[product] for bound in issue)
-                after = (end.sold_quantities[product], end.trading_prices[product])
-                rows.append((start.day, product, price, *ranges, quantity, value, *after))
-        return rows
+    @cached_property
+    def _exogenous(self) -> Ints:
+        """All exogenous contracts: day, buyer, seller, product, quantity, unit price, [contracts, 6]."""
+        seat = self._seat
+        rows = [
+            (start.day, seat.get(c.buyer, -1), seat.get(c.seller, -1), c.product, c.quantity, c.unit_price)
+            for start in self._day_starts
+            for c in start.exogenous
+        ]
+        return np.array(rows, np.int64).reshape(-1, 6)
 
-    def _day_table(self) -> pa.Table:
-        days, seats = len(self._day_starts), self._setup.n_seats
-        costs = self._setup.daily_costs()
-        levels = np.array([factory.level for factory in self._setup.factories])
-        # [days, seats] input stock at day start; all arrays below have this shape
-        stock = np.array([start.inventories for start in self._day_starts])
-        # [days, seats, 4] exogenous units and value, bought and sold
-        forced = np.array(self._forced).reshape(days, seats, 4)
-        # [days, seats] units that the factory has or will get today, minus those that it owes today
-        surplus = forced[:, :, 0] + stock - forced[:, :, 2] + np.array(self._due)
-        # [seats] day of bankruptcy, or a day beyond the last
-        ends = np.array([self._bankrupt_day.get(seat, days) for seat in range(seats)])
+    @cached_property
+    def _stock(self) -> Ints:
+        """Input stock at day start, [days, seats]."""
+        return np.array([start.inventories for start in self._day_starts])
+
+    @cached_property
+    def _forced(self) -> Ints:
+        """Exogenous purchases and sales, units and value of each, [days, seats, 4]."""
+        day, buyer, seller, _, quantity, price = self._exogenous.T
+        forced = np.zeros((len(self._day_starts), self._setup.n_seats, 4), np.int64)
+        for seat, column in ((buyer, 0), (seller, 2)):
+            ours = seat >= 0
+            np.add.at(forced, (day[ours], seat[ours], column), quantity[ours])
+            np.add.at(forced, (day[ours], seat[ours], column + 1), (quantity * price)[ours])
+        return forced
+
+    def _market_table(self) -> pa.Table:
+        starts, ends = self._day_starts, self._day_ends
+        prices = np.array([start.trading_prices for start in starts])
+        days, products = prices.shape  # all arrays below are [days, products]
+        ranges = np.array([start.issues for start in starts]).reshape(days, products, 6)
+        day, _, _, product, quantity, price = self._exogenous.T
+        traded = np.zeros((2, days, products), np.int64)
+        np.add.at(traded, (0, day, product), quantity)
+        np.add.at(traded, (1, day, product), quantity * price)
+        columns = {
+            "day": np.repeat(np.arange(days), products),
+            "product": np.tile(np.arange(products), days),
+            "trading_price": prices,
+            "quantity_min": ranges[:, :, 0],
+            "quantity_max": ranges[:, :, 1],
+            "time_min": ranges[:, :, 2],
+            "time_max": ranges[:, :, 3],
+            "price_min": ranges[:, :, 4],
+            "price_max": ranges[:, :, 5],
+            "exogenous_quantity": traded[0],
+            "exogenous_value": traded[1],
+            "sold_quantity": np.array([end.sold_quantities for end in ends]),
+            "next_trading_price": np.array([end.trading_prices for end in ends]),
+        }
+        return self._from_columns("markets", {name: values.ravel() for name, values in columns.items()})
+
+    def _day_table(self, ends: EndColumns) -> pa.Table:
+        days, seats = self._stock.shape  # all arrays below are [days, seats]
+        forced, costs = self._forced, self._start.daily_costs
+        levels = np.array(self._start.levels)
+        # units that the factory has or will get today, minus those that it owes today
+        surplus = forced[:, :, 0] + self._stock - forced[:, :, 2] + self._due(ends)
         columns = {
             "day": np.repeat(np.arange(days), seats),
             "factory": np.tile(np.arange(seats), days),
             "balance": np.array([start.balances for start in self._day_starts]),
-            "stock_in": stock,
+            "stock_in": self._stock,
             "exogenous_in": forced[:, :, 0],
             "exogenous_in_value": forced[:, :, 1],
             "exogenous_out": forced[:, :, 2],
@@ -254,108 +264,113 @@ class Recorder(WorldObserver):
             "shortfall_penalty": costs.shortfall_penalty[:, :days].T,
             "storage_cost": costs.storage_cost[:, :days].T,
             "disposal_cost": costs.disposal_cost[:, :days].T,
-            "bankrupt": ends < np.arange(days)[:, None],
+            "bankrupt": self._bankrupt_days < np.arange(days)[:, None],
         }
-        return from_columns("days", self._facts.world, {name: values.ravel() for name, values in columns.items()})
+        return self._from_columns("days", {name: values.ravel() for name, values in columns.items()})
+
+    def _due(self, ends: EndColumns) -> Ints:
+        """Return units bought minus units sold for each day by contracts of earlier days, [days, seats].
+
+        That is what agents' interfaces count for the day, contracts of bankrupt partners included.
+        """
+        earlier = np.flatnonzero(ends.terms[:, 1] > ends.day)
+        quantity, delivery, _ = ends.terms[earlier].T
+        due = np.zeros(self._stock.shape, np.int64)
+        np.add.at(due, (delivery, ends.rows[earlier, 4]), quantity)
+        np.subtract.at(due, (delivery, ends.rows[earlier, 5]), quantity)
+        return due
 
     @cached_property
-    def _forced(self) -> list[list[list[int]]]:
-        """Exogenous purchases and sales, units and value of each, by day and seat: [days][seats][4]."""
-        days = []
-        for start in self._day_starts:
-            totals = [[0, 0, 0, 0] for _ in self._setup.factories]
-            for contract in start.exogenous:
-                for name, column in ((contract.buyer, 0), (contract.seller, 2)):
-                    if name in self._seat:
-                        totals[self._seat[name]][column] += contract.quantity
-                        totals[self._seat[name]][column + 1] += contract.quantity * contract.unit_price
-            days.append(totals)
-        return days
+    def _bankrupt_days(self) -> Ints:
+        """Day of each factory's bankruptcy, or a day after all deliveries, [seats]."""
+        never = self._setup.n_days
+        return np.array([self._bankrupt_day.get(seat, never) for seat in range(self._setup.n_seats)])
 
-    def _exogenous_rows(self) -> list[tuple[Any, ...]]:
-        seat = self._seat
-        return [
-            (start.day, seat.get(c.buyer, -1), seat.get(c.seller, -1), c.product, c.quantity, c.unit_price)
-            for start in self._day_starts
-            for c in start.exogenous
-        ]
+    def _exogenous_table(self) -> pa.Table:
+        names = ("day", "buyer", "seller", "product", "quantity", "unit_price")
+        return self._from_columns("exogenous", dict(zip(names, self._exogenous.T, strict=True)))
 
-    def _fate(self, contract: tuple[int, ...]) -> tuple[str, int]:
-        """Return what became of a contract, and on which day: a bankruptcy before its delivery nullifies it."""
-        buyer, seller, delivery = contract[3], contract[4], contract[7]
-        if buyer not in self._bankrupt_day and seller not in self._bankrupt_day:
-            return "executed", delivery
-        ends = [day for seat in (buyer, seller) if (day := self._bankrupt_day.get(seat, delivery)) < delivery]
-        return ("nullified", min(ends)) if ends else ("executed", delivery)
-
-    def _settlement_rows(self) -> list[tuple[Any, ...]]:
-        return [
-            (
-                settled.day,
-                self._seat[settled.agent],
-                settled.input_quantity,
-                settled.output_quantity,
-                settled.produced,
-                settled.profit,
-                settled.balance,
-                settled.inventory_input,
-                settled.shortfall_quantity,
-                settled.shortfall_penalty,
-                settled.storage_cost,
-            )
-            for settled in self._settlements
-        ]
-
-    def _report_rows(self) -> list[tuple[Any, ...]]:
-        """Derive the published reports: breaches follow from what was bought and sold."""
-        n_seats = self._setup.n_seats
-        forced = self._forced
-        breaches = [0] * n_seats
-        levels: list[list[float]] = [[] for _ in range(n_seats)]
-        rows = []
-        for index, settled in enumerate(self._settlements):
-            seat = self._seat[settled.agent]
-            day = index // n_seats
-            missing, promised = self._shortage(settled, self._day_starts[day].inventories[seat], forced[day][seat])
-            breaches[seat] += missing > 0
-            levels[seat].append(missing / promised if missing > 0 else 0)
-            if settled.day % REPORT_PERIOD == 0:
-                days = len(levels[seat])
-                rates = (breaches[seat] / days, sum(levels[seat]) / days)
-                bankrupt = self._bankrupt_day.get(seat, settled.day + 1) <= settled.day
-                rows.append((settled.day, seat, settled.balance, 0.0, *rates, bankrupt))
-        return rows
-
-    def _shortage(self, settled: Settlement, stock: int, forced: list[int]) -> tuple[int, int]:
-        """Return the units promised beyond what could be made, and the units promised, as scml counts them.
-
-        Exogenous quantities count twice there: once as executed contracts and once as terms of the day.
-        """
-        available = settled.input_quantity + forced[0] + stock
-        promised = settled.output_quantity + forced[2]
-        return promised - min(available, self._setup.factories[self._seat[settled.agent]].n_lines), promised
-
-    def _negotiation_table(self, turns: TurnColumns) -> pa.Table:
-        # [negotiations, _END_WIDTH] by day, then by number of the negotiation
-        ends = as_rows(self._ends, _END_WIDTH)
-        ends = ends[order_of(ends[:, 0], ends[:, 1])]
-        day, number, buyer, seller, caller, product, rounds, status, reason, ended_by, *terms = ends.T
+    def _contract_table(self, ends: EndColumns) -> pa.Table:
+        chosen = ends.concluded
+        number, _, _, _, buyer, seller, product = ends.rows[chosen].T
+        quantity, delivery, price = ends.terms[chosen].T
+        # a bankruptcy before its delivery nullifies a contract
+        ended = np.minimum(self._bankrupt_days[buyer], self._bankrupt_days[seller])
+        nullified = ended < delivery
         columns = {
-            "day": day,
+            "day": ends.day[chosen],
+            "negotiation": number,
+            "turn": ends.last_turn[chosen],
+            "buyer": buyer,
+            "seller": seller,
+            "product": product,
+            "quantity": quantity,
+            "time": delivery,
+            "unit_price": price,
+            "fate": as_text(nullified.astype(np.int32), ("executed", "nullified")),
+            "fate_day": np.where(nullified, ended, delivery),
+        }
+        return self._from_columns("contracts", columns)
+
+    @cached_property
+    def _settled(self) -> dict[str, Any]:
+        """The settled days by column, [days * seats]."""
+        day, agents, *values = zip(*self._settlements, strict=True)
+        names = ["input_quantity", "output_quantity", "produced", "profit", "balance", "stock_in"]
+        names += ["shortfall_quantity", "shortfall_penalty", "storage_cost"]
+        columns = {name: np.array(column) for name, column in zip(names, values, strict=True)}
+        return {"day": np.array(day), "factory": np.array([self._seat[agent] for agent in agents]), **columns}
+
+    def _settlement_table(self) -> pa.Table:
+        return self._from_columns("settlements", self._settled)
+
+    def _report_table(self) -> pa.Table:
+        """Derive the published reports: breaches follow from what was bought and sold.
+
+        Exogenous quantities count twice in scml's breaches: once as executed contracts and once as terms of the day.
+        """
+        days, seats = self._stock.shape  # all arrays below are [days, seats]
+        bought, sold, balance = (
+            self._settled[name].reshape(days, seats) for name in ("input_quantity", "output_quantity", "balance")
+        )
+        available = bought + self._forced[:, :, 0] + self._stock
+        promised = sold + self._forced[:, :, 2]
+        missing = promised - np.minimum(available, np.array(self._start.n_lines))
+        level: Floats = np.divide(missing, promised, out=np.zeros(missing.shape), where=missing > 0)
+        settled = np.arange(1, days + 1)[:, None]
+        published = np.arange(0, days, REPORT_PERIOD)
+        columns = {
+            "day": np.repeat(published, seats),
+            "factory": np.tile(np.arange(seats), len(published)),
+            "cash": balance[published],
+            "assets": np.zeros((len(published), seats)),
+            "breach_probability": (np.cumsum(missing > 0, axis=0) / settled)[published],
+            "breach_level": (np.cumsum(level, axis=0) / settled)[published],
+            "bankrupt": self._bankrupt_days <= published[:, None],
+        }
+        return self._from_columns("reports", {name: values.ravel() for name, values in columns.items()})
+
+    def _negotiation_table(self, ends: EndColumns) -> pa.Table:
+        number, rounds, caller, _, buyer, seller, product = ends.rows.T
+        quantity, delivery, price = ends.terms.T
+        columns = {
+            "day": ends.day,
             "negotiation": number,
             "buyer": buyer,
             "seller": seller,
             "caller": caller,
             "product": product,
             "rounds": rounds,
-            "n_turns": turns.counts(day, number),
-            "status": as_text(status, _STATUSES),
-            "reason": as_text(reason, _REASONS),
-            "ended_by": ended_by,
-            **dict(zip(("quantity", "time", "unit_price"), terms, strict=True)),
+            "n_turns": ends.n_turns,
+            "status": as_text(ends.status, STATUSES),
+            "reason": as_text(ends.reason, REASONS),
+            "ended_by": ends.ended_by,
+            "quantity": quantity,
+            "time": delivery,
+            "unit_price": price,
         }
         masks = {name: columns[name] == NOTHING for name in ("ended_by", "quantity", "time", "unit_price")}
-        return from_columns("negotiations", self._facts.world, columns, masks)
+        return self._from_columns("negotiations", columns, masks)
 
     def _turn_table(self, turns: TurnColumns) -> pa.Table:
         negotiation, round_, factory, response, quantity, delivery, price = turns.rows.T
@@ -374,4 +389,8 @@ class Recorder(WorldObserver):
             "unit_price": price,
         }
         masks = {"response": response == NOTHING, "quantity": silent, "time": silent, "unit_price": silent}
-        return from_columns("turns", self._facts.world, columns, masks)
+        return self._from_columns("turns", columns, masks)
+
+
+def _marker(seat: int, code: int) -> TurnRow:
+    return (NOTHING, NOTHING, seat, code, NOTHING, NOTHING, NOTHING)

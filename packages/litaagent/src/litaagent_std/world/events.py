@@ -12,10 +12,14 @@ Order of the events:
     world_end
 
 Within a negotiation, one turn is an optional `on_response` (only if there is a current offer) followed by an optional
-`on_offer` (only if a legal counter-offer was made). `on_turn` follows and holds both as one row of integers; a recorder
-needs no more than that. A turn in which a synchronous agent waits for its other partners is no event; `on_decision`
-precedes the turn at which such an agent decides for all partners. `on_negotiation_end` follows the turn that ended the
-negotiation; if it ended in agreement, `on_contract` follows directly. Exogenous contracts are part of `DayStart`.
+`on_offer` (only if a legal counter-offer was made). `on_turn` follows and holds both as one row of integers. A turn in
+which a synchronous agent waits for its other partners is no event; `on_decision` precedes the turn at which such an
+agent decides for all partners. `on_negotiation_end` follows the turn that ended the negotiation, and `on_end` holds the
+same as one row of integers; if it ended in agreement, `on_contract` follows directly. Exogenous contracts are part of
+`DayStart`.
+
+Turns and ends as rows have the same width, so that a recorder keeps both in one flat list and makes no object per
+event: the fourth column tells them apart, a response code up to `LEAVE`, or `ENDED` and above.
 
 Contracts between factories are executed in the order of their conclusion, then the day's exogenous ones in the
 configuration's order. scml keeps the latter in a set of objects with random ids, so that its own order, and the
@@ -25,8 +29,11 @@ last bit of its trading prices, differ from run to run; both engines fix the ord
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from litaagent_std.world.setup import DailyCosts
 
 Outcome = tuple[int, int, int]
 """An offer as the league writes it: (quantity, delivery day, unit price)."""
@@ -37,10 +44,27 @@ TurnRow = tuple[int, int, int, int, int, int, int]
 `NOTHING` stands for the response if there was no offer to respond to, and for the offer if none was made.
 """
 
+EndRow = tuple[int, int, int, int, int, int, int]
+"""An end: number of the negotiation, rounds completed, caller, `ENDED` + status, buyer, seller and product.
+
+The status is an index of `STATUSES`; an agreement is on the latest offer of the negotiation.
+"""
+
+ROW_WIDTH: Final = 7
+"""Integers of a `TurnRow` and of an `EndRow`."""
+
 NOTHING = -1
 
 ACCEPT, REJECT, END, NO_RESPONSE, WAIT, LEAVE = range(6)
 """Response codes; the values are those of ``negmas.ResponseType``."""
+
+ENDED: Final = 8
+"""Codes from here on are those of an `EndRow`."""
+
+STATUSES: Final = ("agreement", "broken", "timedout", "error")
+"""How a negotiation may end."""
+
+AGREEMENT, BROKEN, TIMEDOUT, ERROR = range(len(STATUSES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +82,7 @@ class WorldStart:
         n_days: Days the world will run.
         n_rounds: Rounds per negotiation.
         horizon: Days ahead that deliveries can be agreed for.
+        daily_costs: Relative costs of each agent on each day; agents learn them day by day.
     """
 
     agents: tuple[str, ...]
@@ -70,10 +95,10 @@ class WorldStart:
     n_days: int
     n_rounds: int
     horizon: int
+    daily_costs: DailyCosts = field(repr=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Exogenous:
+class Exogenous(NamedTuple):
     """An exogenous contract revealed today; the partner is the system seller or buyer."""
 
     buyer: str
@@ -105,8 +130,7 @@ class DayStart:
     issues: tuple[tuple[tuple[int, int], tuple[int, int], tuple[int, int]], ...]
 
 
-@dataclass(frozen=True, slots=True, eq=True)
-class NegotiationRef:
+class NegotiationRef(NamedTuple):
     """Who negotiates what; the same object accompanies every event of the negotiation.
 
     Attributes:
@@ -120,7 +144,7 @@ class NegotiationRef:
     """
 
     day: int
-    index: int
+    index: int  # type: ignore[assignment]  # tuple.index is of no use here
     caller: str
     partner: str
     buyer: str
@@ -128,8 +152,7 @@ class NegotiationRef:
     product: int
 
 
-@dataclass(frozen=True, slots=True)
-class NegotiationEnd:
+class NegotiationEnd(NamedTuple):
     """How a negotiation ended.
 
     Attributes:
@@ -145,8 +168,7 @@ class NegotiationEnd:
     agreement: Outcome | None
 
 
-@dataclass(frozen=True, slots=True)
-class ContractSigned:
+class ContractSigned(NamedTuple):
     """A contract that two factories concluded (signing is automatic on the same day)."""
 
     negotiation: NegotiationRef
@@ -155,8 +177,7 @@ class ContractSigned:
     unit_price: int
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(NamedTuple):
     """The settlement of one factory's day.
 
     Attributes:
@@ -268,6 +289,9 @@ class WorldObserver:
     def on_negotiation_end(self, event: NegotiationEnd) -> None:
         """Receive the end of a negotiation, before its agents are notified."""
 
+    def on_end(self, end: EndRow) -> None:
+        """Receive the end of a negotiation as one row of integers."""
+
     def on_contract(self, event: ContractSigned) -> None:
         """Receive a contract, right after the end of its negotiation."""
 
@@ -310,6 +334,7 @@ class EventHub:
     turn: Callable[[TurnRow], object] | None
     decision: Callable[[int], None] | None
     negotiation_end: Callable[[NegotiationEnd], None] | None
+    end: Callable[[EndRow], object] | None
     contract: Callable[[ContractSigned], None] | None
     settlement: Callable[[Settlement], None] | None
     bankruptcy: Callable[[int, str, float], None] | None

@@ -10,7 +10,7 @@ from scml.oneshot.common import SYSTEM_BUYER_ID, SYSTEM_SELLER_ID, FinancialRepo
 
 from litaagent_std.world.events import DayEnd, DayStart, Exogenous, WorldStart
 from litaagent_std.world.rules.bankruptcy import BANKRUPTCY_LIMIT
-from litaagent_std.world.setup import WorldSetup, full_name
+from litaagent_std.world.setup import DailyCosts, WorldSetup, full_name
 
 if TYPE_CHECKING:
     from litaagent_std.world.fast.interface.agenda import Agenda
@@ -102,13 +102,16 @@ def publish_breach(board: BulletinBoard, seat: Seat, day: int) -> None:
     }
 
 
-def make_world_start(setup: WorldSetup, ids: Sequence[str], agent_types: Sequence[type]) -> WorldStart:
+def make_world_start(
+    setup: WorldSetup, ids: Sequence[str], agent_types: Sequence[type], costs: DailyCosts
+) -> WorldStart:
     """Make the event that states the constants of a world.
 
     Args:
         setup: The world.
         ids: Ids of the factories.
         agent_types: Classes of their agents.
+        costs: Their relative costs by day.
     """
     return WorldStart(
         agents=tuple(ids),
@@ -121,6 +124,7 @@ def make_world_start(setup: WorldSetup, ids: Sequence[str], agent_types: Sequenc
         n_days=setup.n_days,
         n_rounds=setup.n_rounds,
         horizon=setup.horizon,
+        daily_costs=costs,
     )
 
 

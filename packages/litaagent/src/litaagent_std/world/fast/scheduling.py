@@ -8,7 +8,18 @@ from typing import Any
 from negmas.negotiators.common import NegotiatorEntry
 from scml.oneshot.common import NegotiationDetails
 
-from litaagent_std.world.events import ContractSigned, EventHub, NegotiationEnd, NegotiationRef
+from litaagent_std.world.events import (
+    AGREEMENT,
+    BROKEN,
+    ENDED,
+    ERROR,
+    STATUSES,
+    TIMEDOUT,
+    ContractSigned,
+    EventHub,
+    NegotiationEnd,
+    NegotiationRef,
+)
 from litaagent_std.world.fast.contracts import ContractBook, NegotiatedContract, make_contract
 from litaagent_std.world.fast.external import Decision, DecisionNeeded, Reply
 from litaagent_std.world.fast.interface.agenda import Agenda
@@ -153,10 +164,14 @@ class NegotiationScheduler:
         """Notify observers and agents of a negotiation's end and add the contract, if there is one."""
         state, ref = negotiation.state, negotiation.ref
         agreement = state.agreement
+        status = AGREEMENT if agreement is not None else _failure(negotiation)
         if self._hub.negotiation_end is not None:
-            status = "agreement" if agreement is not None else _failure(negotiation)
             outcome = None if agreement is None else tuple(agreement)
-            self._hub.negotiation_end(NegotiationEnd(ref, state.step, status, outcome))
+            self._hub.negotiation_end(NegotiationEnd(ref, state.step, STATUSES[status], outcome))
+        if self._hub.end is not None:
+            caller, partner = (side.seat.index for side in negotiation.sides)
+            buyer, seller = (caller, partner) if ref.caller == ref.buyer else (partner, caller)
+            self._hub.end((ref.index, state.step, caller, ENDED + status, buyer, seller, ref.product))
         for side in negotiation.sides:
             side.seat.end_negotiation(side, state)
         if agreement is None:
@@ -223,7 +238,7 @@ class NegotiationScheduler:
             self._report_error(seat, method, error)
 
 
-def _failure(negotiation: Negotiation) -> str:
+def _failure(negotiation: Negotiation) -> int:
     if negotiation.state.has_error:
-        return "error"
-    return "broken" if negotiation.state.broken else "timedout"
+        return ERROR
+    return BROKEN if negotiation.state.broken else TIMEDOUT

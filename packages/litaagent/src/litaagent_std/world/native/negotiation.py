@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from litaagent_std.world.events import (
     ACCEPT,
+    ENDED,
     NOTHING,
     REJECT,
+    STATUSES,
     WAIT,
     ContractSigned,
     EventHub,
@@ -135,6 +137,11 @@ class NativeNegotiation:
         agreement = self._current_offer if self.status == "agreement" else None
         if hub.negotiation_end is not None:
             hub.negotiation_end(NegotiationEnd(ref, self.round, self.status, agreement))
+        if hub.end is not None:
+            first, other = caller.seat.index, partner.seat.index
+            buyer, seller = (other, first) if to_partner.selling else (first, other)
+            code = ENDED + STATUSES.index(self.status)
+            hub.end((ref.index, self.round, first, code, buyer, seller, ref.product))
         caller.leave(to_partner.pid)
         partner.leave(to_caller.pid)
         if agreement is None:

@@ -151,7 +151,7 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
         )
         for index, (seat, stream) in enumerate(zip(self.seats, self._streams.seats, strict=True)):
             seat.index, seat.stream, seat.world_stream = index, stream, self._streams.world
-        costs = setup.daily_costs()
+        costs = self._costs = setup.daily_costs()
         for index, seat in enumerate(self.seats):
             self.agent_shortfall_penalty[seat.id] = costs.shortfall_penalty[index]
             self.agent_storage_cost[seat.id] = costs.storage_cost[index]
@@ -187,7 +187,8 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
         try:
             if self.current_step == 0 and self.hub.world_start is not None:
                 types = [type(seat.adapted_object) for seat in self.seats]
-                self.hub.world_start(make_world_start(self.setup, [seat.id for seat in self.seats], types))
+                ids = [seat.id for seat in self.seats]
+                self.hub.world_start(make_world_start(self.setup, ids, types, self._costs))
             days_left = bool(super().step(*args, **kwargs))
             if self.current_step >= self.n_steps and not self._ended:
                 self._ended = True

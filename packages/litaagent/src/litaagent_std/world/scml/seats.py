@@ -6,7 +6,17 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from litaagent_std.world.events import NOTHING, NegotiationEnd, NegotiationRef
+from litaagent_std.world.events import (
+    AGREEMENT,
+    BROKEN,
+    ENDED,
+    ERROR,
+    NOTHING,
+    STATUSES,
+    TIMEDOUT,
+    NegotiationEnd,
+    NegotiationRef,
+)
 from litaagent_std.world.fast.turns import has_decided, is_synchronous, sync_buffers
 from litaagent_std.world.reproducible.clock import VirtualTimeMechanism
 from litaagent_std.world.reproducible.streams import Stream, switch
@@ -106,12 +116,17 @@ class SeatMechanism(VirtualTimeMechanism):
     def on_negotiation_end(self) -> None:
         """Emit the end of the negotiation, then let negmas notify the negotiators."""
         state = self._current_state
-        if self.world.hub.negotiation_end is not None:
-            status = "broken" if state.broken else "timedout"
-            if state.agreement is not None:
-                status = "agreement"
-            elif state.has_error:
-                status = "error"
+        hub, ref = self.world.hub, self.ref
+        status = BROKEN if state.broken else TIMEDOUT
+        if state.agreement is not None:
+            status = AGREEMENT
+        elif state.has_error:
+            status = ERROR
+        if hub.negotiation_end is not None:
             agreement = None if state.agreement is None else tuple(state.agreement)
-            self.world.hub.negotiation_end(NegotiationEnd(self.ref, state.step, status, agreement))
+            hub.negotiation_end(NegotiationEnd(ref, state.step, STATUSES[status], agreement))
+        if hub.end is not None:
+            seats = self.world.agents
+            caller, buyer, seller = (seats[agent].index for agent in (ref.caller, ref.buyer, ref.seller))
+            hub.end((ref.index, state.step, caller, ENDED + status, buyer, seller, ref.product))
         super().on_negotiation_end()
