@@ -5,6 +5,7 @@
 ``multi_agent``     ``MultiAgentVecEnv``: the same with an agent axis and a global state
 ``gymnasium``       ``GymVecEnv``: Gymnasium environments with any action and observation space
 ``pettingzoo``      ``PettingZooVecEnv``: parallel environments
+``frame_stack``     ``FrameStack``: the last few observations as one
 ``coercion``        ``as_vec_env``: a batch from an id, a single environment or another library's batch
 ``checker``         ``check_env``: finds mistakes that training shows only as a policy that does not learn
 ``snapshot``        the state of a Python environment as tensors and plain values, for exact resume
@@ -13,6 +14,7 @@
 
 from apexrl.envs.checker import CheckReport, EnvCheckError, check_env
 from apexrl.envs.coercion import as_vec_env
+from apexrl.envs.frame_stack import FrameStack
 from apexrl.envs.gymnasium import GymVecEnv, GymVecEnvContinuous
 from apexrl.envs.multi_agent import MultiAgentExtras, MultiAgentVecEnv
 from apexrl.envs.pettingzoo import PettingZooVecEnv
@@ -22,6 +24,7 @@ __all__ = [
     "CheckReport",
     "EnvCheckError",
     "Extras",
+    "FrameStack",
     "GymVecEnv",
     "GymVecEnvContinuous",
     "MultiAgentExtras",
