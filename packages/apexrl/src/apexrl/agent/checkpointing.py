@@ -147,16 +147,20 @@ class Checkpointing:
 
     def load_latest(self, restore: Restore, reset_learning_rate: bool = False) -> bool:
         """Restore the run from the newest undamaged checkpoint, if there is one; return whether there was."""
-        checkpoint = None if self._store is None else self._store.latest()
-        final = self._final()
-        if final is not None and (checkpoint is None or self._progress(checkpoint) <= self._progress(final)):
-            checkpoint = final
+        checkpoint = self.newest()
         if checkpoint is None:
             return False
         source = f"iteration {checkpoint.step} in {self.folder}"
         self._restore(checkpoint, source, restore, reset_learning_rate)
         self._continue(self.folder)
         return True
+
+    def newest(self) -> Checkpoint | None:
+        """Return the undamaged checkpoint that is furthest, the final one included, if there is one."""
+        latest, final = None if self._store is None else self._store.latest(), self._final()
+        if final is not None and (latest is None or self._progress(latest) <= self._progress(final)):
+            return final
+        return latest
 
     def _final(self) -> Checkpoint | None:
         """Load the checkpoint that was written at the goal, if the learner writes one."""
@@ -182,7 +186,7 @@ class Checkpointing:
         config = learner.config
         changed = [
             f"{key}: {checkpoint.config.get(key)!r} then, {config.get(key)!r} now"
-            for key in sorted(checkpoint.config.keys() | config.keys())
+            for key in sorted((checkpoint.config.keys() | config.keys()) - learner.free)
             if checkpoint.config.get(key) != config.get(key)
         ]
         if changed:

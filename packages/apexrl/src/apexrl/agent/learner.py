@@ -27,6 +27,7 @@ class Learner(ABC):
         unit: What its progress counts: ``"steps"``, ``"epochs"``, ``"updates"``.
         collects: Whether it has rollouts; without them the rollout events never come.
         files: Names of its files.
+        free: Names of settings that may change when a run is resumed, without a word.
         session: The session that it runs in; ``session.stop.requested`` asks long work to leave early.
     """
 
@@ -35,6 +36,7 @@ class Learner(ABC):
     unit: ClassVar[str] = "steps"
     collects: ClassVar[bool] = True
     files: Files = Files()
+    free: ClassVar[frozenset[str]] = frozenset()
     session: Session | None = None
 
     @property

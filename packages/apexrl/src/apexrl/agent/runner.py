@@ -97,7 +97,7 @@ class Runner:
         eval_interval: Evaluate every so often; 0 never does by itself.
         interval_unit: What intervals count: iterations, or the learner's progress (when it passes a multiple).
         save_last: Whether to save at the end, too.
-        eval_last: Whether to evaluate at the end, too.
+        eval_last: Whether to evaluate when the goal is reached, too.
         keep_last: How many periodic checkpoints stay, beside the best one evaluated; None keeps all.
         sinks: Where metrics go: ``"tensorboard"``, ``"jsonl"``, ``"csv"``, ``"wandb"``, or objects with ``write``,
             ``flush`` and ``close``.
@@ -198,7 +198,7 @@ class Runner:
                 learner.adjust(goal.progress(self.total_timesteps))
 
                 last = self._is_over(session, goal)
-                if self._due(self.eval_interval, before, self.eval_last and last):
+                if self._due(self.eval_interval, before, self.eval_last and self.total_timesteps >= goal.asked):
                     stats |= self.eval()
                 stats |= session.lap(learner.per_iteration) | self._logged
                 self._report(session, stats, self._due(self.log_interval, before, last))
@@ -270,6 +270,7 @@ class Runner:
             files=learner.files,
             config=learner.config,
             seed=learner.seed,
+            free=learner.free,
             existing="adopt" if checkpoints.is_resumed else "archive",
             run_id=checkpoints.run_id,
             sinks=self.sinks,
@@ -311,16 +312,16 @@ class Runner:
 
     def _save_at_end(self, session: Session, goal: Goal) -> None:
         """Write what the end of a call asks for: the final checkpoint, or one to resume from."""
-        checkpoints, is_reached = self._checkpoints, self.total_timesteps >= goal.asked
-        is_final = is_reached and self.save_interval > 0 and self.learner.files.final is not None
-        if (session.stop.requested or self.save_last) and not is_final:
+        checkpoints, final = self._checkpoints, self.learner.files.final
+        is_saved = self.save_interval > 0 and checkpoints.folder is not None
+        if final is not None and is_saved and self.total_timesteps >= goal.asked:
+            session.flush()
+            self.save_checkpoint(final)
+        elif session.stop.requested or self.save_last:
             if checkpoints.folder is None:
                 logger.warning("stopped at iteration %d without saving: there is no folder", self.iteration)
             elif checkpoints.saved_iteration != self.iteration:
                 self._save(session)
-        if is_final and self.learner.files.final is not None:
-            session.flush()
-            self.save_checkpoint(self.learner.files.final)
 
     def _result(self, session: Session, goal: Goal) -> LearnResult:
         """Return the result of a call of ``learn``, log it, and pass Ctrl-C on."""
