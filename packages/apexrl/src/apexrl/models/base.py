@@ -20,7 +20,6 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any, ClassVar, Unpack
 
-import torch
 from gymnasium.spaces import Box, Space
 from torch import Tensor, nn
 
@@ -167,12 +166,3 @@ class RecurrentCritic(ValueFunction, ABC):
     @abstractmethod
     def forward(self, obs: Tensor, state: Tensor, episode_starts: Tensor) -> tuple[Tensor, Tensor]:
         """Compute values ``[T, B]`` and the last memory; arguments as in `RecurrentActor.forward`."""
-
-
-def flatten_batch(obs: Tensor, space: Space[Any]) -> Tensor:
-    """Flatten ``[*batch, *obs]`` to float ``[*batch, prod(obs)]``."""
-    shape = space.shape
-    assert shape is not None  # flat_dim refused such spaces at construction
-    if len(shape) != 1:
-        obs = obs.reshape(*obs.shape[: obs.dim() - len(shape)], -1)
-    return obs if obs.is_floating_point() else obs.to(torch.get_default_dtype())

@@ -18,8 +18,8 @@ import torch
 from gymnasium.spaces import Box, Space
 from torch import Tensor, nn
 
-from apexrl.models.base import flat_dim, flatten_batch
-from apexrl.models.mlp import make_activation, make_mlp
+from apexrl.models.base import flat_dim
+from apexrl.models.mlp import flatten_batch, make_activation, make_mlp
 from apexrl.spaces import PackedBox, is_image
 
 ConvLayer = tuple[int, int, int]

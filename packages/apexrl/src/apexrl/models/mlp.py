@@ -4,10 +4,11 @@ import math
 from collections.abc import Sequence
 from typing import Any, Unpack
 
+import torch
 from gymnasium.spaces import Space
 from torch import Tensor, nn
 
-from apexrl.models.base import Actor, Critic, flatten_batch
+from apexrl.models.base import Actor, Critic
 from apexrl.models.heads import GaussianOptions
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
@@ -82,6 +83,15 @@ def make_mlp(
     if output_dim is not None:
         layers.append(orthogonal_linear(width, output_dim, output_gain))
     return nn.Sequential(*layers)
+
+
+def flatten_batch(obs: Tensor, space: Space[Any]) -> Tensor:
+    """Flatten ``[*batch, *obs]`` to float ``[*batch, prod(obs)]``."""
+    shape = space.shape
+    assert shape is not None  # flat_dim refused such spaces at construction
+    if len(shape) != 1:
+        obs = obs.reshape(*obs.shape[: obs.dim() - len(shape)], -1)
+    return obs if obs.is_floating_point() else obs.to(torch.get_default_dtype())
 
 
 class _MLPPolicy(Actor):

@@ -9,8 +9,7 @@ from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 from apexrl.envs import GymVecEnv, GymVecEnvContinuous
-from apexrl.envs.gymnasium.sync_vector import LeanSyncVectorEnv, autoreset_mode_of
-from apexrl.envs.gymnasium.wrapper import SharedEnvError
+from apexrl.envs.gymnasium.wrapper import LeanSyncVectorEnv, SharedEnvError, autoreset_mode_of
 from apexrl.envs.vec_env import StepFormatError, UnsupportedSpacesError
 
 
