@@ -14,7 +14,7 @@ What most programs need is importable from here::
 ``storage``        rollouts, minibatches, advantages, recorded datasets
 ``execution``      tasks and actors inline, in processes or on Ray, with the same results
 ``runs``           run folders, checkpoints, metrics, signals
-``export``         trained policies as TorchScript or ``.npz``
+``export``         trained policies as ONNX or ``.npz``
 ``configuration``  frozen, validated options from defaults, YAML and flags
 ``statistics``     bootstrap intervals, paired differences, robust means
 ``charts``         charts as plain data, drawn by plotly and matplotlib
@@ -34,16 +34,18 @@ if TYPE_CHECKING:
     from apexrl.envs import (
         EnvCheckError,
         Extras,
+        FrameStack,
         GymVecEnv,
         GymVecEnvContinuous,
         MultiAgentExtras,
         MultiAgentVecEnv,
         PettingZooVecEnv,
         VecEnv,
+        as_vec_env,
         check_env,
     )
     from apexrl.execution import ExecutionOptions, make_executor
-    from apexrl.export import NumpyPolicy, export_npz, export_torchscript
+    from apexrl.export import NumpyPolicy, export_npz, export_onnx
     from apexrl.storage.offline import OfflineDataset
 
     __version__: str
@@ -56,16 +58,18 @@ else:
             "apexrl.envs": (
                 "EnvCheckError",
                 "Extras",
+                "FrameStack",
                 "GymVecEnv",
                 "GymVecEnvContinuous",
                 "MultiAgentExtras",
                 "MultiAgentVecEnv",
                 "PettingZooVecEnv",
                 "VecEnv",
+                "as_vec_env",
                 "check_env",
             ),
             "apexrl.execution": ("ExecutionOptions", "make_executor"),
-            "apexrl.export": ("NumpyPolicy", "export_npz", "export_torchscript"),
+            "apexrl.export": ("NumpyPolicy", "export_npz", "export_onnx"),
             "apexrl.storage.offline": ("OfflineDataset",),
         },
     )
@@ -88,6 +92,7 @@ __all__ = [
     "EnvCheckError",
     "ExecutionOptions",
     "Extras",
+    "FrameStack",
     "GymVecEnv",
     "GymVecEnvContinuous",
     "LearnResult",
@@ -104,8 +109,9 @@ __all__ = [
     "StopTraining",
     "VecEnv",
     "__version__",
+    "as_vec_env",
     "check_env",
     "export_npz",
-    "export_torchscript",
+    "export_onnx",
     "make_executor",
 ]

@@ -2,22 +2,25 @@ import subprocess
 import sys
 
 import numpy as np
+import onnxruntime
 import pytest
 import torch
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from torch import nn
 
 from apexrl.export.numpy_policy import ACTIVATIONS, NumpyPolicy
-from apexrl.export.policy import ExportError, deployed_policy, export_npz, export_torchscript
+from apexrl.export.policy import ExportError, deployed_policy, export_npz, export_onnx
 from apexrl.models import (
     Actor,
     CNNDiscreteActor,
+    DictActor,
     GRUActor,
     GRUDiscreteActor,
     MLPActor,
     MLPDiscreteActor,
     RunningObservationNormalizer,
 )
+from apexrl.spaces import PackedBox
 
 OBS = Box(-np.inf, np.inf, (3,))
 
@@ -39,71 +42,92 @@ def shaken(actor):
     return actor
 
 
+class Onnx:
+    """An exported policy, run by onnxruntime."""
+
+    def __init__(self, path):
+        self.session = onnxruntime.InferenceSession(str(path))
+        self.names = [item.name for item in self.session.get_inputs()]
+
+    def __call__(self, *inputs):
+        given = {name: values.numpy() for name, values in zip(self.names, inputs, strict=True)}
+        outputs = [torch.from_numpy(values) for values in self.session.run(None, given)]
+        return outputs[0] if len(outputs) == 1 else outputs
+
+
 @pytest.mark.parametrize("squash", [False, True])
-def test_torchscript_of_a_gaussian_with_its_normaliser(tmp_path, normalizer, squash):
+def test_onnx_of_a_gaussian_with_its_normaliser(tmp_path, normalizer, squash):
     actor = shaken(MLPActor(OBS, Box(-2, 4, (2,)), squash=squash, state_dependent_std=True))
-    export_torchscript(actor, tmp_path / "policy.pt", normalizer)
-    script = torch.jit.load(tmp_path / "policy.pt")
+    export_onnx(actor, tmp_path / "policy.onnx", normalizer)
+    policy = Onnx(tmp_path / "policy.onnx")
     obs = torch.randn(11, 3) * 10
-    expected = actor.distribution(normalizer(obs)).mode()
-    torch.testing.assert_close(script(obs), expected)
-    assert not torch.allclose(script(obs), actor.distribution(obs).mode())  # the normaliser is inside
+    with torch.no_grad():
+        expected = actor.distribution(normalizer(obs)).mode()
+        torch.testing.assert_close(policy(obs), expected)
+        assert not torch.allclose(policy(obs), actor.distribution(obs).mode())  # the normaliser is inside
+    assert [path.name for path in tmp_path.iterdir()] == ["policy.onnx"]
 
 
-def test_torchscript_of_a_recurrent_policy_carries_its_state(tmp_path, normalizer):
+def test_onnx_of_a_recurrent_policy_carries_its_state(tmp_path, normalizer):
     actor = shaken(GRUActor(OBS, Box(-1, 1, (2,)), rnn_num_layers=2, rnn_hidden_dim=8))
-    export_torchscript(actor, tmp_path / "policy.pt", normalizer)
-    script = torch.jit.load(tmp_path / "policy.pt")
+    export_onnx(actor, tmp_path / "policy.onnx", normalizer)
+    policy = Onnx(tmp_path / "policy.onnx")
+    assert policy.names == ["obs", "state", "episode_starts"]
+    assert [item.name for item in policy.session.get_outputs()] == ["actions", "next_state"]
     length, batch = 12, 5
     obs, starts = torch.randn(length, batch, 3), torch.rand(length, batch) < 0.2
-    whole, _ = actor.distribution(normalizer(obs), actor.initial_state(batch), starts)
+    with torch.no_grad():
+        whole, _ = actor.distribution(normalizer(obs), actor.initial_state(batch), starts)
     state = actor.initial_state(batch)
     for t in range(length):
-        actions, state = script(obs[t], state, starts[t])
+        actions, state = policy(obs[t], state, starts[t])
         torch.testing.assert_close(actions, whole.mode()[t], atol=1e-5, rtol=0)
 
 
-def test_torchscript_takes_action_masks(tmp_path):
+def test_onnx_takes_action_masks(tmp_path):
     actor = shaken(GRUDiscreteActor(OBS, MultiDiscrete([2, 3])))
-    export_torchscript(actor, tmp_path / "policy.pt", with_action_mask=True)
-    script = torch.jit.load(tmp_path / "policy.pt")
-    mask = torch.tensor([[False, True, False, False, True]]).expand(4, 5)
+    export_onnx(actor, tmp_path / "policy.onnx", with_action_mask=True)
+    mask = torch.tensor([[False, True, False, False, True]]).repeat(4, 1)
     state, starts = actor.initial_state(4), torch.ones(4, dtype=torch.bool)
-    actions, _ = script(torch.randn(4, 3), state, starts, mask)
+    actions, _ = Onnx(tmp_path / "policy.onnx")(torch.randn(4, 3), state, starts, mask)
     assert actions.tolist() == [[1, 2]] * 4
 
 
-def test_torchscript_of_images(tmp_path):
-    actor = CNNDiscreteActor(Box(0, 255, (36, 40, 3), np.uint8), Discrete(5))
-    export_torchscript(actor, tmp_path / "policy.pt")
-    obs = torch.randint(0, 256, (6, 36, 40, 3), dtype=torch.uint8)
-    assert torch.equal(torch.jit.load(tmp_path / "policy.pt")(obs), actor.distribution(obs).mode())
+@pytest.mark.parametrize("kind", ["bytes", "dict"])
+def test_onnx_of_images(tmp_path, kind):
+    if kind == "bytes":
+        actor = shaken(CNNDiscreteActor(Box(0, 255, (36, 40, 3), np.uint8), Discrete(5)))
+        obs = torch.randint(0, 256, (6, 36, 40, 3), dtype=torch.uint8)
+    else:
+        actor = shaken(DictActor(PackedBox({"camera": Box(0, 1, (8, 8, 3)), "speed": OBS}), Discrete(5)))
+        obs = torch.rand(6, 195)
+    export_onnx(actor, tmp_path / "policy.onnx")
+    assert torch.equal(Onnx(tmp_path / "policy.onnx")(obs), actor.distribution(obs).mode())
 
 
-def test_a_policy_that_traces_wrongly_is_refused(tmp_path):
+def test_exporting_leaves_the_actor_alone(tmp_path):
+    actor = MLPDiscreteActor(OBS, Discrete(3)).train()
+    export_onnx(actor, tmp_path / "policy.onnx")
+    assert actor.training
+
+
+def test_a_policy_without_an_onnx_form_is_refused(tmp_path):
     class Branching(Actor):
         def __init__(self):
             super().__init__(OBS, Box(-1, 1, (1,)))
             self.last = nn.Linear(3, 1)
 
         def forward(self, obs):
-            out = self.last(obs)
-            return out + len(obs)  # a Python number that tracing freezes
+            return self.last(obs) if obs.sum() > 0 else -self.last(obs)
 
-    with pytest.raises(ExportError, match="differs from the original"):
-        export_torchscript(Branching(), tmp_path / "policy.pt")
+    with pytest.raises(ExportError, match="Branching has no ONNX form: keep Python branches"):
+        export_onnx(Branching(), tmp_path / "policy.onnx")
 
 
-def test_the_script_runs_without_this_package(tmp_path):
-    actor = MLPDiscreteActor(OBS, Discrete(3))
-    export_torchscript(actor, tmp_path / "policy.pt")
-    code = (
-        "import sys, torch\n"
-        f"print(torch.jit.load({str(tmp_path / 'policy.pt')!r})(torch.ones(2, 3)).tolist())\n"
-        "assert not any(name.startswith('apexrl') for name in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == str(actor.distribution(torch.ones(2, 3)).mode().tolist())
+def test_a_missing_package_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("apexrl.export.policy.find_spec", lambda name: None if name == "onnxscript" else object())
+    with pytest.raises(ExportError, match=r"needs onnxscript: pip install 'apexrl\[onnx\]'"):
+        export_onnx(MLPDiscreteActor(OBS, Discrete(3)), tmp_path / "policy.onnx")
 
 
 @pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
@@ -149,7 +173,7 @@ def test_npz_needs_no_torch(tmp_path):
 
 def test_what_has_no_npz_form_is_refused(tmp_path):
     box = Box(-1, 1, (1,))
-    with pytest.raises(ExportError, match="Use export_torchscript"):
+    with pytest.raises(ExportError, match="Use export_onnx"):
         export_npz(GRUActor(OBS, box), tmp_path / "policy.npz")
     with pytest.raises(ExportError, match="state_dependent_std"):
         export_npz(MLPActor(OBS, box, state_dependent_std=True), tmp_path / "policy.npz")

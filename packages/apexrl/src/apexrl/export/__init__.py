@@ -1,4 +1,4 @@
-"""Export of trained policies: TorchScript for any actor, ``.npz`` for plain MLPs.
+"""Export of trained policies: ONNX for any actor, ``.npz`` for plain MLPs.
 
 ``NumpyPolicy`` plays an ``.npz`` export with numpy alone; importing it loads no torch.
 """
@@ -9,7 +9,7 @@ from apexrl.lazy import lazy_names
 
 if TYPE_CHECKING:
     from apexrl.export.numpy_policy import NumpyPolicy
-    from apexrl.export.policy import ExportError, export_npz, export_torchscript
+    from apexrl.export.policy import ExportError, export_npz, export_onnx
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -18,7 +18,7 @@ else:
             "apexrl.export.policy": (
                 "ExportError",
                 "export_npz",
-                "export_torchscript",
+                "export_onnx",
             ),
         },
     )
@@ -27,5 +27,5 @@ __all__ = [
     "ExportError",
     "NumpyPolicy",
     "export_npz",
-    "export_torchscript",
+    "export_onnx",
 ]

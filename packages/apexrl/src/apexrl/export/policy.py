@@ -1,10 +1,13 @@
-"""Taking a trained policy out of the engine: TorchScript for any actor, ``.npz`` for plain MLPs.
+"""Taking a trained policy out of the engine: ONNX for any actor, ``.npz`` for plain MLPs.
 
 Both exports contain the observation normaliser and give deterministic actions in the environment's units.
 Each is run against the original before it is handed over; a difference raises instead of reaching production.
 """
 
+import copy
+import logging
 import warnings
+from importlib.util import find_spec
 from os import PathLike
 from typing import Any
 
@@ -125,38 +128,78 @@ def _some_legal(mask: Tensor, head: ActionHead) -> Tensor:
     return mask
 
 
-def export_torchscript(
+def export_onnx(
     actor: Actor | RecurrentActor,
     path: str | PathLike[str],
     normalizer: RunningObservationNormalizer | None = None,
     *,
     with_action_mask: bool = False,
 ) -> None:
-    """Write a policy as TorchScript, to be read by ``torch.jit.load`` in Python or C++ without this package.
+    """Write a policy as ONNX, to be run by onnxruntime and others without torch or this package.
 
-    The script's inputs are those of `DeployedPolicy` or `DeployedRecurrentPolicy`, with any batch size.
+    Inputs are ``obs``, for a recurrent actor also ``state`` and ``episode_starts``, and with `with_action_mask` last
+    ``action_mask``; outputs are ``actions`` and, for a recurrent actor, ``next_state``. The first dimension of each is
+    the batch, of any size. Needs ``pip install "apexrl[onnx]"``.
 
     Args:
         actor: The policy.
-        path: File to write, usually ``*.pt``.
+        path: File to write, usually ``*.onnx``.
         normalizer: The observation normaliser it was trained with.
-        with_action_mask: Whether the exported policy takes a mask of legal actions as last input.
+        with_action_mask: Whether the exported policy takes a mask of legal actions.
 
     Raises:
-        ExportError: If the written policy decides differently from the original.
+        ExportError: If a package is missing, the network has no ONNX form, or the written policy decides differently
+            from the original.
     """
-    policy = deployed_policy(actor, normalizer, with_action_mask=with_action_mask)
-    with torch.no_grad(), warnings.catch_warnings():
-        # Tracing warns of Python branches on shapes; the check below with other batch sizes is the proof.
-        warnings.simplefilter("ignore")
-        example = _example(policy, batch=3, seed=0)
-        script = torch.jit.trace(policy, example, check_trace=False)  # type: ignore[no-untyped-call] # torch's
-        script.save(str(path))
-        loaded = torch.jit.load(str(path))  # type: ignore[no-untyped-call] # torch's
+    missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if find_spec(name) is None]
+    if missing:
+        raise ExportError(f"ONNX export needs {', '.join(missing)}: pip install 'apexrl[onnx]'.")
+    policy = deployed_policy(copy.deepcopy(actor), copy.deepcopy(normalizer), with_action_mask=with_action_mask).cpu()
+    _write_onnx(policy, path)
+    import onnxruntime  # type: ignore[import-untyped]  # it brings no types
+
+    session = onnxruntime.InferenceSession(str(path))
     for batch, seed in ((1, 1), (7, 2)):
         inputs = _example(policy, batch, seed)
         with torch.no_grad():
-            _compare(policy(*inputs), loaded(*inputs))
+            expected = policy(*inputs)
+        given = session.run(None, {name: x.numpy() for name, x in zip(_input_names(policy), inputs, strict=True)})
+        actual = tuple(torch.from_numpy(np.asarray(values)) for values in given)
+        _compare(expected, actual[0] if isinstance(expected, Tensor) else actual)
+
+
+def _input_names(policy: _Deployed) -> list[str]:
+    names = ["obs", "state", "episode_starts"] if isinstance(policy.actor, RecurrentActor) else ["obs"]
+    return [*names, "action_mask"] if policy.with_action_mask else names
+
+
+def _write_onnx(policy: _Deployed, path: str | PathLike[str]) -> None:
+    example = _example(policy, batch=3, seed=0)
+    names = _input_names(policy)
+    chatter = logging.getLogger("torch.onnx")  # about torchvision's absence
+    level = chatter.level
+    chatter.setLevel(logging.ERROR)
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the exporter's own deprecations; what was written is compared below
+            torch.onnx.export(
+                policy,
+                example,
+                str(path),
+                dynamo=True,
+                input_names=names,
+                output_names=["actions", "next_state"] if isinstance(policy.actor, RecurrentActor) else ["actions"],
+                dynamic_shapes=tuple({0: torch.export.Dim("batch")} for _ in example),
+                external_data=False,
+                verbose=False,
+            )
+    except torch.onnx.errors.OnnxExporterError as error:
+        raise ExportError(
+            f"{type(policy.actor).__name__} has no ONNX form: keep Python branches on tensor values and on the batch "
+            "size out of forward. The exporter's reasons are in the error above."
+        ) from error
+    finally:
+        chatter.setLevel(level)
 
 
 def _compare(expected: Tensor | tuple[Tensor, ...], actual: Tensor | tuple[Tensor, ...]) -> None:
@@ -185,7 +228,7 @@ def export_npz(actor: Actor, path: str | PathLike[str], normalizer: RunningObser
         ExportError: If the actor is no plain MLP, or the written policy decides differently.
     """
     if not isinstance(actor, MLPActor | MLPDiscreteActor):
-        raise ExportError(f"Only MLP actors export to npz, got {type(actor).__name__}. Use export_torchscript.")
+        raise ExportError(f"Only MLP actors export to npz, got {type(actor).__name__}. Use export_onnx.")
     arrays: dict[str, Any] = {
         "format_version": np.array(FORMAT_VERSION),
         "obs_dims": np.array(len(actor.observation_space.shape or ())),
@@ -225,7 +268,7 @@ def _network_arrays(net: nn.Sequential) -> dict[str, Array]:
         elif type(layer) in by_class:
             names.append(by_class[type(layer)])
         else:
-            raise ExportError(f"{type(layer).__name__} has no numpy version. Use export_torchscript.")
+            raise ExportError(f"{type(layer).__name__} has no numpy version. Use export_onnx.")
     return {"layers": np.array(names), **arrays}
 
 
@@ -239,4 +282,4 @@ def _head_arrays(head: ActionHead) -> dict[str, Array]:
         if head.squash:
             arrays |= {"center": _array(head.center), "half_range": _array(head.half_range)}
         return arrays
-    raise ExportError("A Gaussian with state_dependent_std has no npz form. Use export_torchscript.")
+    raise ExportError("A Gaussian with state_dependent_std has no npz form. Use export_onnx.")
