@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from apexrl.algorithms.replay_audit import ReplayMismatchError
+from apexrl.algorithms.losses import ReplayMismatchError
 from hmasd.learning.high_level import rollout_intervals
 
 

@@ -38,6 +38,8 @@ class Counter(Learner):
 
     def update(self):
         self.count += 1
+        if self.count == self.patience:
+            self.finished = "patience is over"
         return {"train/loss": 1.0 / self.count}
 
     def evaluate(self):
@@ -48,10 +50,6 @@ class Counter(Learner):
 
     def start(self, fraction):
         self.fractions.append(-fraction)
-
-    @property
-    def finished(self):
-        return "patience is over" if self.patience is not None and self.count >= self.patience else None
 
     @contextmanager
     def running(self):

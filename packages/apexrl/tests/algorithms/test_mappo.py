@@ -4,7 +4,7 @@ import torch
 from apexrl.agent.multi_agent_runner import MultiAgentRunner
 from apexrl.algorithms.mappo import MAPPO, MAPPOConfig
 from apexrl.models import GRUDiscreteActor
-from apexrl.storage.advantages import gae
+from apexrl.storage.samples import gae
 
 SMALL = {"num_steps": 8, "minibatch_size": 8, "num_epochs": 2, "learning_rate": 3e-3}
 VARIANTS = [

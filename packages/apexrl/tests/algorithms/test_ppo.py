@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from apexrl.agent.on_policy_runner import OnPolicyRunner
+from apexrl.algorithms.losses import ReplayMismatchError
 from apexrl.algorithms.ppo import PPO, PPOConfig
-from apexrl.algorithms.replay_audit import ReplayMismatchError
 from apexrl.configuration import from_mapping
 from apexrl.models import GRUActor, GRUCritic, GRUDiscreteActor, MLPActor, MLPCritic
 from apexrl.runs.errors import ConfigurationError

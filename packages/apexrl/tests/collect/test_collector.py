@@ -7,7 +7,8 @@ import torch
 
 from apexrl.algorithms.actor_critic import PolicySnapshot
 from apexrl.algorithms.ppo import PPO, PPOConfig
-from apexrl.collect.collector import ExecutorGroups, InlineGroups, collect_rollout, consecutive_ranges
+from apexrl.collect.collector import ExecutorGroups
+from apexrl.collect.env_group import InlineGroups, consecutive_ranges
 from apexrl.envs.gymnasium.wrapper import GymVecEnv
 from apexrl.execution import make_executor
 from apexrl.models import GRUCritic, GRUDiscreteActor
@@ -22,7 +23,7 @@ def batches(groups, agent, rollouts=2):
     storage, seen = RolloutStorage(16, groups.num_envs), []
     with torch.no_grad():
         for version in range(rollouts):
-            collect_rollout(groups, PolicySnapshot(version, agent.policy), storage, sequence_length=8)
+            storage.fill(version, groups.collect(PolicySnapshot(version, agent.policy), storage.num_steps, 8))
             seen.append({name: values.clone() for name, values in (storage.steps | storage.borders).items()})
             for parameter in agent.policy.parameters():
                 parameter.mul_(1.01)
@@ -73,7 +74,7 @@ def test_a_stale_group_is_noticed(make_env):
 
     groups.collect = stale
     with pytest.raises(MixedVersionsError, match="version 1, but this rollout belongs to version 2"):
-        collect_rollout(groups, PolicySnapshot(2, agent.policy), storage)
+        storage.fill(2, groups.collect(PolicySnapshot(2, agent.policy), storage.num_steps, 1))
 
 
 def test_a_killed_worker_does_not_change_the_batch():
@@ -87,7 +88,7 @@ def test_a_killed_worker_does_not_change_the_batch():
         victim.wait(10)
         storage = RolloutStorage(16, 6)
         with torch.no_grad():
-            collect_rollout(groups, PolicySnapshot(1, agent.policy), storage, sequence_length=8)
+            storage.fill(1, groups.collect(PolicySnapshot(1, agent.policy), storage.num_steps, 8))
         seen.append(dict(storage.steps | storage.borders))
         assert_same(undisturbed, seen)
 

@@ -5,10 +5,13 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from apexrl.algorithms.actor_critic import PolicySnapshot
 from apexrl.algorithms.ppo import PPO, PPOConfig
-from apexrl.collect.env_group import EnvGroup, MissingFinalObservationError
+from apexrl.collect import env_group
+from apexrl.collect.env_group import EnvGroup
 from apexrl.envs.gymnasium.wrapper import GymVecEnv
+from apexrl.envs.vec_env import StepFormatError
 from apexrl.models import GRUCritic, GRUDiscreteActor, MLPDiscreteActor
-from apexrl.storage.advantages import gae
+from apexrl.runs.errors import DivergedError
+from apexrl.storage.samples import gae
 
 
 def start(env, seed=0, **networks):
@@ -64,19 +67,114 @@ def test_privileged_observations_go_to_the_critic_only(scripted_env):
     torch.testing.assert_close(steps["following"][2, 0], value_of(snapshot, [0.0, 3.0, 3.0, 0.0])[0])
 
 
-def test_a_time_out_without_final_observation_is_refused(scripted_env):
-    env = scripted_env(ends=(2, 2))
+def bare(env):
+    """Let an environment report only what the documented extras hold."""
     original = env.step
 
-    def forgetful(actions):
+    def step(actions):
         obs, rewards, dones, extras = original(actions)
-        extras.pop("final_observation", None)
+        return obs, rewards, dones, {name: extras[name] for name in ("time_outs", "reward_components", "log")}
+
+    env.step = step
+    return env
+
+
+def test_time_outs_without_final_observation_bootstrap_from_the_step_itself_and_warn_once(
+    scripted_env, caplog, monkeypatch
+):
+    monkeypatch.setattr(env_group, "_warned", set())
+    group, snapshot = start(bare(scripted_env(ends=(3, 5), cut=True)))
+    steps = group.collect(snapshot, 6).steps
+    group.collect(snapshot, 6)
+    assert caplog.text.count("without extras['final_observation']") == 1
+    # V(s_t) in place of V(final observation), as rsl_rl does it: reward + γ·V(s_t), and nothing flows over the border.
+    torch.testing.assert_close(steps["following"][2, 0], steps["values"][2, 0])
+    advantages = gae(steps["rewards"], steps["values"], steps["following"], steps["dones"], 0.9, 1.0)
+    expected = steps["rewards"][2, 0] + 0.9 * steps["values"][2, 0] - steps["values"][2, 0]
+    torch.testing.assert_close(advantages[2, 0], expected)
+
+
+def test_terminated_follows_from_dones_and_time_outs(scripted_env):
+    group, snapshot = start(bare(scripted_env(ends=(3, 5), cut=False)))
+    steps = group.collect(snapshot, 6).steps
+    assert steps["following"][2, 0].item() == 0.0
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), None])
+def test_rewards_that_are_no_numbers_are_named_with_environment_and_step(scripted_env, bad):
+    env = scripted_env(ends=(30, 50))
+    original = env.step
+
+    def step(actions):
+        obs, rewards, dones, extras = original(actions)
+        if env.total == 4:
+            rewards = None if bad is None else rewards.index_fill(0, torch.tensor([1]), bad)
         return obs, rewards, dones, extras
 
-    env.step = forgetful
+    env.step = step
     group, snapshot = start(env)
-    with pytest.raises(MissingFinalObservationError, match="2 time-outs and 0 final observations"):
-        group.collect(snapshot, 3)
+    if bad is None:
+        with pytest.raises(
+            StepFormatError, match=r"step 3 of the rollout, environments 0 to 1: .*rewards as a NoneType"
+        ):
+            group.collect(snapshot, 6)
+    else:
+        with pytest.raises(DivergedError, match="rewards of environment 1 at step 3 of the rollout"):
+            group.collect(snapshot, 6)
+
+
+@pytest.mark.parametrize("continuous", [True, False])
+def test_observations_that_are_no_numbers_are_named_with_environment_and_step(scripted_env, continuous):
+    env = scripted_env(ends=(30, 50), continuous=continuous)
+    original = env.step
+
+    def step(actions):
+        obs, *rest = original(actions)
+        if env.total == 2:
+            obs[0, 1] = float("nan")
+        return obs, *rest
+
+    env.step = step
+    group, snapshot = start(env)
+    with pytest.raises(DivergedError, match="observations of environment 0 at step 2 of the rollout"):
+        group.collect(snapshot, 6)
+
+
+def test_masks_that_some_steps_lack_leave_all_actions_open_there(scripted_env):
+    env = scripted_env(ends=(100, 100))
+    original = env.step
+    legal = torch.tensor([[True, False], [True, False]])
+
+    def step(actions):
+        *result, extras = original(actions)
+        return *result, extras | ({"action_mask": legal} if env.total % 2 else {})
+
+    env.step = step
+    group, snapshot = start(env)
+    for _ in range(2):  # the second rollout must not read the first one's buffer
+        steps = group.collect(snapshot, 6).steps
+        assert steps["action_masks"][1::2].tolist() == [legal.tolist()] * 3
+        assert bool(steps["action_masks"][0::2].all())
+        with torch.no_grad():
+            logits = snapshot.policy.actor(steps["observations"][0::2]).log_softmax(-1)
+        chosen = logits.gather(-1, steps["actions"][0::2].unsqueeze(-1)).squeeze(-1)
+        torch.testing.assert_close(steps["log_probs"][0::2], chosen)
+    env.step = original
+    group.collect(snapshot, 1)
+    assert "action_masks" not in group.collect(snapshot, 6).steps
+
+
+def test_successes_reach_the_episode_table(scripted_env):
+    env = scripted_env(ends=(2, 3))
+    original = env.step
+
+    def step(actions):
+        obs, rewards, dones, extras = original(actions)
+        return obs, rewards, dones, extras | {"is_success": dones & (torch.arange(2) == 1)}
+
+    env.step = step
+    group, snapshot = start(env)
+    assert group.collect(snapshot, 4).episodes.successes.tolist() == [0.0, 1.0, 0.0]
 
 
 def test_components_log_and_episodes_reach_the_fragment(scripted_env):

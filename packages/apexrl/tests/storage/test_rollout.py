@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from apexrl.storage.fragment import EpisodeTable, Fragment
-from apexrl.storage.rollout import IncompleteRolloutError, MixedVersionsError, RolloutStorage
+from apexrl.storage.rollout import EpisodeTable, Fragment, IncompleteRolloutError, MixedVersionsError, RolloutStorage
 
 
 def fragment(version=7, envs=range(2), steps=3, fields=(), log=None):

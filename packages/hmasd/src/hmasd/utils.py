@@ -1,9 +1,9 @@
 """Helper functions in one place: rollout storage, skill intervals, advantages, losses and the replay audit."""
 
 from apexrl.algorithms.losses import ppo_surrogate, value_loss
-from apexrl.algorithms.replay_audit import audit_log_probs
+from apexrl.algorithms.losses import audit_log_probs
 from apexrl.models.normalizers import ValueNormalizer
-from apexrl.storage.advantages import gae
+from apexrl.storage.samples import gae
 from hmasd.learning.low_level import minibatches
 from hmasd.learning.rollout import Rollout, team_reward
 from hmasd.learning.skill_clock import (

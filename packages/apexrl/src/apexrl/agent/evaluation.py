@@ -12,8 +12,7 @@ from torch import Tensor
 from apexrl.agent.runner import Runner
 from apexrl.algorithms.actor_critic import ActingPolicy
 from apexrl.arrays import Bools, Floats, Ints
-from apexrl.collect.collector import AnyVecEnv
-from apexrl.collect.env_group import derived_seed
+from apexrl.collect.env_group import AnyVecEnv, derived_seed
 from apexrl.envs.multi_agent import MultiAgentVecEnv
 
 _CONFIDENCE = 0.95

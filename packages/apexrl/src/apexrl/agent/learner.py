@@ -28,6 +28,7 @@ class Learner(ABC):
         collects: Whether it has rollouts; without them the rollout events never come.
         files: Names of its files.
         free: Names of settings that may change when a run is resumed, without a word.
+        finished: Set by the learner when there is nothing more to learn (early stopping): the reason; else None.
         session: The session that it runs in; ``session.stop.requested`` asks long work to leave early.
     """
 
@@ -37,6 +38,7 @@ class Learner(ABC):
     collects: ClassVar[bool] = True
     files: Files = Files()
     free: ClassVar[frozenset[str]] = frozenset()
+    finished: str | None = None
     session: Session | None = None
 
     @property
@@ -81,11 +83,6 @@ class Learner(ABC):
 
     def adjust(self, fraction: float) -> None:  # noqa: B027 - optional
         """Move learning rates after an update, when this fraction of the run is done."""
-
-    @property
-    def finished(self) -> str | None:
-        """Return why there is nothing more to learn (early stopping), or None."""
-        return None
 
     @contextmanager
     def running(self) -> Iterator[None]:

@@ -12,7 +12,7 @@ from apexrl.agent.learner import Learner
 from apexrl.algorithms.awr import AWR
 from apexrl.algorithms.bc import BC
 from apexrl.algorithms.offline import OfflineAlgorithm, OfflineConfig
-from apexrl.collect.collector import AnyVecEnv
+from apexrl.collect.env_group import AnyVecEnv
 from apexrl.configuration import to_mapping
 from apexrl.models.base import Policy, ValueFunction
 from apexrl.runs.session import Files, Sink

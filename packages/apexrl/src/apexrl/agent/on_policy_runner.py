@@ -21,20 +21,13 @@ from apexrl.algorithms.actor_critic import PolicySnapshot
 from apexrl.algorithms.losses import masked_mean
 from apexrl.algorithms.ppo import PPO
 from apexrl.algorithms.ppo_config import PPOConfig
-from apexrl.collect.collector import (
-    AnyVecEnv,
-    EnvFactory,
-    ExecutorGroups,
-    Groups,
-    InlineGroups,
-    collect_rollout,
-)
+from apexrl.collect.collector import EnvFactory, ExecutorGroups, Groups
+from apexrl.collect.env_group import AnyVecEnv, InlineGroups
 from apexrl.configuration import to_mapping
 from apexrl.execution.executor import Executor
 from apexrl.models.base import Policy, ValueFunction
 from apexrl.runs.session import Files, Sink
-from apexrl.storage.fragment import EpisodeTable
-from apexrl.storage.rollout import RolloutStorage
+from apexrl.storage.rollout import EpisodeTable, RolloutStorage
 
 logger = logging.getLogger(__name__)
 
@@ -76,8 +69,9 @@ class OnPolicyLearner(Learner):
     def collect(self) -> dict[str, float]:
         """Collect one rollout under the current policy and return its metrics."""
         agent, storage = self.agent, self.storage
-        # act → step → store, T times in every env group; then all fragments meet at the barrier
-        collect_rollout(self.groups, PolicySnapshot(agent.version, agent.policy), storage, agent.cfg.sequence_length)
+        snapshot = PolicySnapshot(agent.version, agent.policy)
+        # act → step → store, T times in every env group; then all fragments of one version meet at the barrier
+        storage.fill(agent.version, self.groups.collect(snapshot, storage.num_steps, agent.cfg.sequence_length))
         self._episodes.add(storage.episodes())
         return rollout_stats(storage) | self._episodes.stats(self._log_reward_components)
 
@@ -269,12 +263,7 @@ class EpisodeWindow:
     def add(self, finished: EpisodeTable) -> None:
         """Add the episodes of a rollout."""
         self.total += len(finished)
-        joined = EpisodeTable.concatenate([self._table, finished])
-        self._table = EpisodeTable(
-            returns=joined.returns[-self._size :],
-            lengths=joined.lengths[-self._size :],
-            components={name: values[-self._size :] for name, values in joined.components.items()},
-        )
+        self._table = EpisodeTable.concatenate([self._table, finished]).last(self._size)
 
     def stats(self, with_components: bool) -> dict[str, float]:
         """Return means over the window; only the count before the first episode has ended."""
@@ -292,6 +281,8 @@ class EpisodeWindow:
             for name, values in table.components.items():
                 if np.isfinite(values).any():
                     stats[f"reward_components/{name}"] = float(np.nanmean(values))
+        if table.successes is not None and np.isfinite(table.successes).any():
+            stats["episode/success_rate"] = float(np.nanmean(table.successes))
         return stats
 
     def state_dict(self) -> dict[str, Any]:
@@ -301,6 +292,7 @@ class EpisodeWindow:
             "returns": torch.from_numpy(self._table.returns.copy()),
             "lengths": torch.from_numpy(self._table.lengths.copy()),
             "components": {name: torch.from_numpy(values.copy()) for name, values in self._table.components.items()},
+            "successes": None if self._table.successes is None else torch.from_numpy(self._table.successes.copy()),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -310,6 +302,7 @@ class EpisodeWindow:
             returns=state["returns"].cpu().numpy().copy(),
             lengths=state["lengths"].cpu().numpy().copy(),
             components={name: values.cpu().numpy().copy() for name, values in state["components"].items()},
+            successes=None if (told := state.get("successes")) is None else told.cpu().numpy().copy(),
         )
 
 

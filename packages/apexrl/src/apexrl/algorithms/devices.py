@@ -7,8 +7,13 @@ import torch
 logger = logging.getLogger(__name__)
 
 
-def resolve_device(device: torch.device | str) -> torch.device:
-    """Return the device that was asked for, or the CPU with a warning if this machine does not have it."""
+def resolve_device(device: torch.device | str | None = None) -> torch.device:
+    """Return the device that was asked for, or the CPU with a warning if this machine does not have it.
+
+    None and ``"auto"`` are the first CUDA device if there is one, else the CPU.
+    """
+    if device is None or device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     wanted = torch.device(device)
     if wanted.type == "cuda" and not torch.cuda.is_available():
         logger.warning("device %s was asked for and CUDA is not available here: falling back to the CPU", wanted)

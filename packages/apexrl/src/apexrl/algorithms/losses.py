@@ -1,11 +1,34 @@
-"""The mathematics of the objectives: pure functions of tensors, the equation beside the line.
+"""The mathematics of the objectives: pure functions of tensors, the equation beside the line; and the replay audit.
 
 Notation: r = π_new(a|s) / π_old(a|s), A = advantage, R = value target, ε = clip range, β = temperature.
 Every mean may be weighted by a mask of 0 and 1; masked-out samples then count neither above nor below the line.
 """
 
+import logging
+from collections.abc import Iterable
+from typing import NamedTuple
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from apexrl.runs.errors import DivergedError
+
+logger = logging.getLogger(__name__)
+
+REPLAY_TOLERANCE = 1e-4
+"""Largest difference of log-probabilities that float32 explains."""
+_WARNING_FRACTION = 0.1
+"""A warning comes from this fraction of the tolerance on: 1e-5 for the default tolerance of 1e-4."""
+
+
+class MinibatchResult(NamedTuple):
+    """What one minibatch showed before its step; scalars that do not wait for the device."""
+
+    policy_loss: Tensor
+    value_loss: Tensor
+    entropy: Tensor
+    log_probs: Tensor
+    """Under the present policy, without gradient; the samples' shape."""
 
 
 def masked_mean(values: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -133,3 +156,87 @@ def awr_weights(advantage: Tensor, temperature: float, max_weight: float) -> Ten
     # The clamp before exp keeps the gradient-free weight finite for any advantage.
     limit = torch.log(torch.as_tensor(max_weight, dtype=advantage.dtype, device=advantage.device))
     return torch.exp(torch.minimum(advantage / temperature, limit))  # min(exp(A/β), w_max)
+
+
+# -- the replay audit
+
+
+class ReplayMismatchError(RuntimeError):
+    """Stored and recomputed log-probabilities differ, so the rollout was not made by the policy that learns from it."""
+
+
+def audit_log_probs(
+    who: str,
+    stored: Tensor,
+    recomputed: Tensor,
+    mask: Tensor | None = None,
+    tolerance: float = REPLAY_TOLERANCE,
+    network: nn.Module | None = None,
+) -> float:
+    """Check that the policy still gives what it gave when it acted: compare, warn, or refuse.
+
+    A difference means that stored observations are not what the policy saw (aliased buffers), that a normaliser moved
+    in between, that memories were restored wrongly, that a network is random, or that fragments of other versions
+    slipped in. All of them make importance ratios meaningless, and none of them shows in a loss curve.
+
+    Args:
+        who: Whose log-probabilities they are, for messages.
+        stored: log π(a|s) from collection.
+        recomputed: log π(a|s) now, of the same shape.
+        mask: 1 where the sample counts.
+        tolerance: Largest difference that is not refused.
+        network: The network, to name what in it may be the cause.
+
+    Returns:
+        The largest difference over the samples that count.
+
+    Raises:
+        DivergedError: A log-probability is not a finite number.
+        ReplayMismatchError: The difference is above the tolerance.
+    """
+    difference = (recomputed - stored).detach().abs()
+    if mask is not None:
+        difference = difference * mask
+    error = float(difference.max())
+    if not error <= tolerance:  # also true for NaN
+        _refuse(who, stored, recomputed, error, tolerance, network)
+    if error > _WARNING_FRACTION * tolerance:
+        logger.warning(
+            "%s: recomputed log-probabilities differ from the stored ones by up to %.3g (error above %g)",
+            who,
+            error,
+            tolerance,
+        )
+    return error
+
+
+def _refuse(
+    who: str, stored: Tensor, recomputed: Tensor, error: float, tolerance: float, network: nn.Module | None
+) -> None:
+    for name, values in (("stored", stored), ("recomputed", recomputed)):
+        if not bool(torch.isfinite(values).all()):
+            raise DivergedError(
+                f"{who}: {name} log-probabilities are NaN or infinite",
+                "observations, actions and weights are finite numbers",
+                "check rewards and observations with apexrl.check_env, or lower the learning rate",
+            )
+    cause = (
+        "Run apexrl.check_env on the environment (aliased observations are the usual cause), and change networks and "
+        "normalisers only between iterations"
+    )
+    if network is not None and (random := random_layers(network.named_modules())):
+        cause = (
+            f"The network contains {random}, whose output changes from call to call: importance ratios need the same "
+            "output for the same input. Leave it out, or call eval() on it in the network's constructor"
+        )
+    raise ReplayMismatchError(
+        f"{who}: recomputed log-probabilities differ from the stored ones by up to {error:.3g}, more than the "
+        f"tolerance of {tolerance:g}: the rollout does not fit the policy. {cause}"
+    )
+
+
+def random_layers(modules: Iterable[tuple[str, nn.Module]]) -> str:
+    """Name the layers whose output is not a function of their input alone: dropout and batch normalisation."""
+    kinds = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
+    found = [f"{type(module).__name__} ({name})" for name, module in modules if isinstance(module, kinds)]
+    return ", ".join(found)

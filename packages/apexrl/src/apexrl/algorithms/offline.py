@@ -10,14 +10,13 @@ from gymnasium.spaces import Space
 from pydantic import Field
 from torch import Tensor
 
-from apexrl.algorithms.actor_critic import ActingPolicy
+from apexrl.algorithms.actor_critic import ActingPolicy, FlatParameters
 from apexrl.algorithms.devices import resolve_device
-from apexrl.algorithms.gradients.flat_parameters import FlatParameters
 from apexrl.algorithms.ppo_config import Count, Positive
 from apexrl.configuration import configuration
 from apexrl.models.base import Policy, ValueFunction
-from apexrl.storage.minibatches import even_sizes
 from apexrl.storage.offline import OfflineDataset
+from apexrl.storage.samples import even_sizes
 
 
 @configuration

@@ -1,25 +1,39 @@
 """Proximal policy optimisation, feed-forward and recurrent."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import torch
 from torch import Tensor
 
-from apexrl.algorithms.actor_critic import ActorCritic, build_actor_critic
+from apexrl.algorithms.actor_critic import (
+    ActorCritic,
+    FlatParameters,
+    build_actor_critic,
+    evaluate_actor,
+    evaluate_critic,
+)
+from apexrl.algorithms.analytic import AnalyticGradients, applies_to
 from apexrl.algorithms.devices import resolve_device
-from apexrl.algorithms.gradients.analytic import AnalyticGradients, applies_to
-from apexrl.algorithms.gradients.autograd import AutogradGradients, Gradients, MinibatchResult
-from apexrl.algorithms.gradients.flat_parameters import FlatParameters
-from apexrl.algorithms.losses import approximate_kl, clip_fraction, explained_variance, standardize
+from apexrl.algorithms.losses import (
+    MinibatchResult,
+    approximate_kl,
+    audit_log_probs,
+    clip_fraction,
+    explained_variance,
+    masked_mean,
+    ppo_surrogate,
+    standardize,
+    value_loss,
+)
 from apexrl.algorithms.ppo_config import PPOConfig
-from apexrl.algorithms.replay_audit import audit_replay
 from apexrl.envs.vec_env import VecEnv
 from apexrl.models.base import Policy, ValueFunction
-from apexrl.storage.advantages import gae
-from apexrl.storage.minibatches import Samples, as_sequences, minibatches
+from apexrl.models.distributions import Distribution
+from apexrl.runs.errors import DivergedError
 from apexrl.storage.rollout import RolloutStorage
+from apexrl.storage.samples import Samples, as_sequences, gae, minibatches
 
 __all__ = ["PPO", "PPOConfig"]
 
@@ -111,7 +125,7 @@ class PPO:
         """
         self._parameters.attach()
         samples, value_quality = self._prepare(storage)
-        replay = audit_replay(self.policy, samples, self.cfg.replay_tolerance)
+        replay = self.audit(samples)
         results, kls, clipped, norms, stopped = self._optimize(samples)
         self._last_kl = float(kls)
         self.version += 1
@@ -153,14 +167,63 @@ class PPO:
             kl, clipped = self._kl_of(seen)
             if stopped:
                 break
+        self._check_finite()
         mean_norm = float(torch.stack(norms).mean()) if norms else 0.0
         return losses, kl, clipped, mean_norm, stopped
 
-    def _gradients(self, samples: Samples) -> Gradients:
-        """Choose analytic gradients for plain MLPs, autograd for everything else."""
-        if applies_to(self.policy, samples, self.cfg.minibatch_size):
+    def _check_finite(self) -> None:
+        """Refuse weights that are no longer numbers, so that no checkpoint is made of them."""
+        if not bool(torch.isfinite(self._parameters.flat.detach()).all()):
+            names = [name for name, p in self.policy.named_parameters() if not bool(torch.isfinite(p).all())]
+            raise DivergedError(
+                f"update {self.version + 1} made weights NaN or infinite: {', '.join(names[:4])}",
+                "weights are finite numbers",
+                "lower learning_rate, set max_grad_norm, or bound the rewards; the last checkpoint is sound",
+            )
+
+    def policy_loss(self, distribution: Distribution, log_probs: Tensor, samples: Samples) -> Tensor:
+        """Return the policy's loss of a minibatch. An algorithm that differs from PPO in it overrides this alone.
+
+        Args:
+            distribution: The present policy at the samples' observations.
+            log_probs: log π_new(a|s) of the samples' actions, with gradient.
+            samples: The minibatch; ``samples.log_probs`` is log π_old, ``samples.advantages`` A.
+        """
+        return ppo_surrogate(log_probs, samples.log_probs, samples.advantages, self.cfg.clip_range, samples.valid)
+
+    def penalty(self, distribution: Distribution, samples: Samples) -> Tensor | None:
+        """Return a term to add to the loss, such as a distance from another policy; None for none."""
+        return None
+
+    def _gradients(self, samples: Samples) -> Callable[[Samples], MinibatchResult]:
+        """Return what fills the gradient: analytic for PPO's own loss and plain MLPs, autograd for everything else."""
+        is_plain = type(self).policy_loss is PPO.policy_loss and type(self).penalty is PPO.penalty
+        if is_plain and applies_to(self.policy, samples, self.cfg.minibatch_size):
             return AnalyticGradients(self.policy, self.cfg, self._parameters)
-        return AutogradGradients(self.policy, self.cfg, self._parameters)
+        return self.autograd
+
+    def autograd(self, samples: Samples) -> MinibatchResult:
+        """Compute the loss of one minibatch and fill the gradient with its derivative; old gradients are dropped."""
+        cfg, policy = self.cfg, self.policy
+        distribution = evaluate_actor(policy, samples)
+        log_probs = distribution.log_prob(samples.actions)
+        policy_loss = self.policy_loss(distribution, log_probs, samples)
+        values, clip, delta = evaluate_critic(policy, samples), cfg.clip_range_vf, cfg.huber_delta
+        critic_loss = value_loss(values, samples.returns, samples.values, clip, samples.valid, delta)
+        entropy = masked_mean(distribution.entropy(), samples.valid)
+        loss = policy_loss + cfg.vf_coef * critic_loss - cfg.ent_coef * entropy  # L = L_π + c_v·L_V − c_e·H
+        if (penalty := self.penalty(distribution, samples)) is not None:
+            loss = loss + penalty
+        self._parameters.gradient.zero_()
+        loss.backward()  # type: ignore[no-untyped-call]  # torch's own annotation is missing
+        return MinibatchResult(policy_loss.detach(), critic_loss.detach(), entropy.detach(), log_probs.detach())
+
+    @torch.no_grad()
+    def audit(self, samples: Samples) -> float:
+        """Recompute a rollout's log-probabilities; see :func:`apexrl.algorithms.losses.audit_log_probs`."""
+        recomputed = evaluate_actor(self.policy, samples).log_prob(samples.actions)
+        tolerance, actor = self.cfg.replay_tolerance, self.policy.actor
+        return audit_log_probs("actor", samples.log_probs, recomputed, samples.valid, tolerance, actor)
 
     def _kl_of(self, seen: list[tuple[MinibatchResult, Samples]]) -> tuple[Tensor, Tensor]:
         """Compute KL and clip fraction over some minibatches."""

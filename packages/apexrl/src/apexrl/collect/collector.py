@@ -1,4 +1,4 @@
-"""From a snapshot to a complete rollout: every env group hands in its fragment, then the barrier opens.
+"""Env groups in an executor's workers: every group hands in its fragment, then the barrier opens.
 
 How environments are divided into groups is configuration. How many workers step them is not: the same groups give the
 same batch inline, in processes and on Ray.
@@ -10,17 +10,13 @@ from functools import partial
 from typing import Any, Protocol
 
 from apexrl.algorithms.actor_critic import PolicySnapshot
-from apexrl.collect.env_group import EnvGroup
-from apexrl.envs.multi_agent import MultiAgentVecEnv
-from apexrl.envs.vec_env import VecEnv
+from apexrl.collect.env_group import AnyVecEnv, EnvGroup, consecutive_ranges
 from apexrl.execution.actors import ActorLostError
 from apexrl.execution.executor import Executor
-from apexrl.storage.fragment import Fragment
-from apexrl.storage.rollout import RolloutStorage
+from apexrl.storage.rollout import Fragment
 
 logger = logging.getLogger(__name__)
 
-AnyVecEnv = VecEnv | MultiAgentVecEnv
 EnvFactory = Callable[[], AnyVecEnv]
 
 
@@ -42,45 +38,6 @@ class Groups(Protocol):
 
     def close(self) -> None:
         """Close the environments."""
-
-
-class InlineGroups:
-    """Groups that live in this process.
-
-    Args:
-        envs: One batch of environments per group.
-        seed: Seed of the run.
-    """
-
-    def __init__(self, envs: Sequence[AnyVecEnv], seed: int) -> None:
-        ranges = consecutive_ranges([env.num_envs for env in envs])
-        self.groups = [EnvGroup(env, ids, seed) for env, ids in zip(envs, ranges, strict=True)]
-
-    @property
-    def num_envs(self) -> int:
-        """Environments in all groups."""
-        return sum(len(group.env_ids) for group in self.groups)
-
-    def collect(self, snapshot: PolicySnapshot, num_steps: int, sequence_length: int) -> list[Fragment]:
-        """Collect one fragment per group, one after the other."""
-        return [group.collect(snapshot, num_steps, sequence_length) for group in self.groups]
-
-    def state_dicts(self) -> list[dict[str, Any]]:
-        """Return the state of each group."""
-        return [group.state_dict() for group in self.groups]
-
-    def load_state_dicts(self, states: Sequence[dict[str, Any]], snapshot: PolicySnapshot) -> bool:
-        """Restore states; return whether every group continues exactly."""
-        loaded = [
-            group.load_state_dict(state, snapshot.policy, snapshot.version)
-            for group, state in zip(self.groups, states, strict=True)
-        ]
-        return all(loaded)
-
-    def close(self) -> None:
-        """Close the environments."""
-        for group in self.groups:
-            group.close()
 
 
 class ExecutorGroups:
@@ -160,28 +117,6 @@ class ExecutorGroups:
         """Close the environments and end the workers."""
         self._actors.call("close")
         self._actors.close()
-
-
-def collect_rollout(
-    groups: Groups, snapshot: PolicySnapshot, storage: RolloutStorage, sequence_length: int = 1
-) -> RolloutStorage:
-    """Fill a storage with one rollout of one policy version.
-
-    Raises:
-        MixedVersionsError: A fragment came back with another version.
-        IncompleteRolloutError: A fragment has the wrong size, or samples are missing.
-    """
-    storage.begin(snapshot.version)
-    for fragment in groups.collect(snapshot, storage.num_steps, sequence_length):
-        storage.add(fragment)
-    storage.finish()
-    return storage
-
-
-def consecutive_ranges(sizes: Sequence[int]) -> list[range]:
-    """Return the global env indices of groups with these sizes, one range after the other."""
-    stops = [sum(sizes[: index + 1]) for index in range(len(sizes))]
-    return [range(stop - size, stop) for stop, size in zip(stops, sizes, strict=True)]
 
 
 def _build_group(index: int, make_envs: tuple[EnvFactory, ...], ranges: tuple[range, ...], seed: int) -> EnvGroup:

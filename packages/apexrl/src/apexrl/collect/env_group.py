@@ -1,10 +1,11 @@
-"""A group of environments that is stepped together, and makes one fragment per rollout.
+"""A group of environments that is stepped together, and makes one fragment per rollout: act → step → store.
 
 A group has its own random stream, so what it samples depends on its seed and the policy, never on the process that it
 lives in.
 """
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,15 +14,18 @@ import torch
 from torch import Tensor
 
 from apexrl.algorithms.actor_critic import ActorCritic, PolicySnapshot
-from apexrl.collect.recording import EpisodeTracker, StepBuffers
 from apexrl.envs.multi_agent import MultiAgentVecEnv
-from apexrl.envs.vec_env import StateNotSupportedError, VecEnv
-from apexrl.storage.advantages import next_values
-from apexrl.storage.fragment import Fragment
+from apexrl.envs.vec_env import StateNotSupportedError, StepFormatError, StepOutcome, VecEnv, log_value, read_step
+from apexrl.runs.errors import DivergedError
+from apexrl.storage.rollout import EpisodeTracker, Fragment, StepBuffers
+from apexrl.storage.samples import next_values
 
+logger = logging.getLogger(__name__)
 
-class MissingFinalObservationError(RuntimeError):
-    """An environment reported a time-out without the observation to bootstrap from."""
+AnyVecEnv = VecEnv | MultiAgentVecEnv
+
+_warned: set[str] = set()
+"""Environments that were warned about in this process."""
 
 
 def derived_seed(*numbers: int) -> int:
@@ -59,6 +63,7 @@ class EnvGroup:
         self.seed = seed
         self.generator: torch.Generator | None = None
         self._is_multi_agent = isinstance(env, MultiAgentVecEnv)
+        self._shape = (env.num_envs, env.num_agents) if isinstance(env, MultiAgentVecEnv) else (env.num_envs,)
         self._episodes = EpisodeTracker(env.num_envs)
         self._buffers = StepBuffers(0)
         self._now: dict[str, Tensor] = {}
@@ -82,6 +87,7 @@ class EnvGroup:
     def _prepare(self, policy: ActorCritic, num_steps: int) -> None:
         if self._buffers.num_steps != num_steps:
             self._buffers = StepBuffers(num_steps)
+        self._buffers.begin()
         if self.generator is None:
             self.generator = torch.Generator(policy.device).manual_seed(derived_seed(self.seed, self.env_ids.start, 1))
         if not self._now:
@@ -120,58 +126,75 @@ class EnvGroup:
                 for name, memory in self._memory.items():
                     memories[name].append(memory.clone())
             now = self._now
+            mask = now.get("action_masks")
             for name, values in now.items():
-                put(name, t, values)  # a copy, made before the environment acts
+                if values is not mask:
+                    put(name, t, values)  # a copy, made before the environment acts
+            if mask is not None:
+                self._buffers.put_optional("action_masks", t, mask, default=True)
             # Act: head inputs [n, k], then actions [n, *action] from the group's own stream.
             outputs = policy.act(now["observations"], self._memory, now.get("episode_starts"))
-            actions = policy.distribution(outputs, now.get("action_masks")).sample(self.generator)
+            actions = policy.distribution(outputs, mask).sample(self.generator)
             put("outputs", t, outputs)
             put("actions", t, actions)
             if policy.critic.is_recurrent:
                 self._step_critic(policy, t)
-            # Step all environments, and keep what the next step needs.
+            # Step all environments, store what happened, and keep what the next step needs.
             obs, rewards, dones, extras = step_env(actions if actions.device == env_device else actions.to(env_device))
-            put("rewards", t, rewards)
-            put("dones", t, dones)
-            self._note(policy, t, extras, finals, log)
+            outcome = self._read(t, rewards, dones, extras)
+            self._store(policy, t, outcome, extras, finals, log)
             ignored = extras.get("ignore")
-            self._see(policy, obs, extras, dones if ignored is None else dones | ignored)
+            self._see(policy, obs, extras, outcome.dones if ignored is None else outcome.dones | ignored)
         return self._fragment(snapshot, finals, memories, log)
+
+    def _read(self, t: int, rewards: Tensor, dones: Tensor, extras: Any) -> StepOutcome:  # noqa: ANN401
+        try:
+            return read_step(self._shape, rewards, dones, extras)
+        except StepFormatError as error:
+            raise StepFormatError(
+                f"step {t} of the rollout, environments {self.env_ids.start} to {self.env_ids.stop - 1}: {error.got}",
+                error.expected,
+                error.hint,
+            ) from error
 
     def _step_critic(self, policy: ActorCritic, step: int) -> None:
         seen = self._now.get("critic_observations", self._now["observations"])
         value, self._memory["critic"] = policy.value_step(seen, self._memory["critic"], self._now["episode_starts"])
         self._buffers.put("values", step, value)
 
-    def _note(self, policy: ActorCritic, t: int, extras: Any, finals: list[Any], log: dict[str, list[float]]) -> None:  # noqa: ANN401
-        """Store what the fragment needs from the extras."""
-        put = self._buffers.put
-        put("terminated", t, extras["terminated"])
-        put("time_outs", t, extras["time_outs"])
-        if (ignore := extras.get("ignore")) is not None:
-            put("ignore", t, ignore)
-        if self._is_multi_agent:
-            for name in ("agent_terminated", "agent_truncated"):
-                if name in extras:
-                    put(name, t, extras[name])
-        if "final_observation" in extras:
-            rows = extras["time_outs"].nonzero().squeeze(-1)
-            if len(rows):
-                finals.append((t, rows, self._final_values(policy, extras, rows)))
-        for name, part in extras.get("reward_components", {}).items():
-            put(f"part/{name}", t, part)
-        for name, value in extras.get("log", {}).items():
-            log.setdefault(name, []).append(float(value))
-
-    def _final_values(self, policy: ActorCritic, extras: Any, rows: Tensor) -> Tensor:  # noqa: ANN401
-        """Return V of final observations; for critics without memory the observations, valued together later."""
+    def _store(
+        self,
+        policy: ActorCritic,
+        t: int,
+        outcome: StepOutcome,
+        extras: Any,  # noqa: ANN401 - of one or of several agents
+        finals: list[tuple[int, Tensor, Tensor]],
+        log: dict[str, list[float]],
+    ) -> None:
+        """Store what the fragment needs of a step."""
+        put, put_optional = self._buffers.put, self._buffers.put_optional
+        put("rewards", t, outcome.rewards)
+        put("dones", t, outcome.dones)
+        put("terminated", t, outcome.terminated)
+        put("time_outs", t, outcome.time_outs)
+        for name in ("ignore", "agent_terminated", "agent_truncated"):
+            if (flags := extras.get(name)) is not None:
+                put_optional(name, t, flags, default=False)
+        if (successes := extras.get("is_success")) is not None:
+            put_optional("successes", t, torch.as_tensor(successes).to(outcome.rewards.dtype), default=float("nan"))
         key = "final_observation" if policy.critic_source is None else f"final_{policy.critic_source}"
-        if key not in extras:
-            raise MissingFinalObservationError(
-                f"{type(self.env).__name__} reported a time-out in rows {rows.tolist()} without extras[{key!r}]; the "
-                "critic bootstraps from what it would have seen at the end of the episode: return it with every done"
-            )
-        final: Tensor = extras[key].to(policy.device)
+        if key in extras:
+            rows = outcome.time_outs.nonzero().squeeze(-1)
+            if len(rows):
+                finals.append((t, rows, self._final_values(policy, extras[key], rows)))
+        for name, part in extras.get("reward_components", {}).items():
+            put_optional(f"part/{name}", t, part, default=0.0)
+        for name, value in extras.get("log", {}).items():
+            log.setdefault(name, []).append(log_value(name, value))
+
+    def _final_values(self, policy: ActorCritic, final: Tensor, rows: Tensor) -> Tensor:
+        """Return V of final observations; for critics without memory the observations, valued together later."""
+        final = final.to(policy.device)
         if final.is_floating_point():
             final = final.to(policy.dtype)
         if not policy.critic.is_recurrent:
@@ -186,7 +209,9 @@ class EnvGroup:
         memories: dict[str, list[Tensor]],
         log: dict[str, list[float]],
     ) -> Fragment:
-        policy, fields = snapshot.policy, dict(self._buffers.fields)
+        policy = snapshot.policy
+        fields = self._buffers.take(self._required(policy))
+        self._check_finite(fields)
         # log π(a|s) of all steps at once [T, n] (or [T, n, agents])
         outputs = fields.pop("outputs")
         masks = fields.get("action_masks")
@@ -197,13 +222,14 @@ class EnvGroup:
         final_values = self._spread_finals(policy, fields["values"], finals, time_outs)
         fields["following"] = next_values(fields["values"], last, terminated, final_values[1], final_values[0])
         # Episodes that ended here: team rewards and reward components, both [T, n]
-        components = {name.removeprefix("part/"): fields.pop(name) for name in list(fields) if name.startswith("part/")}
         valid, counted = self._validity(fields)
+        parts = [name for name in fields if name.startswith("part/")]
         episodes = self._episodes.advance(
             _team(fields["rewards"], valid),
             fields["dones"],
             counted,
-            {k: _team(v, valid) for k, v in components.items()},
+            {name[5:]: (_team(fields.pop(name), valid), self._buffers.brought(name)) for name in parts},
+            fields.pop("successes", None),
         )
         fields["dones"] = dones
         if valid is not None:
@@ -220,6 +246,34 @@ class EnvGroup:
             log={name: sum(values) / len(values) for name, values in log.items()},
             log_counts={name: len(values) for name, values in log.items()},
         )
+
+    def _required(self, policy: ActorCritic) -> tuple[str, ...]:
+        """Return the names of the fields that every step brings."""
+        names = ["outputs", "actions", "rewards", "dones", "terminated", "time_outs", *self._now]
+        if policy.critic.is_recurrent:
+            names.append("values")
+        return tuple(name for name in names if name != "action_masks")
+
+    def _check_finite(self, fields: dict[str, Tensor]) -> None:
+        """Refuse a rollout with NaN or infinities before anything learns from it.
+
+        Raises:
+            DivergedError: It names the environment, the step and the key.
+        """
+        for name in ("observations", "critic_observations", "rewards", "outputs"):
+            values = fields.get(name)
+            if values is None or not values.is_floating_point() or bool(torch.isfinite(values).all()):
+                continue
+            t, env = (~torch.isfinite(values)).nonzero()[0, :2].tolist()
+            shown = [round(value, 4) for value in values[t, env].flatten()[:8].tolist()]
+            whose = "the actor's outputs" if name == "outputs" else f"what {type(self.env).__name__} returned as {name}"
+            raise DivergedError(
+                f"{name} of environment {self.env_ids[env]} at step {t} of the rollout: {shown} is not finite",
+                f"{whose} must be finite numbers, because one bad number spoils all weights",
+                "the networks have diverged: lower the learning rate, and resume from the last checkpoint"
+                if name == "outputs"
+                else "run apexrl.check_env, and bound what the environment computes; the last checkpoint is sound",
+            )
 
     def _value_all(self, policy: ActorCritic, fields: dict[str, Tensor]) -> Tensor:
         """Fill in V of every step and return V of the observation after the last one."""
@@ -248,13 +302,10 @@ class EnvGroup:
     ) -> tuple[Tensor, Tensor]:
         """Compute V of final observations at their steps ``[T, n, ...]``, and the mask of these steps."""
         spread = torch.zeros_like(values)
-        counted = sum(len(rows) for _, rows, _ in finals)
         cut = time_outs.flatten(2).any(-1) if time_outs.dim() > 2 else time_outs
-        if counted < int(cut.sum()):
-            raise MissingFinalObservationError(
-                f"{type(self.env).__name__} reported {int(cut.sum())} time-outs and {counted} final observations; put "
-                "the true last observation into extras['final_observation'] whenever a row is done"
-            )
+        if sum(len(rows) for _, rows, _ in finals) < int(cut.sum()):
+            self._warn_without_finals()
+            spread = values.clone()  # V(s_t) where the final observation is not known, as rsl_rl does
         if finals:
             known = torch.cat([final for _, _, final in finals])
             if not policy.critic.is_recurrent:
@@ -262,6 +313,16 @@ class EnvGroup:
             times = torch.cat([torch.full_like(rows, t) for t, rows, _ in finals])
             spread[times, torch.cat([rows for _, rows, _ in finals])] = known
         return spread, time_outs.expand_as(values)
+
+    def _warn_without_finals(self) -> None:
+        name = type(self.env).__name__
+        if name not in _warned:
+            _warned.add(name)
+            logger.warning(
+                "%s reports time-outs without extras['final_observation']: their value is estimated by that of the "
+                "observation before; return the true last observation with every done to be exact",
+                name,
+            )
 
     def _validity(self, fields: dict[str, Tensor]) -> tuple[Tensor | None, Tensor | None]:
         """Return which samples may be learned from, and which steps count towards an episode."""
@@ -315,6 +376,51 @@ class EnvGroup:
     def close(self) -> None:
         """Close the environments."""
         self.env.close()
+
+
+class InlineGroups:
+    """Groups that live in this process.
+
+    Args:
+        envs: One batch of environments per group.
+        seed: Seed of the run.
+    """
+
+    def __init__(self, envs: Sequence[AnyVecEnv], seed: int) -> None:
+        ranges = consecutive_ranges([env.num_envs for env in envs])
+        self.groups = [EnvGroup(env, ids, seed) for env, ids in zip(envs, ranges, strict=True)]
+
+    @property
+    def num_envs(self) -> int:
+        """Environments in all groups."""
+        return sum(len(group.env_ids) for group in self.groups)
+
+    def collect(self, snapshot: PolicySnapshot, num_steps: int, sequence_length: int) -> list[Fragment]:
+        """Collect one fragment per group, one after the other."""
+        return [group.collect(snapshot, num_steps, sequence_length) for group in self.groups]
+
+    def state_dicts(self) -> list[dict[str, Any]]:
+        """Return the state of each group."""
+        return [group.state_dict() for group in self.groups]
+
+    def load_state_dicts(self, states: Sequence[dict[str, Any]], snapshot: PolicySnapshot) -> bool:
+        """Restore states; return whether every group continues exactly."""
+        loaded = [
+            group.load_state_dict(state, snapshot.policy, snapshot.version)
+            for group, state in zip(self.groups, states, strict=True)
+        ]
+        return all(loaded)
+
+    def close(self) -> None:
+        """Close the environments."""
+        for group in self.groups:
+            group.close()
+
+
+def consecutive_ranges(sizes: Sequence[int]) -> list[range]:
+    """Return the global env indices of groups with these sizes, one range after the other."""
+    stops = [sum(sizes[: index + 1]) for index in range(len(sizes))]
+    return [range(stop - size, stop) for stop, size in zip(stops, sizes, strict=True)]
 
 
 def _team(values: Tensor, valid: Tensor | None) -> Tensor:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from apexrl.storage.advantages import discounted_returns
+from apexrl.storage.samples import discounted_returns
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,13 +14,13 @@ from apexrl.algorithms.losses import (
     standardize,
     value_loss,
 )
-from apexrl.algorithms.replay_audit import audit_log_probs
+from apexrl.algorithms.losses import audit_log_probs
 from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv
 from apexrl.models.base import flat_dim
 from apexrl.models.distributions import Distribution
 from apexrl.models.heads import make_action_head
 from apexrl.models.normalizers import ValueNormalizer
-from apexrl.storage.advantages import gae
+from apexrl.storage.samples import gae
 from hmasd.config import HMASDConfig
 from hmasd.learning.low_level import minibatches
 from hmasd.learning.rollout import Rollout

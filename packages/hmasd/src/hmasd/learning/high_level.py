@@ -15,7 +15,7 @@ from apexrl.algorithms.losses import (
     standardize,
     value_loss,
 )
-from apexrl.algorithms.replay_audit import audit_log_probs
+from apexrl.algorithms.losses import audit_log_probs
 from apexrl.arrays import Floats
 from apexrl.models.normalizers import ValueNormalizer
 from hmasd.config.schema import HMASDConfig

@@ -18,9 +18,9 @@ from apexrl.algorithms.losses import (
     standardize,
     value_loss,
 )
-from apexrl.algorithms.replay_audit import audit_log_probs
+from apexrl.algorithms.losses import audit_log_probs
 from apexrl.models.normalizers import ValueNormalizer
-from apexrl.storage.advantages import gae
+from apexrl.storage.samples import gae
 from hmasd.config.schema import HMASDConfig
 from hmasd.learning.rollout import Rollout, as_bools
 from hmasd.learning.skill_clock import Chunks, cut_chunks

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from apexrl.algorithms.replay_audit import ReplayMismatchError
+from apexrl.algorithms.losses import ReplayMismatchError
 from apexrl.runs.errors import ConfigurationError
 from apexrl.storage.rollout import MixedVersionsError
 from litaagent_std.agents.online.acting import LAYERS, NAMES, ActingNet, PolicySet

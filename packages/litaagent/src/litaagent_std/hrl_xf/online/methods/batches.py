@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from apexrl.storage.advantages import gae
 from apexrl.storage.rollout import MixedVersionsError
+from apexrl.storage.samples import gae
 from litaagent_std.agents.online.steering import Layer
 from litaagent_std.hrl_xf.online.rollout import RoundRows, SeatRollout, WorldRollout
 from litaagent_std.hrl_xf.rewards import (

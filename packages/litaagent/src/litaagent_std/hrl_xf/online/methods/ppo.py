@@ -14,17 +14,15 @@ from typing import Any, Final
 import numpy as np
 import torch
 from gymnasium.spaces import Box
-from torch import nn
+from torch import Tensor, nn
 
-from apexrl.algorithms.actor_critic import ActorCritic
-from apexrl.algorithms.gradients.autograd import Gradients, MinibatchResult, evaluate_actor, evaluate_critic
-from apexrl.algorithms.gradients.flat_parameters import FlatParameters
-from apexrl.algorithms.losses import explained_variance, masked_mean, ppo_surrogate, standardize, value_loss
+from apexrl.algorithms.actor_critic import evaluate_actor
+from apexrl.algorithms.losses import explained_variance, standardize
 from apexrl.algorithms.ppo import PPO, PPOConfig
-from apexrl.algorithms.replay_audit import audit_replay
 from apexrl.models.base import Actor
-from apexrl.storage.minibatches import Samples
+from apexrl.models.distributions import Distribution
 from apexrl.storage.rollout import MixedVersionsError
+from apexrl.storage.samples import Samples
 from litaagent_std.agents.online.acting import INPUTS, NAMES, ActingNet
 from litaagent_std.agents.online.steering import Layer
 from litaagent_std.agents.online.views import STATE_VIEW, THREAD_VIEW
@@ -60,35 +58,6 @@ class _Spaces:
 
 def _box(size: int) -> Box:
     return Box(-np.inf, np.inf, (size,), np.float32)
-
-
-class _WarmGradients:
-    """PPO's loss with a KL penalty towards the warm start.
-
-    L = L_π + c_v·L_V − c_e·H + c_w·KL(π ‖ π_warm)
-    """
-
-    def __init__(
-        self, policy: ActorCritic, cfg: PPOConfig, parameters: FlatParameters, warm: Actor, weight: float
-    ) -> None:
-        self._policy, self._cfg, self._warm, self._weight = policy, cfg, warm, weight
-        self._gradient = parameters.gradient
-
-    def __call__(self, samples: Samples) -> MinibatchResult:
-        """Compute losses and gradients of one minibatch; earlier gradients are discarded."""
-        cfg = self._cfg
-        distribution = evaluate_actor(self._policy, samples)
-        log_probs = distribution.log_prob(samples.actions)
-        policy_loss = ppo_surrogate(log_probs, samples.log_probs, samples.advantages, cfg.clip_range)
-        critic_loss = value_loss(evaluate_critic(self._policy, samples), samples.returns)
-        entropy = masked_mean(distribution.entropy())
-        with torch.no_grad():
-            warm = self._warm.head.distribution(self._warm(samples.observations))
-        distance = distribution.kl(warm).mean()
-        loss = policy_loss + cfg.vf_coef * critic_loss - cfg.ent_coef * entropy + self._weight * distance
-        self._gradient.zero_()
-        loss.backward()  # type: ignore[no-untyped-call]  # torch's own annotation is missing
-        return MinibatchResult(policy_loss.detach(), critic_loss.detach(), entropy.detach(), log_probs.detach())
 
 
 class LayerLearner(PPO):
@@ -221,7 +190,7 @@ class LayerLearner(PPO):
             )
         self._parameters.attach()
         samples, quality = self._samples(batch)
-        replay = audit_replay(self.policy, samples, self.cfg.replay_tolerance)
+        replay = self.audit(samples)
         results, kl, clipped, norm, stopped = self._optimize(samples)
         self.version += 1
         distance = self._distance(samples)
@@ -268,8 +237,11 @@ class LayerLearner(PPO):
             values=outputs,
         ), quality
 
-    def _gradients(self, samples: Samples) -> Gradients:
-        return _WarmGradients(self.policy, self.cfg, self._parameters, self._warm, self.warm_weight)
+    def penalty(self, distribution: Distribution, samples: Samples) -> Tensor:
+        """Return c_w·KL(π ‖ π_warm), which keeps the policy near the warm start."""
+        with torch.no_grad():
+            warm = self._warm.head.distribution(self._warm(samples.observations))
+        return self.warm_weight * distribution.kl(warm).mean()
 
     @torch.no_grad()
     def _distance(self, samples: Samples) -> float:

@@ -1,8 +1,8 @@
 """One minibatch's losses and gradients without autograd, for plain MLP actors and critics on the CPU.
 
-It computes what :mod:`apexrl.algorithms.gradients.autograd` computes, with derivatives written out in numpy on the
-memory of the torch parameters. For a network of 64 × 64 and a minibatch of 64, autograd spends nearly all of its time
-on bookkeeping; this takes about a tenth of it. PPO chooses it where it applies; tests compare it with autograd in
+It computes what autograd computes from the loss in :mod:`apexrl.algorithms.ppo`, with derivatives written out in numpy
+on the memory of the torch parameters. For a network of 64 × 64 and a minibatch of 64, autograd spends nearly all of its
+time on bookkeeping; this takes about a tenth of it. PPO chooses it where it applies; tests compare it with autograd in
 float64.
 """
 
@@ -14,14 +14,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from apexrl.algorithms.actor_critic import ActorCritic
-from apexrl.algorithms.gradients.autograd import MinibatchResult
-from apexrl.algorithms.gradients.flat_parameters import FlatParameters
+from apexrl.algorithms.actor_critic import ActorCritic, FlatParameters
+from apexrl.algorithms.losses import MinibatchResult
 from apexrl.algorithms.ppo_config import PPOConfig
 from apexrl.arrays import Array
 from apexrl.models.heads import CategoricalHead, GaussianHead
 from apexrl.models.mlp import MLPActor, MLPCritic, MLPDiscreteActor
-from apexrl.storage.minibatches import Samples
+from apexrl.storage.samples import Samples
 
 LARGEST_MINIBATCH = 4096
 """Above it, arithmetic outweighs bookkeeping, and autograd is faster if it has several threads."""

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apexrl.storage.advantages import discounted_returns, gae, next_values
+from apexrl.storage.samples import discounted_returns, gae, next_values
 
 
 def column(*values):

@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apexrl.storage.minibatches import Samples, as_sequences, even_sizes, minibatches
+from apexrl.storage.samples import Samples, as_sequences, even_sizes, minibatches
 
 
 def numbered(count):

@@ -1,7 +1,7 @@
 import torch
 from torch import nn
 
-from apexrl.algorithms.gradients.flat_parameters import FlatParameters
+from apexrl.algorithms.actor_critic import FlatParameters
 
 
 def test_the_module_computes_with_the_buffer_and_gradients_arrive_in_it():

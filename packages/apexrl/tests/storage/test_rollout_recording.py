@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apexrl.collect.recording import EpisodeTracker
+from apexrl.storage.rollout import EpisodeTracker, StepBuffers
 
 
 def by_hand(rewards, dones):
@@ -47,7 +47,8 @@ def test_components_are_summed_per_episode_and_reset_steps_do_not_count():
     tracker = EpisodeTracker(1)
     dones = torch.tensor([[False], [True], [False], [True]])
     counted = torch.tensor([[True], [True], [False], [True]])
-    table = tracker.advance(torch.ones(4, 1), dones, counted, {"speed": torch.tensor([[1.0], [2.0], [9.0], [4.0]])})
+    values = torch.tensor([[1.0], [2.0], [9.0], [4.0]])
+    table = tracker.advance(torch.ones(4, 1), dones, counted, {"speed": (values, np.ones(4, bool))})
     assert table.lengths.tolist() == [2, 1]
     assert table.returns.tolist() == [2.0, 1.0]
     assert table.components["speed"].tolist() == [3.0, 4.0]
@@ -59,3 +60,30 @@ def test_state_round_trip_goes_on_with_the_same_sums():
     second.load_state_dict(first.state_dict())
     table = second.advance(torch.ones(1, 2), torch.ones(1, 2, dtype=torch.bool), None, {})
     assert table.returns.tolist() == [4.0, 4.0]
+
+
+def test_components_that_some_rollouts_lack_are_summed_where_they_are():
+    tracker = EpisodeTracker(1)
+    running, ending = torch.zeros(2, 1, dtype=torch.bool), torch.tensor([[True], [True]])
+    tracker.advance(torch.ones(2, 1), running, None, {"speed": (torch.full((2, 1), 3.0), np.array([True, True]))})
+    table = tracker.advance(torch.ones(2, 1), ending, None, {})
+    # The first episode had it in its first two steps; the second one never had it.
+    assert table.components["speed"][0] == 6.0
+    assert np.isnan(table.components["speed"][1])
+    assert "speed" not in tracker.advance(torch.ones(2, 1), ending, None, {}).components
+
+
+def test_optional_fields_hold_their_default_in_steps_that_do_not_bring_them():
+    buffers = StepBuffers(3)
+    for step in range(3):
+        buffers.put("rewards", step, torch.ones(2))
+        buffers.put_optional("part/a", step, torch.full((2,), 5.0), 0.0)
+    buffers.begin()
+    for step in range(3):
+        buffers.put("rewards", step, torch.ones(2))
+    buffers.put_optional("part/a", 1, torch.full((2,), 7.0), 0.0)
+    fields = buffers.take(("rewards",))
+    assert fields["part/a"][:, 0].tolist() == [0.0, 7.0, 0.0]
+    assert buffers.brought("part/a").tolist() == [False, True, False]
+    buffers.begin()
+    assert buffers.take(("rewards",)).keys() == {"rewards"}

@@ -3,13 +3,12 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
 
-from apexrl.algorithms.actor_critic import ActorCritic
-from apexrl.algorithms.gradients import analytic as analytic_gradients
-from apexrl.algorithms.gradients.autograd import AutogradGradients
-from apexrl.algorithms.gradients.flat_parameters import FlatParameters
+from apexrl.algorithms import analytic as analytic_gradients
+from apexrl.algorithms.actor_critic import ActorCritic, FlatParameters
+from apexrl.algorithms.ppo import PPO
 from apexrl.algorithms.ppo_config import PPOConfig
 from apexrl.models import GRUActor, GRUCritic, MLPActor, MLPCritic, MLPDiscreteActor
-from apexrl.storage.minibatches import Samples
+from apexrl.storage.samples import Samples
 
 OBS = Box(-np.inf, np.inf, (5,))
 
@@ -21,6 +20,13 @@ def build(discrete, **options):
     for parameter in policy.parameters():  # away from the small initial values, so that every term matters
         torch.nn.init.normal_(parameter, std=0.4)
     return policy
+
+
+def autograd(policy, cfg, parameters):
+    """PPO's loss and gradient by autograd, for any policy."""
+    agent = PPO.__new__(PPO)
+    agent.policy, agent.cfg, agent._parameters = policy, cfg, parameters
+    return agent.autograd
 
 
 def draw(policy, rows=33):
@@ -55,7 +61,7 @@ def draw(policy, rows=33):
 def test_equals_autograd_in_float64(discrete, activation, options):
     policy, cfg = build(discrete, activation=activation, hidden_dims=(12, 7)), PPOConfig(**options)
     samples, parameters = draw(policy), FlatParameters(policy)
-    expected = AutogradGradients(policy, cfg, parameters)(samples)
+    expected = autograd(policy, cfg, parameters)(samples)
     wanted = parameters.gradient.clone()
     parameters.gradient.fill_(7.0)
     assert analytic_gradients.applies_to(policy, samples, 64)
@@ -70,7 +76,7 @@ def test_deviation_outside_its_range_gets_no_gradient():
     policy, cfg = build(discrete=False), PPOConfig(ent_coef=0.1)
     policy.actor.head.log_std.data[:] = torch.tensor([5.0, 0.1])  # the range ends at 2
     samples, parameters = draw(policy), FlatParameters(policy)
-    AutogradGradients(policy, cfg, parameters)(samples)
+    autograd(policy, cfg, parameters)(samples)
     wanted = parameters.gradient.clone()
     analytic_gradients.AnalyticGradients(policy, cfg, parameters)(samples)
     torch.testing.assert_close(parameters.gradient, wanted, rtol=1e-10, atol=1e-12)
