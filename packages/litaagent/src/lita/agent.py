@@ -163,7 +163,7 @@ class ExportConfig:
     l2: Literal["heuristic", "learned"] = "heuristic"
     """Version of L2, the day's goals."""
 
-    l3: Literal["baseline", "model", "types", "learned"] = "model"
+    l3: Literal["baseline", "model", "types", "learned"] = "types"
     """Version of L3, the decisions in a thread; types names partners' types by a trained network."""
 
     l4: Literal["greedy", "joint", "learned"] = "joint"
@@ -204,7 +204,8 @@ def export(config: ExportConfig) -> int:
 
 
 def _settings(config: ExportConfig) -> dict[str, Any]:
-    settings: dict[str, Any] = {"l2": config.l2, "l3": config.l3, "l4": config.l4}
+    layers = {"l2": config.l2, "l3": config.l3, "l4": config.l4}
+    settings: dict[str, Any] = {} if config.online is not None else dict(layers)  # weights name what they change
     if config.parameters is not None:
         from litaagent_std.tournament.competitors.parameter_files import read_parameters
 
@@ -215,7 +216,7 @@ def _settings(config: ExportConfig) -> dict[str, Any]:
 def _weights(config: ExportConfig) -> Path | None:
     if config.online is None:
         return config.weights
-    if config.weights is not None or (config.l2, config.l3, config.l4) != ("heuristic", "model", "joint"):
+    if config.weights is not None or (config.l2, config.l3, config.l4) != ("heuristic", "types", "joint"):
         raise ConfigurationError(
             "--online was given together with other weights or other versions of the layers",
             "weights of online training are residuals of the heuristic layers",

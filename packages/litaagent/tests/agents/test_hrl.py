@@ -116,7 +116,7 @@ def test_a_learned_layer_without_weights_is_refused_at_once(name):
 
 def test_weights_that_nothing_would_use_are_refused():
     with pytest.raises(ValueError, match="would not be used"):
-        LitaAgentHRL(weights="somewhere.npz")
+        LitaAgentHRL(l3="model", weights="somewhere.npz")
 
 
 class Refuses:
@@ -159,7 +159,7 @@ def test_types_come_from_the_package_or_from_weights(tmp_path):
 
 
 def test_urgency_is_a_setting_of_a_level():
-    parameters = {"overrides": {"first": {"urgency_low": 0.6, "urgency_high": 1.0}}}
+    parameters = {"urgency_high": 0.0, "overrides": {"first": {"urgency_high": 1.0}}}
     made, agents, listener = world(n_days=8, l3="types", keep_log=True, parameters=parameters)
     made.run()
     assert listener.errors == []

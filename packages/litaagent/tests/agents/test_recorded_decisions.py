@@ -19,7 +19,8 @@ def play(l3, l4, inventory):
     first = {}
     for seat, factory in enumerate(setup.factories):
         first.setdefault(factory.level, seat)
-    params = {"parameters": RECORDED["parameters"], "l3": l3, "l4": l4, "keep_log": True}
+    parameters = {"urgency_high": 0.0, **RECORDED["parameters"]}  # recorded before there was urgency
+    params = {"parameters": parameters, "l3": l3, "l4": l4, "keep_log": True}
     setup = setup.with_agents({seat: AgentSpec(PATH, params, competitor=True) for seat in first.values()})
     world = FastWorld(setup, [], inventory=inventory)
     world.run()

@@ -50,7 +50,7 @@ def thread(obs, name, *, buying=False, round_=0, offer=None, calendar=None):
 
 def test_the_first_proposals_fill_different_days_at_the_top_price(observation):
     obs = observation()
-    brain = Brain(Parameters(risk_budget=0.0))
+    brain = Brain(Parameters(risk_budget=0.0, urgency_high=0.0))
     brain.start_day(obs)
     offers = brain.propose([thread(obs, f"c{i}") for i in range(3)])
     assert {offer.quantity for offer in offers.values()} == {10}

@@ -238,7 +238,8 @@ def _try_settings(submission: Submission) -> None:
     settings = dict(submission.settings)
     try:
         if submission.online:
-            seat.PolicySteeredAgent(policy=acting.PolicySet.load(submission.weights or ""), **settings)
+            policies = acting.PolicySet.load(submission.weights or "")
+            seat.PolicySteeredAgent(policy=policies, **{**policies.base, **settings})
         else:
             hrl.LitaAgentHRL(**settings, weights=submission.weights)
     except (TypeError, ValueError) as error:
@@ -254,7 +255,7 @@ def _entry(submission: Submission, weights: str | None) -> str:
     if submission.online:
         imports.insert(0, "from .online.acting import PolicySet")
         given = f"""        policies = PolicySet.load(_HERE / "{weights}")
-        settings |= {{"policy": policies, "rounds": policies.rounds}}
+        settings = {{**policies.base, **settings, "policy": policies, "rounds": policies.rounds}}
 """
     elif weights is not None:
         given = f"""        settings["weights"] = _HERE / "{weights}"

@@ -211,7 +211,10 @@ def _choose(layers: Layers, given: LayerSet, weights: str | Path | None) -> Laye
     loaded = load_layers(weights)
     absent = [name for name in missing if getattr(loaded, _FIELDS[name]) is None]
     if typed and not missing and loaded.types is None:
-        absent = ["network of types"]
+        raise ValueError(
+            f"weights={str(weights)!r} would not be used: they hold no network of types, and no layer is learned; set "
+            "l2, l3 or l4 to 'learned', or leave them out"
+        )
     if absent:
         raise ValueError(
             f"weights={str(weights)!r} hold no {', '.join(absent)}; train it, or leave it to its heuristic"

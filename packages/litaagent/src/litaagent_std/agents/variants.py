@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from litaagent_std.agents.hrl import LitaAgentHRL
 from litaagent_std.policy.parameters import Parameters
+from litaagent_std.policy.versions import REFERENCE
 
 __all__ = [
     "REFERENCE",
@@ -17,42 +18,6 @@ __all__ = [
     "LitaAgentHRLTracked",
     "LitaAgentV1",
 ]
-
-REFERENCE: Final[Mapping[str, Any]] = {
-    "l2": "heuristic",
-    "l3": "model",
-    "l4": "joint",
-    "parameters": {
-        "sell_start": 1.0,
-        "sell_end_slack": 0.0,
-        "sell_end_full": 0.15,
-        "sell_curve": 1.0,
-        "fill_weight": 0.5,
-        "fill_rate": 0.2,
-        "drift_weight": 0.0,
-        "learn_rate": 0.4,
-        "model_weight": 1.0,
-        "model_curve": 2.0,
-        "hold": 0.3,
-        "urgency_low": 0.0,
-        "urgency_high": 0.0,
-        "impatience": 3.0,
-        "buy_start": 0.0,
-        "buy_end": 1.0,
-        "buy_curve": 0.5,
-        "buy_urgency": 0.7,
-        "stock_target": 1.0,
-        "stock_days": 4.0,
-        "cover_days": 3.0,
-        "bankruptcy_days": 3.0,
-        "input_trust": 0.7,
-        "risk_budget": 0.05,
-        "assume_persistent": True,
-        "overrides": {},
-    },
-}
-"""Settings of the first agent that won the league's worlds, all written out: whatever the defaults become, it stays
-playable (`LitaAgentV1`, ``lita-v1``) and is what later agents are compared with."""
 
 
 class LitaAgentBaseline(LitaAgentHRL):

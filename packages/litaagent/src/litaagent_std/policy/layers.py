@@ -33,7 +33,7 @@ __all__ = [
     "residual",
 ]
 
-DEFAULT_L3: Final = "model"
+DEFAULT_L3: Final = "types"
 """Version of L3 that plays if none is named."""
 
 _VERSIONS: Final = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import Any, Final, Self
 
@@ -20,7 +20,9 @@ from litaagent_std.agents.online.views import DAY_VIEW, STATE_VIEW, THREAD_VIEW
 from litaagent_std.policy.arrays import Array, Floats32
 from litaagent_std.policy.digest import check_l1_digest, l1_digest
 from litaagent_std.policy.features import check_digest, features_digest
-from litaagent_std.policy.parameters import LEVELS, Level
+from litaagent_std.policy.layers import DEFAULT_L3
+from litaagent_std.policy.parameters import LEVELS, Level, Parameters
+from litaagent_std.policy.versions import REFERENCE
 
 __all__ = ["INPUTS", "LAYERS", "NAMES", "ActingNet", "PolicySet", "SampledAction"]
 
@@ -36,6 +38,11 @@ NAMES: Final[Mapping[Layer, tuple[str, ...]]] = {"l2": DAY_ACTIONS, "l3": THREAD
 FORMAT: Final = 4
 """Version of the file format; rises when arrays or the meaning of an action change."""
 _HALF_LOG_2PI: Final = 0.5 * float(np.log(2.0 * np.pi))
+
+
+def default_base() -> dict[str, Any]:
+    """Return the settings of `LitaAgentHRL` that residuals depend on."""
+    return {"l3": DEFAULT_L3, "parameters": asdict(Parameters())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +131,13 @@ class PolicySet:
         nets: Policies by layer.
         version: Number of updates that made them.
         levels: Levels of the chain at which they act; elsewhere the residual is zero.
+        base: Settings of the heuristic agent whose decisions they change; default: those of `LitaAgentHRL`.
     """
 
     nets: Mapping[Layer, ActingNet] = field(default_factory=dict)
     version: int = 0
     levels: tuple[Level, ...] = LEVELS
+    base: Mapping[str, Any] = field(default_factory=default_base)
 
     @property
     def rounds(self) -> bool:
@@ -179,6 +188,7 @@ class PolicySet:
             "layers": sorted(self.nets),
             "version": self.version,
             "places": self.levels,
+            "base": dict(self.base),
         } | meta
         arrays: dict[str, Array] = {"meta": np.array(json.dumps(content, sort_keys=True))}
         for layer, net in self.nets.items():
@@ -204,7 +214,8 @@ class PolicySet:
         check_digest(meta["features_digest"], str(path))
         check_l1_digest(meta["l1_digest"], str(path))
         nets = {layer: ActingNet.from_arrays(layer, arrays) for layer in meta["layers"]}
-        return cls(nets, meta["version"], tuple(meta["places"]))
+        base = meta.get("base", {name: REFERENCE[name] for name in default_base()})  # older files name none
+        return cls(nets, meta["version"], tuple(meta["places"]), base)
 
 
 def _zeros(layer: Layer, *rows: int) -> Floats32:

@@ -20,10 +20,10 @@ class LitaOnline(PolicySteeredAgent):
         weights: The ``.npz`` file, or the name of one that comes with the package. If None, all residuals are zero,
             which is the heuristic agent.
         label: A name for tables of results.
-        **kwargs: Passed on, such as ``parameters``.
+        **kwargs: Passed on. ``l3`` and ``parameters`` are by default those that the weights were trained with.
     """
 
     def __init__(self, *args: Any, weights: str | Path | None = None, label: str = "", **kwargs: Any) -> None:  # noqa: ANN401 - scml's
         policies = PolicySet() if weights is None else PolicySet.load(weights_file(weights))
-        super().__init__(*args, rounds=policies.rounds, policy=policies, **kwargs)
+        super().__init__(*args, rounds=policies.rounds, policy=policies, **{**policies.base, **kwargs})
         self.label = label

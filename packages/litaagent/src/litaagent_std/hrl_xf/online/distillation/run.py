@@ -202,7 +202,7 @@ class _Distillation:
             )
             nets[layer], fits[layer] = fit(self.cfg, teacher, train, validation)
             logger.info("%s: fitted to %d samples, %s", layer, len(train), fits[layer])
-        student = PolicySet(nets, self.teacher.version, self.teacher.levels)
+        student = PolicySet(nets, self.teacher.version, self.teacher.levels, self.teacher.base)
         save(student, path, made_by="lita distill", teacher=self._digest, seed=self.cfg.seed)
         write_json(fit_file, fits)
         return student, fits
