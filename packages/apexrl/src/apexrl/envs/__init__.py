@@ -8,6 +8,7 @@
 ``frame_stack``     ``FrameStack``: the last few observations as one
 ``coercion``        ``as_vec_env``: a batch from an id, a single environment or another library's batch
 ``checker``         ``check_env``: finds mistakes that training shows only as a policy that does not learn
+``cue_recall``      ``CueRecall``: a task that nothing but memory solves
 ``snapshot``        the state of a Python environment as tensors and plain values, for exact resume
 ==================  ==============================================================================
 """

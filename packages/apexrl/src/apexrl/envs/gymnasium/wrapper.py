@@ -34,6 +34,7 @@ from apexrl.envs.gymnasium.conversion import (
     overlay,
     to_tensor,
 )
+from apexrl.envs.gymnasium.ids import make_env
 from apexrl.envs.snapshot import capture, restore
 from apexrl.envs.vec_env import Extras, Opaque, StateDict, StateNotSupportedError, VecEnv
 from apexrl.runs.errors import UserFacingError
@@ -218,8 +219,8 @@ class GymVecEnv(VecEnv):
         action_mode: ActionMode = "clip",
         **options: Any,  # noqa: ANN401 - whatever the environment takes
     ) -> Self:
-        """Make a batch from an id; ``options`` go to `gymnasium.make`."""
-        env_fns = [partial(gym.make, env_id, **options)] * num_envs
+        """Make a batch from an id (see `apexrl.envs.gymnasium.ids`); ``options`` go to `gymnasium.make`."""
+        env_fns = [partial(make_env, env_id, **options)] * num_envs
         return cls(env_fns, device, backend=backend, action_mode=action_mode)
 
     @classmethod

@@ -1,4 +1,5 @@
 import warnings
+from importlib.metadata import entry_points
 
 import gymnasium as gym
 import numpy as np
@@ -10,6 +11,7 @@ from pettingzoo.test import parallel_api_test
 from apexrl.envs.checker.check import check_env
 from litaagent_std.agents.online.acting import PolicySet
 from litaagent_std.hrl_xf.online.envs.gym_env import DAY_ID, ROUND_ID
+from litaagent_std.hrl_xf.online.envs.ids import register_ids
 from litaagent_std.hrl_xf.online.envs.pettingzoo_env import parallel_env
 from litaagent_std.hrl_xf.online.envs.stages import THREAD_SLOTS, DayStage, RoundStage
 from litaagent_std.hrl_xf.online.envs.vec_env import LeagueDayVecEnv, LeagueRoundVecEnv
@@ -24,6 +26,12 @@ PLAN = WorldPlan(seed=3, days=(4,), levels=2)
 def test_the_vectorised_league_keeps_apexrl_s_contract(env, steps):
     report = check_env(env(2, PLAN), num_steps=steps, raise_on_error=False)
     assert report.is_ok, str(report)
+
+
+def test_an_entry_point_makes_the_ids_known():
+    points = {point.name: point for point in entry_points(group="gymnasium.envs")}
+    assert points["litaagent"].load() is register_ids
+    assert {DAY_ID, ROUND_ID} <= set(gym.registry)
 
 
 @pytest.mark.parametrize("name", [DAY_ID, ROUND_ID])

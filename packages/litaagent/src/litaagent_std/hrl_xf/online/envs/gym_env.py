@@ -1,9 +1,10 @@
 """The league as Gymnasium environments: one seat, by day or by round.
 
 Actions are in [−1, 1]; 1 is `steering.LIMIT`. Importing this module registers two ids; ``gymnasium.make`` can also
-import it:
+import it, and `apexrl.GymVecEnv.make` finds the ids by itself:
 
     gymnasium.make("litaagent_std.hrl_xf.online.envs.gym_env:litaagent/LeagueDay-v0")
+    GymVecEnv.make("litaagent/LeagueDay-v0", num_envs=2)
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from gymnasium import spaces
 
 from litaagent_std.agents.online.steering import LIMIT as ACTION_LIMIT
 from litaagent_std.agents.online.views import DAY_VIEW, STATE_VIEW, THREAD_VIEW
+from litaagent_std.hrl_xf.online.envs.ids import DAY_ID, ROUND_ID, register_ids
 from litaagent_std.hrl_xf.online.envs.stages import (
     DAY_ACTION_SIZE,
     ROUND_ACTION_SIZE,
@@ -29,9 +31,6 @@ from litaagent_std.policy.arrays import Floats32
 from litaagent_std.policy.features import LIMIT
 
 __all__ = ["DAY_ID", "ROUND_ID", "LeagueDayEnv", "LeagueRoundEnv"]
-
-DAY_ID: Final = "litaagent/LeagueDay-v0"
-ROUND_ID: Final = "litaagent/LeagueRound-v0"
 
 Info = dict[str, Any]
 _RUN_SEED: Final = (1 << 20) - 1
@@ -150,6 +149,4 @@ class LeagueRoundEnv(gym.Env[dict[str, Any], Floats32]):
             self._stage = None
 
 
-for _name, _class in ((DAY_ID, LeagueDayEnv), (ROUND_ID, LeagueRoundEnv)):
-    if _name not in gym.registry:
-        gym.register(_name, entry_point=f"{__name__}:{_class.__name__}")
+register_ids()
