@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from litaagent_std.policy.arrays import Ints32
-from litaagent_std.records.schema import TABLES, arrow_schema
+from litaagent_std.records.schema import ALL_TABLES, arrow_schema
 
 __all__ = ["as_text", "from_columns", "from_rows"]
 
@@ -28,7 +28,7 @@ def from_columns(
     Raises:
         ValueError: If the columns are not those of the schema.
     """
-    expected = [column.name for column in TABLES[name].columns]
+    expected = [column.name for column in ALL_TABLES[name].columns]
     if set(columns) != set(expected):
         raise ValueError(f"table {name!r} has the columns {expected}, got {list(columns)}")
     schema = arrow_schema(name)
@@ -49,7 +49,7 @@ def _array(values: Any, kind: pa.DataType, mask: Any) -> pa.Array:  # noqa: ANN4
 
 def from_rows(name: str, world: int, rows: Sequence[Sequence[Any]]) -> pa.Table:
     """Make a table from rows that hold the columns after ``world`` in the schema's order."""
-    expected = [column.name for column in TABLES[name].columns]
+    expected = [column.name for column in ALL_TABLES[name].columns]
     columns = zip(*rows, strict=True) if rows else ((),) * len(expected)
     return from_columns(name, world, dict(zip(expected, map(list, columns), strict=True)))
 

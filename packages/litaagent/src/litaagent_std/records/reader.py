@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from apexrl.runs.digest import digest_file
 from litaagent_std.records.manifest import MANIFEST_NAME, Manifest, NoRecordsError, Shard, is_of_something_else
-from litaagent_std.records.schema import TABLES, arrow_schema
+from litaagent_std.records.schema import ALL_TABLES, TABLES, arrow_schema, conform
 from litaagent_std.records.segment import RecordsDamagedError, read_segment
 from litaagent_std.records.store import segments_in
 from litaagent_std.records.world import WorldRecord
@@ -128,15 +128,15 @@ class Records:
         """Read a table over all finished worlds, or some, with the column ``source`` before the others.
 
         Args:
-            name: The table; see `schema.TABLES`.
+            name: The table; see `schema.ALL_TABLES`. Of worlds without an optional table there are no rows.
             columns: Columns to read besides ``source`` and ``world``; all when None.
             keys: Worlds to read; all when None.
 
         Raises:
             KeyError: If there is no such table or column.
         """
-        if name not in TABLES:
-            raise KeyError(f"there is no table {name!r}; choose one of {list(TABLES)}")
+        if name not in ALL_TABLES:
+            raise KeyError(f"there is no table {name!r}; choose one of {list(ALL_TABLES)}")
         schema = arrow_schema(name)
         wanted = schema.names if columns is None else ["world", *(c for c in columns if c != "world")]
         unknown = [column for column in wanted if column not in schema.names]
@@ -168,7 +168,9 @@ class Records:
             return WorldRecord(tables)
         shard = next(entry for entry in source.manifest.shards if entry.first <= key.world < entry.stop)
         tables = {
-            name: _from_shard(source.folder, shard, name, arrow_schema(name).names, {key.world}) for name in TABLES
+            name: _from_shard(source.folder, shard, name, arrow_schema(name).names, {key.world})
+            for name in ALL_TABLES
+            if name in TABLES or name in shard.files
         }
         return WorldRecord(tables)
 
@@ -192,13 +194,16 @@ class Records:
 
 def _read(source: Source, name: str, columns: list[str], worlds: set[int] | None) -> Iterator[pa.Table]:
     for shard in source.manifest.shards:
+        if name not in TABLES and name not in shard.files:
+            continue
         if worlds is None or any(shard.first <= world < shard.stop for world in worlds):
             yield _from_shard(source.folder, shard, name, columns, worlds)
     for world, path in source.segments.items():
         if worlds is None or world in worlds:
             tables = read_segment(path).tables
             assert tables is not None
-            yield tables[name].select(columns)
+            if name in tables:
+                yield tables[name].select(columns)
 
 
 def _from_shard(folder: Path, shard: Shard, name: str, columns: list[str], worlds: set[int] | None) -> pa.Table:
@@ -213,10 +218,13 @@ def _from_shard(folder: Path, shard: Shard, name: str, columns: list[str], world
             "restore it from a copy, or collect the tournament again",
         ) from error
     with file:
-        if worlds is None:
-            return file.read(columns)
-        if TABLES[name].grouped:
+        # what the file lacks of the columns is filled below
+        present = [column for column in columns if column in file.schema_arrow.names]
+        if worlds is None or not ALL_TABLES[name].grouped:
+            table = file.read(present)
+        else:
             groups = [group for group, world in enumerate(shard.worlds) if world in worlds]
-            return file.read_row_groups(groups, columns)
-        table = file.read(columns)
-    return table.filter(pc.is_in(table["world"], pa.array(sorted(worlds), pa.int32())))
+            table = file.read_row_groups(groups, present)
+    if worlds is not None and not ALL_TABLES[name].grouped:
+        table = table.filter(pc.is_in(table["world"], pa.array(sorted(worlds), pa.int32())))
+    return table if len(present) == len(columns) else conform(table, name).select(columns)

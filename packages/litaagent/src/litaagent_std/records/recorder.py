@@ -24,6 +24,7 @@ from litaagent_std.records.negotiation_columns import (
     TurnColumns,
     negotiation_columns,
 )
+from litaagent_std.records.reasons import ReasonLog
 from litaagent_std.world.events import (
     NOTHING,
     STATUSES,
@@ -76,11 +77,13 @@ class Recorder(WorldObserver):
     Args:
         setup: The world.
         facts: Which world of the tournament it is.
+        reasons: Whether to keep the reasons of agents that have a `policy.brain.Brain`, too.
     """
 
-    def __init__(self, setup: WorldSetup, facts: WorldFacts) -> None:
+    def __init__(self, setup: WorldSetup, facts: WorldFacts, *, reasons: bool = False) -> None:
         self._setup = setup
         self._facts = facts
+        self._keeps_reasons = reasons
         # flat rows of the day: turns, ends, decisions and failures in their order; packed at the end of each day
         self._rows: list[int] = []
         self._packed: list[Ints32] = []
@@ -97,6 +100,7 @@ class Recorder(WorldObserver):
         """Take the facts of the world."""
         self._start = event
         self._seat = {name: seat for seat, name in enumerate(event.agents)}
+        self._reasons = ReasonLog(event.controllers) if self._keeps_reasons else None
 
     def on_day_start(self, event: DayStart) -> None:
         """Take every factory's state, before any agent is called."""
@@ -137,6 +141,8 @@ class Recorder(WorldObserver):
         self._day_ends.append(event)
         self._packed.append(np.fromiter(self._rows, np.int32, len(self._rows)))
         self._rows.clear()
+        if self._reasons is not None:
+            self._reasons.take_day(event.day)
 
     def on_world_end(self, event: WorldEnd) -> None:
         """Take the scores."""
@@ -153,7 +159,7 @@ class Recorder(WorldObserver):
         if not hasattr(self, "_end"):
             raise RuntimeError("the world has not ended; a record is complete or it is not made")
         columns = negotiation_columns(self._packed)
-        return {
+        tables = {
             "worlds": self._from_rows("worlds", [self._world_row()]),
             "factories": self._from_rows("factories", self._factory_rows()),
             "markets": self._market_table(),
@@ -166,6 +172,11 @@ class Recorder(WorldObserver):
             "reports": self._report_table(),
             "errors": self._from_rows("errors", self._errors),
         }
+        if self._reasons is not None:
+            ends = columns.ends
+            keys = np.column_stack([ends.day, ends.rows[:, 0], ends.rows[:, 4], ends.rows[:, 5]]).astype(np.int64)
+            tables |= self._reasons.tables(self._facts.world, self._seat, keys)
+        return tables
 
     def _from_rows(self, name: str, rows: list[tuple[Any, ...]]) -> pa.Table:
         return from_rows(name, self._facts.world, rows)

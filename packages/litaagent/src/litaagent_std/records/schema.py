@@ -7,6 +7,10 @@ everything that came of it is in there; what can be computed from the tables exa
 Conventions: a *factory* is the number of a seat, -1 stands for the system; days, rounds, negotiations and turns
 count from 0; prices are per unit unless a name ends in ``_value`` (then it is a total); relative costs are
 fractions of a trading price. Tables whose rows a factory could not know before its day's negotiations say so.
+
+Tables and columns may be added without a new version: a reader ignores what it does not know, and finds a nullable
+column that an older record lacks empty, and an optional table missing. `SCHEMA_VERSION` grows only when a reader of the
+version before would read something wrong.
 """
 
 from __future__ import annotations
@@ -17,10 +21,20 @@ from typing import Final
 
 import pyarrow as pa
 
-__all__ = ["SCHEMA_VERSION", "TABLES", "Column", "TableSpec", "arrow_schema", "as_markdown"]
+__all__ = [
+    "ALL_TABLES",
+    "REASON_TABLES",
+    "SCHEMA_VERSION",
+    "TABLES",
+    "Column",
+    "TableSpec",
+    "arrow_schema",
+    "as_markdown",
+    "conform",
+]
 
 SCHEMA_VERSION: Final = 2
-"""Grows with every change that a reader has to know of."""
+"""Grows with every change that a reader has to know of; additions are none."""
 
 I8, I16, I32, I64, F64, TEXT, FLAG = (
     pa.int8(),
@@ -271,26 +285,130 @@ _SPECS: Final = (
     ),
 )
 
+_BY_LEAD: Final = "by days until delivery"
+
+_REASON_SPECS: Final = (
+    TableSpec(
+        "reason_days",
+        "A row per day and factory whose agent gave its reasons.",
+        (
+            Column("day", I16, "the day"),
+            Column("factory", I16, "the seat"),
+            Column("l2", TEXT, "version of L2 that played"),
+            Column("l3", TEXT, "version of L3 that played"),
+            Column("l4", TEXT, "version of L4 that played"),
+            Column("regime", TEXT, "what the agent knew of the inventory rule at the end of the day"),
+            Column("interventions", I32, "how often L1 changed what the other layers wanted"),
+        ),
+    ),
+    TableSpec(
+        "reason_goals",
+        "A row per state of L2's goals and L1's bounds in which a factory took a decision.",
+        (
+            Column("goals", I32, "number of the row in its world; `reasons` refer to it"),
+            Column("day", I16, "the day"),
+            Column("factory", I16, "the seat"),
+            Column("q_buy", pa.list_(I32), f"units to buy, {_BY_LEAD}"),
+            Column("p_buy", pa.list_(F64), f"the most to pay per unit, {_BY_LEAD}"),
+            Column("q_sell", pa.list_(I32), f"units to sell, {_BY_LEAD}"),
+            Column("p_sell", pa.list_(F64), f"the least to ask per unit, {_BY_LEAD}"),
+            Column("hold", pa.list_(F64), f"value of a unit of unsold capacity, {_BY_LEAD}"),
+            Column("unit_value", F64, "value of one more unit of input today"),
+            Column("u_buy", pa.list_(F64), f"urgency of purchases, {_BY_LEAD}; empty if nothing is urgent"),
+            Column("u_sell", pa.list_(F64), f"urgency of sales, {_BY_LEAD}; empty if nothing is urgent"),
+            Column("lines", pa.list_(I32), f"L1: units that the lines leave free, {_BY_LEAD}"),
+            Column("covered", pa.list_(I32), f"L1: units that input covers as well, {_BY_LEAD}"),
+            Column("spare", pa.list_(I32), f"L1: input that is not promised to a sale, {_BY_LEAD}"),
+            Column("buy", I32, "L1: units that free cash buys at the highest legal price"),
+        ),
+        grouped=True,
+    ),
+    TableSpec(
+        "reasons",
+        "A row per decision of an agent that gave its reasons, in the order in which each agent took them.",
+        (
+            Column("day", I16, "the day"),
+            Column("negotiation", I16, "number within the day"),
+            Column("factory", I16, "the seat that decided"),
+            Column("partner", I16, "the partner's seat"),
+            Column("buying", FLAG, "whether the seat buys"),
+            Column("round", I16, "rounds of the negotiation completed before the decision"),
+            Column("goals", I32, "goals and bounds of that moment, a row of `reason_goals`"),
+            Column("received_quantity", I32, "quantity of the partner's offer; missing when there was none", True),
+            Column("received_time", I16, "its delivery day", True),
+            Column("received_unit_price", I32, "its unit price", True),
+            Column("decision", I8, "0 accept, 1 reject, 2 end"),
+            Column("quantity", I32, "quantity of what was accepted or offered; missing when the thread ends", True),
+            Column("time", I16, "its delivery day", True),
+            Column("unit_price", I32, "its unit price", True),
+            Column("proposed_quantity", I32, "quantity that the layers proposed before L1's clip", True),
+            Column("proposed_time", I16, "its delivery day", True),
+            Column("proposed_unit_price", I32, "its unit price", True),
+            Column("reservation", F64, "limit price for the delivery day of the offer received", True),
+            Column("acceptance", F64, "probability that the partner takes the offer, as L3 saw it", True),
+            Column("alpha", F64, "L4's weight of the thread; missing when no learned L3 or L4 played", True),
+            Column("types", pa.list_(F64), "probability of each type of partner; missing without such a model", True),
+            Column("urgency", F64, "urgency of the side's goals for the delivery day of the offer, or the greatest"),
+            Column(
+                "alternatives",
+                pa.list_(pa.struct([("quantity", I32), ("time", I16), ("unit_price", I32), ("probability", F64)])),
+                "other offers within the goal, the best by expected revenue, with their probabilities of acceptance",
+            ),
+            Column("residual", pa.list_(F64), "action of a learned layer, before it is decoded", True),
+            Column("log_probability", F64, "logarithm of its probability, where the action was sampled", True),
+        ),
+        grouped=True,
+    ),
+)
+
 TABLES: Final[dict[str, TableSpec]] = {spec.name: spec for spec in _SPECS}
-"""All tables by name."""
+"""The tables of every record by name."""
+
+REASON_TABLES: Final[dict[str, TableSpec]] = {spec.name: spec for spec in _REASON_SPECS}
+"""The optional tables of a record with reasons."""
+
+ALL_TABLES: Final[dict[str, TableSpec]] = TABLES | REASON_TABLES
+"""Both."""
 
 
 @cache
 def arrow_schema(name: str) -> pa.Schema:
     """Return the Arrow schema of a table, ``world`` first, marked with table and version."""
-    fields = [pa.field(c.name, c.type, nullable=c.nullable) for c in (_WORLD, *TABLES[name].columns)]
+    fields = [pa.field(c.name, c.type, nullable=c.nullable) for c in (_WORLD, *ALL_TABLES[name].columns)]
     return pa.schema(fields, metadata={"litaagent.table": name, "litaagent.schema_version": str(SCHEMA_VERSION)})
+
+
+def conform(table: pa.Table, name: str) -> pa.Table:
+    """Return a stored table with the columns of the schema: unknown ones left out, missing nullable ones empty.
+
+    Raises:
+        KeyError: If a column is missing that may not be empty.
+    """
+    schema = arrow_schema(name)
+    if table.schema.names == schema.names:
+        return table
+    lacking = [field.name for field in schema if field.name not in table.schema.names and not field.nullable]
+    if lacking:
+        raise KeyError(f"table {name!r} lacks the columns {lacking}; it has {table.schema.names}")
+    arrays = [
+        table[field.name] if field.name in table.schema.names else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def as_markdown() -> str:
     """Return the whole schema as Markdown, for the documentation."""
     parts = []
-    for spec in TABLES.values():
+    for spec in ALL_TABLES.values():
         rows = [
             f"| `{c.name}` | {c.type}{', may be missing' if c.nullable else ''} | {c.meaning} |"
             for c in (_WORLD, *spec.columns)
         ]
-        parts.append(
-            f"### `{spec.name}`\n\n{spec.meaning}\n\n| column | type | meaning |\n|---|---|---|\n" + "\n".join(rows)
-        )
+        head = f"### `{spec.name}`\n\n{_optional(spec)}{spec.meaning}\n\n| column | type | meaning |\n|---|---|---|\n"
+        parts.append(head + "\n".join(rows))
     return "\n\n".join(parts) + "\n"
+
+
+def _optional(spec: TableSpec) -> str:
+    return "" if spec.name in TABLES else "Only in records with reasons (`--reasons`). "

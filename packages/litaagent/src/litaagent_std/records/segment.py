@@ -4,6 +4,8 @@ A segment is written whole or not at all, and carries a checksum. It holds a wor
 world failed for good::
 
     LITASEG1 | length of the header, 8 bytes little-endian | header, JSON | one Arrow stream per table | SHA-256
+
+The header names the tables if there are optional ones among them.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from apexrl.runs.errors import UserFacingError
-from litaagent_std.records.schema import SCHEMA_VERSION, TABLES, arrow_schema
+from litaagent_std.records.schema import ALL_TABLES, SCHEMA_VERSION, TABLES, arrow_schema, conform
 
 __all__ = ["RecordsDamagedError", "Segment", "pack_failure", "pack_world", "read_segment"]
 
@@ -49,19 +51,20 @@ class Segment:
 
 
 def pack_world(world: int, tables: Tables) -> bytes:
-    """Pack a finished world."""
+    """Pack a finished world: its tables, and those of its reasons if there are any."""
     missing = TABLES.keys() - tables.keys()
     if missing:
         raise ValueError(f"world {world} lacks the tables {sorted(missing)}; a record has all of {list(TABLES)}")
     # fast, and the tables are small: a segment lives until its shard is complete
     options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
-    parts = []
-    for name in TABLES:
+    parts, names = [], [name for name in ALL_TABLES if name in tables]
+    for name in names:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, arrow_schema(name), options=options) as writer:
             writer.write_table(tables[name])
         parts.append(sink.getvalue().to_pybytes())
-    return _pack({"world": world, "lengths": [len(part) for part in parts]}, b"".join(parts))
+    header = {"world": world, "lengths": [len(part) for part in parts]}
+    return _pack(header | ({"tables": names} if len(names) > len(TABLES) else {}), b"".join(parts))
 
 
 def pack_failure(world: int, reason: str) -> bytes:
@@ -93,9 +96,10 @@ def read_segment(path: Path) -> Segment:
     if "failure" in header:
         return Segment(header["world"], None, header["failure"])
     tables, offset = {}, 0
-    for name, size in zip(TABLES, header["lengths"], strict=True):
-        with pa.ipc.open_stream(payload[offset : offset + size]) as stream:
-            tables[name] = stream.read_all()
+    for name, size in zip(header.get("tables", TABLES), header["lengths"], strict=True):
+        if name in ALL_TABLES:
+            with pa.ipc.open_stream(payload[offset : offset + size]) as stream:
+                tables[name] = conform(stream.read_all(), name)
         offset += size
     return Segment(header["world"], tables, None)
 

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from apexrl.runs.atomic import atomic_path, ensure_folder, remove_leftovers, write_bytes
 from apexrl.runs.digest import digest_file, to_plain
 from litaagent_std.records.manifest import MANIFEST_NAME, FileEntry, Manifest, NoRecordsError, Shard
-from litaagent_std.records.schema import TABLES, arrow_schema
+from litaagent_std.records.schema import ALL_TABLES, TABLES, arrow_schema
 from litaagent_std.records.segment import read_segment
 
 __all__ = ["SHARD_SIZE", "RecordStore", "segment_path", "segments_in"]
@@ -70,13 +70,23 @@ class RecordStore:
         source: What the worlds are made from, in plain values; goes into the manifest.
         n_worlds: Worlds of the plan.
         shard_size: Worlds per shard.
+        reasons: Whether worlds hold reasons, too.
 
     Raises:
         NoRecordsError: If the folder holds the records of something else.
     """
 
-    def __init__(self, folder: Path, source: Mapping[str, Any], n_worlds: int, *, shard_size: int = SHARD_SIZE) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        source: Mapping[str, Any],
+        n_worlds: int,
+        *,
+        shard_size: int = SHARD_SIZE,
+        reasons: bool = False,
+    ) -> None:
         self.folder = ensure_folder(folder)
+        self._tables = ALL_TABLES if reasons else TABLES
         plain = to_plain(dict(source))
         assert isinstance(plain, dict)
         wanted = Manifest(plain, n_worlds, shard_size)
@@ -120,7 +130,7 @@ class RecordStore:
 
     def _clean_up(self) -> None:
         """Remove what killed writers left: temporary files, and segments of shards that are complete."""
-        for folder in (self.folder, self.folder / _SEGMENTS, *(self.folder / name for name in TABLES)):
+        for folder in (self.folder, self.folder / _SEGMENTS, *(self.folder / name for name in ALL_TABLES)):
             remove_leftovers(folder)
         for shard in self.manifest.shards:
             self._remove_segments(shard.first, shard.stop)
@@ -132,7 +142,7 @@ class RecordStore:
         if done or any(world not in self._outcomes for world in range(first, stop)):
             return
         failed = self._write_shard(number, range(first, stop))
-        files = {name: self._entry(name, number) for name in TABLES}
+        files = {name: self._entry(name, number) for name in self._tables}
         self.manifest = self.manifest.with_shard(Shard(number, first, stop, files, failed))
         self.manifest.write(self.folder)
         self._remove_segments(first, stop)
@@ -140,14 +150,17 @@ class RecordStore:
     def _write_shard(self, number: int, worlds: range) -> dict[int, str]:
         """Write the shard's files world by world; returns the worlds that failed, with the reason."""
         failed: dict[int, str] = {}
-        small: dict[str, list[pa.Table]] = {name: [] for name, spec in TABLES.items() if not spec.grouped}
+        small: dict[str, list[pa.Table]] = {name: [] for name, spec in self._tables.items() if not spec.grouped}
         with ExitStack() as files:
-            writers = {name: files.enter_context(self._writer(name, number)) for name in TABLES}
+            writers = {name: files.enter_context(self._writer(name, number)) for name in self._tables}
             for world in worlds:
                 segment = read_segment(segment_path(self.folder, world))
                 if segment.failure is not None:
                     failed[world] = segment.failure
-                for name, table in (segment.tables or {}).items():
+                if segment.tables is None:
+                    continue
+                for name in self._tables:
+                    table = segment.tables.get(name, arrow_schema(name).empty_table())
                     if name in small:
                         small[name].append(table)
                     else:

@@ -1,4 +1,4 @@
-"""One world's record: its tables, its negotiations, and the observations that its factories had."""
+"""One world's record: its tables, its negotiations, and the observations and reasons of its factories."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 
 from litaagent_std.policy.observation import Observation, Offer, ThreadObservation, observe_day
 from litaagent_std.records.interface import RecordedInterface, WorldTables
+from litaagent_std.records.reasons import SeatReasons, seat_reasons
+from litaagent_std.records.schema import REASON_TABLES
 from litaagent_std.records.threads import decisions
 
 __all__ = ["Negotiation", "TurnRow", "WorldRecord"]
@@ -116,6 +118,13 @@ class WorldRecord:
         """
         for thread, row in decisions(self._lookup, factory):
             yield thread, _turn(row)
+
+    def reasons(self, factory: int) -> SeatReasons | None:
+        """Return why a factory's agent decided as it did; None if the record does not say."""
+        if not REASON_TABLES.keys() <= self.tables.keys():
+            return None
+        own = {name: self.tables[name].filter(pc.field("factory") == factory).to_pylist() for name in REASON_TABLES}
+        return seat_reasons(own, factory, self.names)
 
     def negotiation(self, day: int, index: int) -> Negotiation:
         """One negotiation with all its turns.

@@ -100,6 +100,9 @@ class TournamentConfig(ExecutionOptions):
     shard_size: Count = 100
     """Worlds per file of the records."""
 
+    reasons: bool = False
+    """Also record why our agent decided as it did: goals, bounds, what L1 changed, probabilities, alternatives."""
+
     output_dir: Path | None = None
     """Folder of the tournament. Default: the newest unfinished one of the same tournament, or else a new one."""
 

@@ -44,9 +44,10 @@ def what_is_played(config: TournamentConfig, competitors: Sequence[Competitor]) 
     agents = [agent_text(competitor.spec) for competitor in competitors]
     files = {competitor.name: digest_named_files(competitor.spec.params) for competitor in competitors}
     named = {name: digests for name, digests in files.items() if digests}
-    return {"competitors": agents, **{name: getattr(config, name) for name in names}} | (
-        {"files": named} if named else {}
-    )
+    played = {"competitors": agents, **{name: getattr(config, name) for name in names}}
+    if not config.reasons:  # as before there were reasons
+        del played["reasons"]
+    return played | ({"files": named} if named else {})
 
 
 def is_finished(folder: Path) -> bool:

@@ -34,6 +34,7 @@ class WorldTask:
         inventory: The rule of inventory.
         engine: The engine.
         csv: Whether the logs in scml's form are made too.
+        reasons: Whether the record holds the reasons of our agent.
     """
 
     spec: WorldSpec
@@ -44,6 +45,7 @@ class WorldTask:
     inventory: Literal["as_shipped", "depleting"]
     engine: Literal["fast", "scml"]
     csv: bool
+    reasons: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def play_world(task: WorldTask) -> PlayedWorld:
     setup, labels = make_setup(task)
     spec = task.spec
     facts = WorldFacts(spec.world, spec.config, spec.run, spec.rotation, spec.config_seed, labels, task.inventory)
-    recorder = Recorder(setup, facts)
+    recorder = Recorder(setup, facts, reasons=task.reasons)
     with silence():
         run_world(setup, task.engine, [recorder], task.inventory, defaults=_defaults(task))
     tables = recorder.tables()

@@ -149,8 +149,10 @@ class _Runner:
         agents = tuple(competitor.spec for competitor in competitors)
         source = {"names": list(names), "played": played}
         size = config.shard_size
-        self._store = RecordStore(folder / RECORDS_FOLDER, source, len(plan.worlds), shard_size=size)
-        kind = (config.steps, config.levels, config.inventory, config.engine, config.csv)
+        self._store = RecordStore(
+            folder / RECORDS_FOLDER, source, len(plan.worlds), shard_size=size, reasons=config.reasons
+        )
+        kind = (config.steps, config.levels, config.inventory, config.engine, config.csv, config.reasons)
         outcomes = self._store.outcomes
         self._todo = [WorldTask(spec, names, agents, *kind) for spec in plan.worlds if spec.world not in outcomes]
         self.n_played = 0

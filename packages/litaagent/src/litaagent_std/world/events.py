@@ -83,6 +83,7 @@ class WorldStart:
         n_rounds: Rounds per negotiation.
         horizon: Days ahead that deliveries can be agreed for.
         daily_costs: Relative costs of each agent on each day; agents learn them day by day.
+        controllers: The agents themselves. A native agent plays in the place of a default agent's object.
     """
 
     agents: tuple[str, ...]
@@ -96,6 +97,7 @@ class WorldStart:
     n_rounds: int
     horizon: int
     daily_costs: DailyCosts = field(repr=False, compare=False)
+    controllers: tuple[object, ...] = field(repr=False, compare=False)
 
 
 class Exogenous(NamedTuple):

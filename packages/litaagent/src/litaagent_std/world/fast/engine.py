@@ -179,9 +179,8 @@ class FastWorld(WorldFacade):
 
     def _start_world(self) -> None:
         if self.hub.world_start is not None:
-            types = [type(seat.agent) for seat in self.seats]
-            ids = [seat.id for seat in self.seats]
-            self.hub.world_start(make_world_start(self.setup, ids, types, self._costs))
+            ids, agents = zip(*((seat.id, seat.agent) for seat in self.seats), strict=True)
+            self.hub.world_start(make_world_start(self.setup, ids, agents, self._costs))
         for seat in self._hosted:
             self._update_ufun(seat)
             seat.agent.connect_to_oneshot_adapter(seat.adapter)

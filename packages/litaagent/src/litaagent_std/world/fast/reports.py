@@ -102,21 +102,19 @@ def publish_breach(board: BulletinBoard, seat: Seat, day: int) -> None:
     }
 
 
-def make_world_start(
-    setup: WorldSetup, ids: Sequence[str], agent_types: Sequence[type], costs: DailyCosts
-) -> WorldStart:
+def make_world_start(setup: WorldSetup, ids: Sequence[str], agents: Sequence[object], costs: DailyCosts) -> WorldStart:
     """Make the event that states the constants of a world.
 
     Args:
         setup: The world.
         ids: Ids of the factories.
-        agent_types: Classes of their agents.
+        agents: Their agents.
         costs: Their relative costs by day.
     """
     return WorldStart(
         agents=tuple(ids),
         levels=tuple(factory.level for factory in setup.factories),
-        agent_types=tuple(full_name(agent_type) for agent_type in agent_types),
+        agent_types=tuple(full_name(type(agent)) for agent in agents),
         n_lines=tuple(factory.n_lines for factory in setup.factories),
         costs=tuple(float(factory.cost) for factory in setup.factories),
         initial_balances=tuple(float(factory.balance) for factory in setup.factories),
@@ -125,6 +123,7 @@ def make_world_start(
         n_rounds=setup.n_rounds,
         horizon=setup.horizon,
         daily_costs=costs,
+        controllers=tuple(agents),
     )
 
 

@@ -186,9 +186,8 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
         previous = switch(self._streams.world)
         try:
             if self.current_step == 0 and self.hub.world_start is not None:
-                types = [type(seat.adapted_object) for seat in self.seats]
-                ids = [seat.id for seat in self.seats]
-                self.hub.world_start(make_world_start(self.setup, ids, types, self._costs))
+                ids, agents = zip(*((seat.id, seat.adapted_object) for seat in self.seats), strict=True)
+                self.hub.world_start(make_world_start(self.setup, ids, agents, self._costs))
             days_left = bool(super().step(*args, **kwargs))
             if self.current_step >= self.n_steps and not self._ended:
                 self._ended = True
