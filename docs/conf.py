@@ -14,13 +14,15 @@ release = importlib.metadata.version("litaagent")
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "benchmark_figures",
     "hmasd_settings",
     "model_cards",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "_generated"]
+exclude_patterns = ["_build", "_generated/*.md", "_templates"]
+templates_path = ["_templates"]
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 autodoc_typehints = "description"

@@ -71,19 +71,16 @@ class StepFormatError(UserFacingError, ValueError):
 
 
 class StepOutcome(NamedTuple):
-    """A step's rewards and endings as a learner needs them.
-
-    Attributes:
-        rewards: Floats ``[N]``, with several agents ``[N, A]``.
-        dones: bool ``[N]``: an episode ended.
-        terminated: bool ``[N]``: it ended by itself; the value after it is 0.
-        time_outs: bool ``[N]``: it was cut off; the value after it is V(final observation).
-    """
+    """A step's rewards and endings as a learner needs them."""
 
     rewards: Tensor
+    """Floats ``[N]``, with several agents ``[N, A]``."""
     dones: Tensor
+    """bool ``[N]``: an episode ended."""
     terminated: Tensor
+    """bool ``[N]``: it ended by itself; the value after it is 0."""
     time_outs: Tensor
+    """bool ``[N]``: it was cut off; the value after it is V(final observation)."""
 
 
 def read_step(shape: tuple[int, ...], rewards: Tensor, dones: Tensor, extras: Any) -> StepOutcome:  # noqa: ANN401 - extras of one or of several agents
