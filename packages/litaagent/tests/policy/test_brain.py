@@ -154,13 +154,18 @@ def test_bankruptcy_is_forecast_from_the_trend_of_the_reports(observation, cash,
     assert forecast_bankruptcy(replace(partner, bankrupt=True)) == float("-inf")
 
 
-def urgent(observation, low, high, *, sold=0, layers=None):
-    """A brain on a day whose later days are sold to some units, and its first proposals."""
+def urgent(observation, low, high, *, sold=0, layers=None, stock_after=10):
+    """A brain on a day whose later days are sold to some units, and its first proposals.
+
+    The regime shows by the stock after a day that used 5 of 10 units and received none; None: it is not known yet.
+    """
     empty = observation().calendar
     obs = observation(calendar=replace(empty, sold=(0, *(sold,) * 10)), stock_in=30)
     parameters = Parameters(risk_budget=0.0, urgency_low=low, urgency_high=high)
     brain = Brain(parameters, layers, keep_log=True)
     brain.start_day(obs)
+    if stock_after is not None:
+        brain.memory._detector.update(10, 0, 5, stock_after)
     return brain, brain.propose([thread(obs, f"c{i}") for i in range(3)])
 
 
@@ -174,6 +179,13 @@ def test_empty_days_make_sales_urgent_and_full_ones_do_not(observation):
     brain, full = urgent(observation, 0.6, 0.8, sold=8)
     assert {record.urgency for record in brain.log} == {0.0}
     assert {offer.price for offer in full.values()} == {22}
+
+
+@pytest.mark.parametrize("stock_after", [5, None], ids=["depleting", "unknown"])
+def test_nothing_is_urgent_unless_stock_is_known_to_stay(observation, stock_after):
+    brain, patient = urgent(observation, 0.6, 1.0, stock_after=stock_after)
+    assert {record.urgency for record in brain.log} == {0.0}
+    assert {offer.price for offer in patient.values()} == {22}
 
 
 def test_a_log_names_the_types_of_a_partner(observation):

@@ -58,10 +58,13 @@ class HeuristicGoals:
     def _urgency(self, obs: Observation, memory: Memory) -> tuple[float, ...]:
         """Return the urgency of sales by lead: 1 while the next days are empty, 0 when they are full.
 
-        It is ``u = clip((high - F) / (high - low), 0, 1)`` of the smoothed fill F, the same for every lead.
+        It is ``u = clip((high - F) / (high - low), 0, 1)`` of the smoothed fill F, the same for every lead. Nothing is
+        urgent where production consumes stock (input that is not sold today is not lost), nor before that is known.
         """
         p = self.parameters
         if p.urgency_high <= 0.0 or memory.forward_fill is None or obs.sell_agenda is None:
+            return ()
+        if memory.regime is not Regime.PERSISTENT or not memory.regime_known:
             return ()
         slack = (p.urgency_high - memory.forward_fill) / max(1e-6, p.urgency_high - p.urgency_low)
         return (min(1.0, max(0.0, slack)),) * (obs.horizon + 1)
