@@ -16,18 +16,15 @@ import numpy as np
 import torch
 
 from apexrl.charts import curve_over_seeds, learning_curves, save_figure
-from apexrl.configuration import to_mapping
 from apexrl.runs.atomic import write_text
-from apexrl.runs.checkpoints.checkpoint import CheckpointStore
-from apexrl.runs.metrics.jsonl import JsonlSink, read_jsonl
-from apexrl.runs.metrics.logger import MetricLogger
+from apexrl.runs.errors import ConfigMismatchError
+from apexrl.runs.metrics.jsonl import read_jsonl
 from apexrl.statistics import interval_over_seeds
 from benchmarks.harness import Benchmark, Figure
 from benchmarks.uav_policies import GreedyFlight, RandomFlight
 from hmasd import AliceAndBobEnv, Trainer, UAVConfig, UAVEnv, preset
-from hmasd.learning.learner import EpisodePolicy
+from hmasd.learning.protocols import EpisodePolicy
 from hmasd.training.evaluation import play_episodes
-from hmasd.training.trainer import PATTERN, SCHEMA
 
 ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".cache" / "hmasd"
@@ -82,18 +79,15 @@ def train_run(folder: str, preset_name: str, changes: dict[str, Any]) -> dict[st
     torch.set_num_threads(1)
     cache = CACHE / folder
     config = preset(preset_name, **changes)
-    store = CheckpointStore(cache / "models", SCHEMA, pattern=PATTERN)
-    latest = store.latest()
-    trainer = Trainer(config, cache / "models")
-    if latest is not None and latest.config == to_mapping(config):
-        trainer.load_state_dict(latest.state)
-    else:
-        store.rewind(None)  # started with other settings
-    after = trainer.env_steps or None
-    with MetricLogger([JsonlSink(cache / "metrics.jsonl", after)], after) as metrics:
-        trainer.run(metrics)
-    rows = [row for row in read_jsonl(cache / "metrics.jsonl") if "Eval/ReturnMean" in row]
-    timings = [row["time/steps_per_cpu_second"] for row in read_jsonl(cache / "timings.jsonl") if len(row) > 2]
+    trainer = Trainer(config, cache, sinks=("jsonl",))
+    try:
+        trainer.resume()
+    except ConfigMismatchError:  # it was started with other settings, and is moved away
+        trainer = Trainer(config, cache, sinks=("jsonl",))
+    trainer.run()
+    rows = [row for row in read_jsonl(cache / "logs" / "metrics.jsonl") if "Eval/ReturnMean" in row]
+    name = "time/steps_per_cpu_second"
+    timings = [row[name] for row in read_jsonl(cache / "logs" / "timings.jsonl") if name in row]
     return {
         "steps": [row["step"] for row in rows],
         "returns": [round(row["Eval/ReturnMean"], 5) for row in rows],
@@ -107,12 +101,9 @@ def throughput(preset_name: str, algorithm: str, updates: int) -> dict[str, Any]
     torch.set_num_threads(1)
     config = preset(preset_name, algorithm=algorithm, eval_interval=10**12, total_steps=10**12)
     trainer = Trainer(config)
-    trainer.collector.collect(trainer.learner, config.rollout_steps)
-    trainer.learner.update(0)
+    trainer.learn(num_iterations=1)
     started = time.process_time()
-    for _ in range(updates):
-        trainer.collector.collect(trainer.learner, config.rollout_steps)
-        trainer.learner.update(0)
+    trainer.learn(num_iterations=updates)
     return {"speed": updates * config.batch_size / (time.process_time() - started)}
 
 

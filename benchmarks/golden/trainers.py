@@ -153,7 +153,7 @@ def hmasd_runs(folder: Path) -> dict[str, Row]:
         trainer = train(HMASDConfig(**(fields | changes)))
         played = trainer.last_evaluation
         returns = {} if played is None else {"returns": [float(value).hex() for value in played.returns]}
-        rows_by_label[f"hmasd/{name}"] = tensors_digest(flat_tensors(trainer.learner.state_dict())) | returns
+        rows_by_label[f"hmasd/{name}"] = tensors_digest(flat_tensors(trainer.agent.state_dict())) | returns
     return rows_by_label
 
 

@@ -40,7 +40,8 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, monkeypatch):
         "ppo_epochs": 1, "eval_interval": 80, "eval_episodes": 4, "checkpoint_interval": 80,
     }  # fmt: skip
     whole = bench.train_run("whole", "uav_coverage", changes)
-    (tmp_path / "whole" / "models" / "hmasd_sync_enhanced_160.pth").unlink()
+    for name in ("160", "final"):
+        (tmp_path / "whole" / "models" / f"hmasd_sync_enhanced_{name}.pth").unlink()
     again = bench.train_run("whole", "uav_coverage", changes)
     assert again["returns"] == whole["returns"]
     assert again["steps"] == [80, 160]

@@ -3,7 +3,7 @@ import torch
 
 from hmasd.agent import HMASDAgent
 from hmasd.config import HMASDConfig
-from hmasd.tasks import make_env, make_learner
+from hmasd.tasks import make_agent, make_env
 from hmasd.training.collection import Collector
 
 
@@ -46,7 +46,7 @@ def collected(small):
     def make(**changes):
         config = small(**changes)
         env = make_env(config, config.num_envs, config.seed)
-        learner = make_learner(config, env)
+        learner = make_agent(config, env)
         Collector(env, config.seed).collect(learner, config.rollout_steps)
         return learner
 

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from apexrl.runs.errors import ConfigurationError
-from apexrl.runs.metrics.logger import MetricLogger
 from hmasd.envs.alice_and_bob import AliceAndBobEnv
 from hmasd.tasks import make_env
 from hmasd.training.trainer import Trainer, train
@@ -18,9 +17,8 @@ def test_a_pettingzoo_task_trains_and_resumes(small, tmp_path):
     trainer = train(config, models=tmp_path)
     assert trainer.last_evaluation.lengths.tolist() == [9] * 6
     assert trainer.last_evaluation.returns.max() < 0.0
-    resumed = Trainer.resume(tmp_path / "hmasd_sync_enhanced_30.pth", config)
-    with MetricLogger([]) as metrics:
-        resumed.run(metrics)
+    resumed = Trainer.from_checkpoint(tmp_path / "hmasd_sync_enhanced_30.pth", config)
+    resumed.run()
     assert resumed.last_evaluation.returns.tolist() == trainer.last_evaluation.returns.tolist()
 
 
@@ -119,11 +117,10 @@ def test_resume_within_episodes_that_only_our_time_limit_ends_is_exact(small, mo
     changes = {"num_envs": 3, "batch_size": 30, "total_steps": 90, "checkpoint_interval": 30}
     config = small(task=module("parallel_env = Walk"), algorithm=algorithm, **changes)
     trainer = train(config, models=tmp_path)
-    resumed = Trainer.resume(tmp_path / "hmasd_sync_enhanced_30.pth", config)
-    assert resumed.collector.env._steps.tolist() == [1, 1, 1], "ten steps, of which nine made an episode"
-    with MetricLogger([]) as metrics:
-        resumed.run(metrics)
-    ours, theirs = trainer.collector.state_dict(), resumed.collector.state_dict()
+    resumed = Trainer.from_checkpoint(tmp_path / "hmasd_sync_enhanced_30.pth", config)
+    assert resumed.learner.collector.env._steps.tolist() == [1, 1, 1], "ten steps, of which nine made an episode"
+    resumed.run()
+    ours, theirs = trainer.learner.collector.state_dict(), resumed.learner.collector.state_dict()
     for name in ("observations", "state", "returns", "lengths"):
         assert torch.equal(ours[name], theirs[name]), name
     assert resumed.last_evaluation.returns.tolist() == trainer.last_evaluation.returns.tolist()
@@ -164,17 +161,17 @@ def test_the_right_number_of_agents_may_be_given(small, module):
 def test_environments_that_cannot_be_captured_resume_with_new_episodes(small, tmp_path, caplog, monkeypatch):
     monkeypatch.setattr(AliceAndBobEnv, "supports_state", False)
     train(small(), models=tmp_path)
-    resumed = Trainer.resume(tmp_path / "hmasd_sync_enhanced_184.pth")
+    resumed = Trainer.from_checkpoint(tmp_path / "hmasd_sync_enhanced_184.pth")
     assert "resumes with new episodes" in caplog.text
     assert resumed.env_steps == 184
-    assert resumed.collector._starts.all()
+    assert resumed.learner.collector._starts.all()
 
 
 @pytest.mark.parametrize("algorithm", ["hmasd", "mappo", "mat"])
 @pytest.mark.parametrize("task", ["uav_coverage", "uav_relay"])
 def test_uav_tasks_train_with_every_algorithm(small, algorithm, task):
     trainer = train(small(task=task, algorithm=algorithm, num_envs=2, batch_size=24, total_steps=24, n_agents=3))
-    assert trainer.learner.rollout.n_agents == 3
+    assert trainer.agent.rollout.n_agents == 3
     assert trainer.last_evaluation is not None
 
 
@@ -193,11 +190,11 @@ def test_unknown_tasks_and_agent_numbers_are_refused(small):
 
 def test_networks_depend_on_the_seed_alone(small):
     torch.manual_seed(123)
-    first = Trainer(small(seed=1)).learner.state_dict()["low"]["networks"]
+    first = Trainer(small(seed=1)).agent.state_dict()["low"]["networks"]
     drawn = torch.rand(1)
     torch.manual_seed(123)
     assert torch.equal(drawn, torch.rand(1)), "torch's global stream is left alone"
-    second = Trainer(small(seed=1)).learner.state_dict()["low"]["networks"]
-    other = Trainer(small(seed=2)).learner.state_dict()["low"]["networks"]
+    second = Trainer(small(seed=1)).agent.state_dict()["low"]["networks"]
+    other = Trainer(small(seed=2)).agent.state_dict()["low"]["networks"]
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert any(not torch.equal(first[name], other[name]) for name in first)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hmasd.baselines import MAPPOAgent, MATAgent
     from hmasd.config import HMASDConfig, load_config, preset
     from hmasd.envs import AliceAndBobEnv, UAVConfig, UAVEnv
-    from hmasd.tasks import make_env, make_learner
+    from hmasd.tasks import make_agent, make_env
     from hmasd.training import EvaluationResult, Trainer, evaluate, train
 
 __version__ = "0.2.0"
@@ -40,8 +40,8 @@ __all__ = [
     "__version__",
     "evaluate",
     "load_config",
+    "make_agent",
     "make_env",
-    "make_learner",
     "preset",
     "train",
 ]
@@ -51,7 +51,7 @@ _MODULES = {
     "hmasd.baselines": ("MAPPOAgent", "MATAgent"),
     "hmasd.config": ("HMASDConfig", "load_config", "preset"),
     "hmasd.envs": ("AliceAndBobEnv", "UAVConfig", "UAVEnv"),
-    "hmasd.tasks": ("make_env", "make_learner"),
+    "hmasd.tasks": ("make_agent", "make_env"),
     "hmasd.training": ("EvaluationResult", "Trainer", "evaluate", "train"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from apexrl.algorithms.devices import resolve_device
 from apexrl.algorithms.losses import masked_mean, needed_mask
 from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv
 from apexrl.models.base import flat_dim
@@ -12,6 +13,7 @@ from hmasd.config import HMASDConfig
 from hmasd.learning.discriminators import DiscriminatorLearner, SkillRewards
 from hmasd.learning.high_level import HighLevel, rollout_intervals, token_mask
 from hmasd.learning.low_level import LowLevel, LowLevelInputs
+from hmasd.learning.optimization import restore_generator
 from hmasd.learning.rollout import Rollout, as_bools
 from hmasd.learning.skill_clock import Intervals, SkillClock
 from hmasd.networks.blocks import one_hot
@@ -21,7 +23,7 @@ from hmasd.networks.discriminators import Discriminators
 
 
 class HMASDAgent:
-    """HMASD and its ablations; implements :class:`hmasd.learning.learner.Learner`.
+    """HMASD and its ablations; implements :class:`hmasd.learning.protocols.Agent`.
 
     Args:
         config: Hyperparameters.
@@ -30,29 +32,30 @@ class HMASDAgent:
 
     def __init__(self, config: HMASDConfig, env: MultiAgentVecEnv) -> None:
         self.config = config
+        self.device = device = resolve_device(config.device)
         self.version = 0
         self.n_agents = env.num_agents
         self.codes = SkillCodes(config, env.num_agents)
         n_observation, n_state = flat_dim(env.observation_space), flat_dim(env.state_space)
-        self.rollout = Rollout.for_env(env, config.rollout_steps, width=config.hidden_size)
+        self.rollout = Rollout.for_env(env, config.rollout_steps, config.hidden_size, device)
         sizes = {"n_state": n_state, "n_observation": n_observation, "width": config.hidden_size}
         skills = {"n_team_skills": config.team_skills, "n_agent_skills": config.agent_skills}
-        self.high = HighLevel(
-            config,
-            SkillCoordinator(n_agents=env.num_agents, n_blocks=config.transformer_blocks, **sizes, **skills),
-        )
+        coordinator = SkillCoordinator(
+            n_agents=env.num_agents, n_blocks=config.transformer_blocks, **sizes, **skills
+        ).to(device)
+        self.high = HighLevel(config, coordinator, device)
         networks = SkillDiscoverer(
             n_actor_inputs=n_observation + self.codes.n_actor,
             n_critic_inputs=n_state + self.codes.n_critic,
             n_values=1 if config.critic_sees == "team_skill" else env.num_agents,
             action_space=env.action_space,
             width=config.hidden_size,
-        )
-        self.low = LowLevel(config, networks, env.num_envs, env.num_agents)
-        self.discriminators = DiscriminatorLearner(config, Discriminators(**sizes, **skills))
+        ).to(device)
+        self.low = LowLevel(config, networks, env.num_envs, env.num_agents, device)
+        self.discriminators = DiscriminatorLearner(config, Discriminators(**sizes, **skills).to(device))
         self.clock = SkillClock(env.num_envs, config.skill_steps)
-        self.skills = torch.zeros(env.num_envs, env.num_agents + 1, dtype=torch.int64)
-        self.generator = torch.Generator().manual_seed(config.seed)
+        self.skills = torch.zeros(env.num_envs, env.num_agents + 1, dtype=torch.int64, device=device)
+        self.generator = torch.Generator(device).manual_seed(config.seed)
         self._uniform = self._samples_uniformly(0)
 
     def act(self, observations: Tensor, state: Tensor, present: Tensor, episode_starts: Tensor) -> Tensor:
@@ -178,7 +181,7 @@ class HMASDAgent:
         """Restore what :meth:`state_dict` returned."""
         self.version = state["version"]
         self._uniform = state["uniform"]
-        self.generator.set_state(state["generator"])
+        restore_generator(self.generator, state["generator"])
         self.high.load_state_dict(state["high"])
         self.low.load_state_dict(state["low"])
         self.discriminators.load_state_dict(state["discriminators"])
@@ -233,14 +236,15 @@ class SkillPolicy:
         self._generator = generator
         self._deterministic = deterministic
         self._clock = SkillClock(num_envs, agent.config.skill_steps)
-        self._memory = torch.zeros(num_envs, agent.n_agents, agent.config.hidden_size)
-        self.skills: Tensor | None = torch.zeros(num_envs, agent.n_agents + 1, dtype=torch.int64)
+        self._memory = torch.zeros(num_envs, agent.n_agents, agent.config.hidden_size, device=agent.device)
+        self.skills: Tensor | None = torch.zeros(num_envs, agent.n_agents + 1, dtype=torch.int64, device=agent.device)
 
     @torch.no_grad()
     def act(self, observations: Tensor, state: Tensor, episode_starts: Tensor) -> Tensor:
         """Return actions ``[E, n, ...]``; skills are chosen at episode starts and every k steps."""
         assert self.skills is not None
-        agent = self._agent
+        agent, outside = self._agent, observations.device
+        observations, state = observations.to(agent.device), state.to(agent.device)
         self._memory[episode_starts] = 0.0
         due = self._clock.due() | as_bools(episode_starts)
         if due.any():
@@ -258,4 +262,4 @@ class SkillPolicy:
         distribution, memories = agent.low.networks.policy(inputs, self._memory.flatten(0, 1))
         self._memory = memories[0].view_as(self._memory)
         actions = distribution.mode() if self._deterministic else distribution.sample(self._generator)
-        return actions[0].view(*observations.shape[:2], *actions.shape[2:])
+        return actions[0].view(*observations.shape[:2], *actions.shape[2:]).to(outside)

@@ -21,17 +21,11 @@ from tyro.conf import Positional
 
 from apexrl.configuration import configuration, from_command_line, from_mapping, to_mapping
 from apexrl.runs.atomic import ensure_folder
-from apexrl.runs.checkpoints.checkpoint import CheckpointStore
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMismatchError, UserFacingError
 from apexrl.runs.lock import exclusive
 from apexrl.runs.logs import log_to_file
-from apexrl.runs.metrics.jsonl import JsonlSink
-from apexrl.runs.metrics.logger import MetricLogger, MetricSink, TensorBoardSink
-from apexrl.runs.signals import stop_on_signals
 from hmasd.config import ALIASES, HMASDConfig, list_settings, load_config, preset
-from hmasd.training import evaluation
-from hmasd.training.run_folder import EVENTS, LOGS, METRICS, MODELS, archive_run, newest_checkpoint
-from hmasd.training.trainer import PATTERN, SCHEMA, Trainer, stored_config
+from hmasd.training.trainer import LOGS, MODELS, Trainer, stored_config
 
 logger = logging.getLogger(__name__)
 
@@ -115,8 +109,10 @@ def train(config: TrainCommand) -> int:
     logs = config.folder / LOGS
     ensure_folder(logs)
     level = logging.getLevelNamesMapping()[config.log_level]
-    with _log_to_console(level), log_to_file(logs / "train.log", level), exclusive(logs):
-        return _train(config)
+    with _log_to_console(level), log_to_file(logs / "train.log", level):
+        with exclusive(logs):  # nobody else is at work here while an earlier run is looked at, or moved
+            trainer = _trainer(config)
+        return _train(trainer)
 
 
 def evaluate(config: EvalCommand) -> int:
@@ -177,68 +173,52 @@ def run_command(config_class: type[Any], run: Callable[[Any], int], options: Seq
         return 141
 
 
-def _train(command: TrainCommand) -> int:
-    trainer = _trainer(command)
+def _train(trainer: Trainer) -> int:
     if trainer.env_steps >= trainer.config.total_steps:
         logger.info("训练已完成: %d 步; 增大 total_steps 继续, 或用 --fresh 重新训练", trainer.env_steps)
         return _show_evaluation(trainer)
     logger.info("配置: %s", json.dumps(to_mapping(trainer.config)))
-    after = trainer.env_steps or None
-    sinks: list[MetricSink] = [
-        JsonlSink(command.folder / METRICS, after),
-        TensorBoardSink(command.folder / EVENTS, after),
-    ]
-    with MetricLogger(sinks, after) as metrics, stop_on_signals() as stop:
-        trainer.run(metrics, stop)
-    if stop.requested:
+    result = trainer.run()
+    if result.stopped_by == "signal":
         logger.info("已保存: 步数 %d; 再次运行同一命令即可继续", trainer.env_steps)
     if trainer.last_evaluation is not None:
         print(json.dumps(trainer.last_evaluation.metrics(trainer.config.task)))
-    return stop.exit_code
+    return result.exit_code
 
 
 def _trainer(command: TrainCommand) -> Trainer:
     """Return the run of ``--model-path``, the run in the folder, or a new one."""
     config = settings_of(command)
     if command.model_path is not None:
-        return _resume(command.model_path, config, command.folder)
+        trainer = Trainer.from_checkpoint(command.model_path, config, command.folder)
+        if command.model_path.resolve().parent != (command.folder / MODELS).resolve():
+            trainer.archive_previous()  # the checkpoint is from another folder, so the run in this one is another run
+        return _announce(trainer)
     config = config or HMASDConfig()
+    trainer = Trainer(config, command.folder)  # first, because it refuses settings that cannot run
     try:
-        checkpoint = None if command.fresh else newest_checkpoint(command.folder / MODELS)
-        if checkpoint is not None:
-            return _resume(checkpoint, config, command.folder)
+        if not command.fresh and trainer.resume():
+            return _announce(trainer)
     except (ConfigMismatchError, SchemaMismatchError) as error:
         logger.warning("a new run starts: %s", error)
-    trainer = Trainer(config, command.folder / MODELS)  # first, because it refuses settings that cannot run
-    _archive_previous(command.folder)
+        trainer = Trainer(config, command.folder)
+    trainer.archive_previous()
     return trainer
 
 
-def _resume(path: Path, config: HMASDConfig | None, folder: Path) -> Trainer:
-    models = folder / MODELS
-    trainer = Trainer.resume(path, config, models)
-    if path.resolve().parent == models.resolve():
-        CheckpointStore(models, SCHEMA, pattern=PATTERN).rewind(trainer.env_steps)
-    else:  # the checkpoint is from another folder, so the run in this one is another run
-        _archive_previous(folder)
-    logger.info("从检查点继续: %s, 步数: %d, 策略版本: %d", path, trainer.env_steps, trainer.learner.version)
+def _announce(trainer: Trainer) -> Trainer:
+    logger.info("从检查点继续: 步数: %d, 策略版本: %d", trainer.env_steps, trainer.agent.version)
     return trainer
-
-
-def _archive_previous(folder: Path) -> None:
-    if (earlier := archive_run(folder)) is not None:
-        logger.warning("the run that was in %s is now in %s", folder, earlier)
 
 
 def _evaluate_checkpoint(command: TrainCommand) -> int:
     if command.model_path is None:
         raise ConfigurationError("--eval-only needs a checkpoint to evaluate; give it by --model-path")
-    return _show_evaluation(Trainer.resume(command.model_path, settings_of(command)))
+    return _show_evaluation(Trainer.from_checkpoint(command.model_path, settings_of(command)))
 
 
 def _show_evaluation(trainer: Trainer) -> int:
-    result = evaluation.evaluate(trainer.learner, trainer.config, trainer.env_steps)
-    print(json.dumps(result.metrics(trainer.config.task)))
+    print(json.dumps(trainer.eval()))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Build environments from a task's name and a learner from an algorithm's name."""
+"""Build environments from a task's name and an agent from an algorithm's name."""
 
 from typing import Final
 
@@ -12,12 +12,12 @@ from hmasd.baselines.mat import MATAgent
 from hmasd.config import HMASDConfig
 from hmasd.envs import AliceAndBobEnv, UAVConfig, UAVEnv
 from hmasd.envs.pettingzoo.modules import PREFIX, pettingzoo_env
-from hmasd.learning.learner import Learner
+from hmasd.learning.protocols import Agent
 
 SUCCESS_BY_TERMINATION: Final = frozenset({"alice_and_bob"})
 """Tasks whose episodes terminate exactly when the team has succeeded."""
 
-_LEARNERS: Final[dict[str, type[HMASDAgent] | type[MAPPOAgent] | type[MATAgent]]] = {
+_AGENTS: Final[dict[str, type[HMASDAgent] | type[MAPPOAgent] | type[MATAgent]]] = {
     "hmasd": HMASDAgent,
     "mappo": MAPPOAgent,
     "mat": MATAgent,
@@ -48,8 +48,8 @@ def make_env(config: HMASDConfig, num_envs: int, seed: int) -> MultiAgentVecEnv:
     )
 
 
-def make_learner(config: HMASDConfig, env: MultiAgentVecEnv) -> Learner:
+def make_agent(config: HMASDConfig, env: MultiAgentVecEnv) -> Agent:
     """Return the configured algorithm, initialised from the configured seed; torch's global stream is not used."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        return _LEARNERS[config.algorithm](config, env)
+        return _AGENTS[config.algorithm](config, env)

@@ -1,7 +1,6 @@
 """Helper functions in one place: rollout storage, skill intervals, advantages, losses and the replay audit."""
 
-from apexrl.algorithms.losses import ppo_surrogate, value_loss
-from apexrl.algorithms.losses import audit_log_probs
+from apexrl.algorithms.losses import audit_log_probs, ppo_surrogate, value_loss
 from apexrl.models.normalizers import ValueNormalizer
 from apexrl.storage.samples import gae
 from hmasd.learning.low_level import minibatches

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hmasd.learning.high_level import rollout_intervals, token_mask
-from hmasd.tasks import make_env, make_learner
+from hmasd.tasks import make_agent, make_env
 from hmasd.training.collection import Collector
 
 
@@ -17,7 +17,7 @@ def cut(small, float64):
     """
     config = small(gamma=0.8, gae_lambda=0.7)
     env = make_env(config, config.num_envs, config.seed)
-    agent, collector = make_learner(config, env), Collector(env, config.seed)
+    agent, collector = make_agent(config, env), Collector(env, config.seed)
     collector.collect(agent, config.rollout_steps)
     rollout = agent.rollout
     for step, place in ((8, 0), (17, 2)):
@@ -76,6 +76,7 @@ def test_advantages_equal_the_sums_they_stand_for(cut):
     rollout, high, config = agent.rollout, agent.high, agent.config
     gamma, lam = config.gamma_per_step, config.gae_lambda
     assert gamma**config.skill_steps == pytest.approx(0.8)
+    assert "r^h = Σ_{p<k} γ^{p/k}·r_{t+p}" in type(config).__doc__, "the formula that is checked below"
     values = high.value_norm.denormalize(rollout.skill_values)
     expected, plain = [], []
     for env in range(4):

@@ -36,7 +36,7 @@ def test_the_album_of_a_checkpoint(small, tmp_path):
 
 def test_an_episode_shows_where_agents_were_and_which_skills_they_followed(small):
     trainer = train(small())
-    episode = record(trainer.learner, trainer.config, seed=3)
+    episode = record(trainer.agent, trainer.config, seed=3)
     assert episode.positions.shape == (10, 2, 2)
     steps = np.abs(np.diff(episode.positions, axis=0)).sum(axis=-1) * SIDE
     assert steps.max() == pytest.approx(1.0), "one cell at a time"
@@ -51,7 +51,7 @@ def test_an_episode_shows_where_agents_were_and_which_skills_they_followed(small
 
 def test_uav_episodes_show_users(small):
     trainer = train(small(task="uav_relay", num_envs=2, batch_size=24, total_steps=24))
-    episode = record(trainer.learner, trainer.config, seed=0)
+    episode = record(trainer.agent, trainer.config, seed=0)
     assert episode.users.shape == (50, 2)
     assert episode.positions.min() >= 0.0
     assert episode.positions.max() <= 1.0
@@ -61,12 +61,12 @@ def test_uav_episodes_show_users(small):
 def test_a_task_without_positions_is_refused(small):
     trainer = train(small(task="pettingzoo:mpe2.simple_spread_v3", num_envs=2, batch_size=20, total_steps=20))
     with pytest.raises(ConfigurationError, match="have no positions to draw"):
-        record(trainer.learner, trainer.config, seed=0)
+        record(trainer.agent, trainer.config, seed=0)
 
 
 def test_skill_reports_count_every_step_once(small):
     trainer = train(small())
-    report = skill_report(trainer.learner, seed=0, num_envs=5)
+    report = skill_report(trainer.agent, seed=0, num_envs=5)
     # nine steps per episode, of which the last shows the next episode's start
     assert report.team_confusion.sum() == 5 * 8
     assert report.agent_confusion.sum() == 5 * 8 * 2

@@ -13,12 +13,11 @@ from gymnasium.spaces import Box, Discrete
 from apexrl.configuration import from_mapping, to_mapping
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMismatchError
 from apexrl.runs.metrics.jsonl import JsonlSink, read_jsonl
-from apexrl.runs.metrics.logger import MetricLogger
-from apexrl.runs.signals import StopRequest
 from hmasd.config import HMASDConfig
 from hmasd.training.collection import BatchReport
 from hmasd.training.evaluation import evaluate
-from hmasd.training.trainer import FINAL_NAME, RestartState, Trainer, train
+from hmasd.training.learner import RestartState, SyncLearner
+from hmasd.training.trainer import FINAL_NAME, Trainer, train
 
 PROMISED = {
     "Sync/PolicyVersion",
@@ -64,7 +63,8 @@ def test_every_promised_metric_is_written(small, tmp_path):
     assert written >= PROMISED
     versions = [row["Sync/PolicyVersion"] for row in rows if "Sync/PolicyVersion" in row]
     assert versions == [1.0, 2.0, 3.0, 4.0]
-    assert {row["Buffer/SamplesCollected"] for row in rows if "Buffer/SamplesCollected" in row} == {92.0}
+    assert [row["Buffer/SamplesCollected"] for row in rows] == [4.0, 92.0] * 4, "it begins anew with every batch"
+    assert [row["step"] for row in rows] == [4, 92, 96, 184, 188, 276, 280, 368]
     timings = (tmp_path / "timings.jsonl").read_text()
     assert "time/steps_per_second" in timings
     assert "time/memory_mb" in timings
@@ -79,7 +79,7 @@ def test_log_lines(small, caplog):
         max_episode_steps=30,
         checkpoint_interval=4096,
     )
-    with caplog.at_level(logging.INFO, logger="hmasd.training.trainer"):
+    with caplog.at_level(logging.INFO, logger="hmasd.training.learner"):
         train(config)
     assert [record.getMessage() for record in caplog.records] == [
         "同步更新开始 - 收集了 1024 个样本，策略版本: 0",
@@ -105,21 +105,20 @@ def test_log_lines(small, caplog):
     ids=lambda x: str(x),
 )
 def test_a_run_that_stopped_and_went_on_equals_one_that_did_not(small, tmp_path, drawing, changes):
-    config = small(num_minibatches=2, **changes)
-    whole = Trainer(config, tmp_path / "whole")
-    with MetricLogger([JsonlSink(tmp_path / "whole.jsonl")]) as metrics:
-        whole.run(metrics)
-    first = Trainer(config, tmp_path / "parts")
-    with MetricLogger([JsonlSink(tmp_path / "parts.jsonl")]) as metrics:
-        stop = _stop_after(first, 2)
-        first.run(metrics, stop)
+    config = small(num_minibatches=2, eval_interval=276, **changes)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    uninterrupted = Trainer(config, whole)
+    uninterrupted.run()
+    first = Trainer(config, parts)
+    _stop_after(first, 2)
+    assert first.run().stopped_by == "callback"
     assert first.env_steps == 184
     np.random.seed(99)  # another process would be elsewhere in the global streams
-    second = Trainer.resume(tmp_path / "parts" / "hmasd_sync_enhanced_184.pth", config, tmp_path / "parts")
-    with MetricLogger([JsonlSink(tmp_path / "parts.jsonl", 184)], 184) as metrics:
-        second.run(metrics)
-    assert_same(whole.state_dict(), second.state_dict())
-    assert (tmp_path / "whole.jsonl").read_bytes() == (tmp_path / "parts.jsonl").read_bytes()
+    second = Trainer.from_checkpoint(parts / "models" / "hmasd_sync_enhanced_184.pth", config, parts)
+    second.run()
+    assert_same(uninterrupted.state_dict(), second.state_dict())
+    assert (whole / "logs" / "metrics.jsonl").read_bytes() == (parts / "logs" / "metrics.jsonl").read_bytes()
+    assert not list(parts.rglob("earlier")), "it is the same run"
 
 
 class DrawingEnv:
@@ -191,25 +190,23 @@ def test_a_run_draws_from_its_seed_and_leaves_the_callers_streams_alone(small, d
 
 def test_agents_that_left_give_no_samples(small, drawing, tmp_path):
     train(small(task=drawing), sinks=(JsonlSink(tmp_path / "metrics.jsonl"),))
-    rows = [row for row in read_jsonl(tmp_path / "metrics.jsonl") if "Buffer/SamplesCollected" in row]
+    rows = [row for row in read_jsonl(tmp_path / "metrics.jsonl") if "Buffer/AgentSamplesCollected" in row]
     # Episodes of 9 steps, of which the second agent plays two: 23 + 6 samples in the first 23 steps of 4 environments.
     assert rows[0]["Buffer/SamplesCollected"] == 92.0
     assert rows[0]["Buffer/AgentSamplesCollected"] == 4 * (23 + 6)
 
 
 def first_weight(trainer):
-    return next(trainer.learner.high.coordinator.parameters()).clone()
+    return next(trainer.agent.high.coordinator.parameters()).clone()
 
 
 def test_a_run_without_reward_restarts_with_new_networks(small):
     config = small(restart_steps=150, total_steps=92 * 5, ppo_epochs=1, lr=1e-9)
     trainer, seen = Trainer(config), []
-    with MetricLogger([]) as metrics:
-        for updates in range(1, 6):
-            trainer.run(metrics, _stop_after(trainer, updates))
-            seen.append(
-                (trainer.restart_state.restarts, trainer.restart_state.last_reward_step, trainer.learner.version)
-            )
+    for _ in range(5):
+        trainer.learn(num_iterations=1)
+        state = trainer.learner.restart_state
+        seen.append((state.restarts, state.last_reward_step, trainer.agent.version))
     assert seen == [(0, 0, 1), (1, 184, 2), (1, 184, 3), (2, 368, 4), (2, 368, 5)]
     fresh = Trainer(replace(config, seed=config.seed + 2 * 1_000_003))
     assert torch.allclose(first_weight(trainer), first_weight(fresh), atol=1e-6)
@@ -217,21 +214,23 @@ def test_a_run_without_reward_restarts_with_new_networks(small):
 
 
 def test_a_reward_grants_as_many_steps_again(small):
-    trainer = Trainer(small(restart_steps=150, total_steps=1000))
+    learner = SyncLearner(small(restart_steps=150, total_steps=1000))
     seen = []
-    for trainer.env_steps, reward in ((92, 0.0), (184, 1.0), (276, 0.0), (368, 0.0)):
-        trainer._restart_if_unrewarded(BatchReport(returns=[0.0, reward]))
-        seen.append((trainer.restart_state.restarts, trainer.restart_state.last_reward_step))
+    for learner.env_steps, reward in ((92, 0.0), (184, 1.0), (276, 0.0), (368, 0.0)):
+        learner._report = BatchReport(returns=[0.0, reward])
+        learner.adjust(0.5)
+        seen.append((learner.restart_state.restarts, learner.restart_state.last_reward_step))
     assert seen == [(0, 0), (0, 184), (0, 184), (1, 368)]
 
 
 def test_no_restart_at_the_end_of_a_run(small, tmp_path):
     trainer = train(small(restart_steps=184), models=tmp_path)  # due after 184 steps, and after 368, which is the end
-    assert trainer.restart_state.restarts == 1
-    assert trainer.learner.state_dict()["low"]["actor_optimizer"]["state"], "the networks have learned"
+    assert trainer.learner.restart_state.restarts == 1
+    assert trainer.agent.state_dict()["low"]["actor_optimizer"]["state"], "the networks have learned"
     untrained = Trainer(small(seed=2 * 1_000_003))
     assert not torch.equal(first_weight(trainer), first_weight(untrained))
-    assert Trainer.resume(tmp_path / FINAL_NAME).restart_state == trainer.restart_state
+    again = Trainer.from_checkpoint(tmp_path / FINAL_NAME)
+    assert again.learner.restart_state == trainer.learner.restart_state
 
 
 def test_every_start_has_its_whole_warm_up(small, tmp_path):
@@ -239,7 +238,7 @@ def test_every_start_has_its_whole_warm_up(small, tmp_path):
     trainer = train(config, sinks=(JsonlSink(tmp_path / "metrics.jsonl"),))
     rows = [row for row in read_jsonl(tmp_path / "metrics.jsonl") if "Sync/PolicyVersion" in row]
     assert ["Losses/Coordinator/Total" in row for row in rows] == [False, False, True, False, False, True]
-    assert trainer.restart_state.start_step == 276
+    assert trainer.learner.restart_state.start_step == 276
 
 
 def test_checkpoints_without_the_step_of_the_present_start_load(small):
@@ -247,44 +246,39 @@ def test_checkpoints_without_the_step_of_the_present_start_load(small):
     del state["search"]["started"]
     trainer = Trainer(small())
     trainer.load_state_dict(state)
-    assert trainer.restart_state == RestartState()
+    assert trainer.learner.restart_state == RestartState()
 
 
 def _stop_after(trainer, updates):
-    class Stop(StopRequest):
-        @property
-        def requested(self):
-            return trainer.learner.version >= updates
-
-    return Stop()
+    trainer.add_callback("post_iteration", lambda runner: runner.iteration < updates)
 
 
 def test_checkpoints_are_named_by_the_marks_they_pass(small, tmp_path):
     train(small(checkpoint_interval=100), models=tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
+    assert sorted(path.name for path in tmp_path.glob("*.pth")) == [
         "hmasd_sync_enhanced_100.pth",
         "hmasd_sync_enhanced_200.pth",
         "hmasd_sync_enhanced_300.pth",
         FINAL_NAME,
     ]
-    assert Trainer.resume(tmp_path / "hmasd_sync_enhanced_100.pth").env_steps == 184
+    assert Trainer.from_checkpoint(tmp_path / "hmasd_sync_enhanced_100.pth").env_steps == 184
 
 
 def test_evaluation_is_repeatable_and_leaves_training_alone(small, tmp_path):
     config = small(task="uav_coverage", n_agents=3)  # where returns depend on networks and seeds
     trainer = train(config, models=tmp_path)
     before = flat(trainer.state_dict())
-    again = evaluate(trainer.learner, config, trainer.env_steps)
+    again = evaluate(trainer.agent, config, trainer.env_steps)
     assert again.returns.tolist() == trainer.last_evaluation.returns.tolist()
     assert len(set(again.returns.tolist())) == config.eval_episodes
     assert_same(before, flat(trainer.state_dict()))
-    other = Trainer.resume(tmp_path / FINAL_NAME)
-    result = evaluate(other.learner, other.config, other.env_steps)
+    other = Trainer.from_checkpoint(tmp_path / FINAL_NAME)
+    result = evaluate(other.agent, other.config, other.env_steps)
     assert result.returns.tolist() == again.returns.tolist()
     for changed in (
-        evaluate(Trainer(config).learner, config, trainer.env_steps),  # untrained
-        evaluate(trainer.learner, replace(config, seed=1), trainer.env_steps),
-        evaluate(trainer.learner, config, trainer.env_steps + 1),
+        evaluate(Trainer(config).agent, config, trainer.env_steps),  # untrained
+        evaluate(trainer.agent, replace(config, seed=1), trainer.env_steps),
+        evaluate(trainer.agent, config, trainer.env_steps + 1),
     ):
         assert not set(changed.returns.tolist()) & set(again.returns.tolist())
     assert len(again.returns) == config.eval_episodes
@@ -295,10 +289,30 @@ def test_a_run_resumes_only_with_its_own_configuration(small, tmp_path):
     config = small()
     train(config, models=tmp_path)
     final = tmp_path / FINAL_NAME
-    longer = Trainer.resume(final, small(total_steps=10_000))
+    longer = Trainer.from_checkpoint(final, small(total_steps=10_000))
     assert longer.config.total_steps == 10_000
     with pytest.raises(ConfigMismatchError, match=r"gamma: 0.99 → 0.5"):
-        Trainer.resume(final, small(gamma=0.5))
+        Trainer.from_checkpoint(final, small(gamma=0.5))
+    with pytest.raises(ConfigMismatchError, match=r"gamma: 0.99 → 0.5"):
+        Trainer(small(gamma=0.5), models=tmp_path).resume()
+
+
+def test_a_run_resumes_with_another_batch_size(small, tmp_path):
+    train(small(), models=tmp_path)
+    trainer = Trainer(small(batch_size=4 * 10, total_steps=368 + 80), models=tmp_path, sinks=())
+    assert trainer.resume()
+    assert (trainer.env_steps, trainer.iteration) == (368, 4)
+    before = first_weight(trainer)
+    trainer.run()
+    assert (trainer.env_steps, trainer.agent.version) == (448, 6)
+    assert not torch.equal(first_weight(Trainer.from_checkpoint(tmp_path / FINAL_NAME)), before)
+
+
+def test_all_checkpoints_stay_unless_told_otherwise(small, tmp_path):
+    train(small(checkpoint_interval=40, total_steps=92 * 8), models=tmp_path / "all")
+    assert len(list((tmp_path / "all").glob("hmasd_sync_enhanced_[0-9]*.pth"))) == 8
+    train(small(checkpoint_interval=40, total_steps=92 * 8, keep_checkpoints=2), models=tmp_path / "two")
+    assert len(list((tmp_path / "two").glob("hmasd_sync_enhanced_[0-9]*.pth"))) == 2
 
 
 def test_a_checkpoint_of_other_sizes_is_refused(small):

@@ -5,16 +5,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from apexrl.algorithms.devices import resolve_device
 from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv
 from apexrl.models.base import flat_dim
 from hmasd.config import HMASDConfig
 from hmasd.learning.low_level import LowLevel, LowLevelInputs
+from hmasd.learning.optimization import restore_generator
 from hmasd.learning.rollout import Rollout
 from hmasd.networks.discoverer import SkillDiscoverer
 
 
 class MAPPOAgent:
-    """A shared recurrent actor and a central critic V(s); implements :class:`hmasd.learning.learner.Learner`.
+    """A shared recurrent actor and a central critic V(s); implements :class:`hmasd.learning.protocols.Agent`.
 
     Args:
         config: Hyperparameters; those of skills are unused.
@@ -23,20 +25,21 @@ class MAPPOAgent:
 
     def __init__(self, config: HMASDConfig, env: MultiAgentVecEnv) -> None:
         self.config = config
+        self.device = device = resolve_device(config.device)
         self.version = 0
         self.n_agents = env.num_agents
         n_observation, n_state = flat_dim(env.observation_space), flat_dim(env.state_space)
-        self.rollout = Rollout.for_env(env, config.rollout_steps, width=config.hidden_size)
+        self.rollout = Rollout.for_env(env, config.rollout_steps, config.hidden_size, device)
         networks = SkillDiscoverer(
             n_actor_inputs=n_observation,
             n_critic_inputs=n_state,
             n_values=1,
             action_space=env.action_space,
             width=config.hidden_size,
-        )
-        self.low = LowLevel(config, networks, env.num_envs, env.num_agents)
-        self.generator = torch.Generator().manual_seed(config.seed)
-        self._no_codes = torch.zeros(env.num_envs, env.num_agents, 0)
+        ).to(device)
+        self.low = LowLevel(config, networks, env.num_envs, env.num_agents, device)
+        self.generator = torch.Generator(device).manual_seed(config.seed)
+        self._no_codes = torch.zeros(env.num_envs, env.num_agents, 0, device=device)
 
     def act(self, observations: Tensor, state: Tensor, present: Tensor, episode_starts: Tensor) -> Tensor:
         """Sample actions ``[E, n, ...]``."""
@@ -81,7 +84,7 @@ class MAPPOAgent:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what :meth:`state_dict` returned."""
         self.version = state["version"]
-        self.generator.set_state(state["generator"])
+        restore_generator(self.generator, state["generator"])
         self.low.load_state_dict(state["low"])
         self.rollout.clear()
 
@@ -97,10 +100,10 @@ class RecurrentPolicy:
     """
 
     def __init__(self, agent: MAPPOAgent, num_envs: int, generator: torch.Generator, *, deterministic: bool) -> None:
-        self._networks = agent.low.networks
+        self._networks, self._device = agent.low.networks, agent.device
         self._generator = generator
         self._deterministic = deterministic
-        self._memory = torch.zeros(num_envs, agent.n_agents, agent.config.hidden_size)
+        self._memory = torch.zeros(num_envs, agent.n_agents, agent.config.hidden_size, device=agent.device)
         self.skills: Tensor | None = None
 
     @torch.no_grad()
@@ -108,8 +111,8 @@ class RecurrentPolicy:
         """Return actions ``[E, n, ...]``."""
         self._memory[episode_starts] = 0.0
         distribution, memories = self._networks.policy(
-            observations.flatten(0, 1).unsqueeze(0), self._memory.flatten(0, 1)
+            observations.to(self._device).flatten(0, 1).unsqueeze(0), self._memory.flatten(0, 1)
         )
         self._memory = memories[0].view_as(self._memory)
         actions = distribution.mode() if self._deterministic else distribution.sample(self._generator)
-        return actions[0].view(*observations.shape[:2], *actions.shape[2:])
+        return actions[0].view(*observations.shape[:2], *actions.shape[2:]).to(observations.device)

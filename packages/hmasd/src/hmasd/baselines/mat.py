@@ -6,15 +6,16 @@ import torch
 from gymnasium.spaces import Space
 from torch import Tensor, nn
 
+from apexrl.algorithms.devices import resolve_device
 from apexrl.algorithms.losses import (
     approximate_kl,
+    audit_log_probs,
     masked_mean,
     needed_mask,
     ppo_surrogate,
     standardize,
     value_loss,
 )
-from apexrl.algorithms.losses import audit_log_probs
 from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv
 from apexrl.models.base import flat_dim
 from apexrl.models.distributions import Distribution
@@ -23,6 +24,7 @@ from apexrl.models.normalizers import ValueNormalizer
 from apexrl.storage.samples import gae
 from hmasd.config import HMASDConfig
 from hmasd.learning.low_level import minibatches
+from hmasd.learning.optimization import gradient_step, restore_generator
 from hmasd.learning.rollout import Rollout
 from hmasd.networks.blocks import (
     VALUE_DECAY,
@@ -119,7 +121,7 @@ class JointTransformer(nn.Module):
 
 
 class MATAgent:
-    """The joint transformer with the team reward at every token; implements :class:`hmasd.learning.learner.Learner`.
+    """The joint transformer with the team reward at every token; implements :class:`hmasd.learning.protocols.Agent`.
 
     Args:
         config: Hyperparameters; those of skills and of memories are unused.
@@ -128,20 +130,21 @@ class MATAgent:
 
     def __init__(self, config: HMASDConfig, env: MultiAgentVecEnv) -> None:
         self.config = config
+        self.device = device = resolve_device(config.device)
         self.version = 0
         n_observation, n_state = flat_dim(env.observation_space), flat_dim(env.state_space)
-        self.rollout = Rollout.for_env(env, config.rollout_steps, width=1)
+        self.rollout = Rollout.for_env(env, config.rollout_steps, 1, device)
         self.networks = JointTransformer(
             n_inputs=n_observation + n_state,
             n_agents=env.num_agents,
             action_space=env.action_space,
             width=config.hidden_size,
             n_blocks=config.transformer_blocks,
-        )
+        ).to(device)
         self.optimizer = torch.optim.Adam(self.networks.parameters(), lr=config.lr, eps=1e-5, fused=True)
-        self.value_norm = ValueNormalizer(decay=VALUE_DECAY, epsilon=VALUE_VARIANCE_FLOOR)
-        self.generator = torch.Generator().manual_seed(config.seed)
-        self._values = torch.zeros(config.rollout_steps, env.num_envs, env.num_agents)
+        self.value_norm = ValueNormalizer(decay=VALUE_DECAY, epsilon=VALUE_VARIANCE_FLOOR).to(device)
+        self.generator = torch.Generator(device).manual_seed(config.seed)
+        self._values = torch.zeros(config.rollout_steps, env.num_envs, env.num_agents, device=device)
 
     def act(self, observations: Tensor, state: Tensor, present: Tensor, episode_starts: Tensor) -> Tensor:
         """Sample joint actions ``[E, n, ...]``."""
@@ -201,10 +204,7 @@ class MATAgent:
         entropy = masked_mean(scores.entropies, mask)
         error = value_loss(scores.values, targets, values, config.clip_range, mask, config.huber_delta)
         loss = surrogate - config.entropy_low * entropy + config.value_coef * error
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
-        nn.utils.clip_grad_norm_(self.networks.parameters(), config.max_grad_norm)
-        self.optimizer.step()
+        gradient_step(loss, (self.optimizer, self.networks.parameters()), max_norm=config.max_grad_norm)
         with torch.no_grad():
             divergence = approximate_kl(scores.log_probs, old, mask)
         return {
@@ -233,7 +233,7 @@ class MATAgent:
 
     def policy(self, num_envs: int, generator: torch.Generator, *, deterministic: bool) -> "JointPolicy":
         """Return the current policy for other environments."""
-        return JointPolicy(self.networks, generator, deterministic=deterministic)
+        return JointPolicy(self, generator, deterministic=deterministic)
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything that a resumed run needs."""
@@ -248,7 +248,7 @@ class MATAgent:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what :meth:`state_dict` returned."""
         self.version = state["version"]
-        self.generator.set_state(state["generator"])
+        restore_generator(self.generator, state["generator"])
         self.networks.load_state_dict(state["networks"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.value_norm.load_state_dict(state["value_norm"])
@@ -259,21 +259,22 @@ class JointPolicy:
     """The joint transformer as a policy for evaluation.
 
     Args:
-        networks: The joint transformer.
+        agent: The agent whose networks are used.
         generator: Random generator of actions.
         deterministic: Take the most probable actions.
     """
 
-    def __init__(self, networks: JointTransformer, generator: torch.Generator, *, deterministic: bool) -> None:
-        self._networks = networks
+    def __init__(self, agent: MATAgent, generator: torch.Generator, *, deterministic: bool) -> None:
+        self._networks, self._device = agent.networks, agent.device
         self._generator = generator
         self._deterministic = deterministic
         self.skills: Tensor | None = None
 
     def act(self, observations: Tensor, state: Tensor, episode_starts: Tensor) -> Tensor:
         """Return actions ``[E, n, ...]``."""
-        inputs = _with_state(observations, state)
-        return self._networks.act(inputs, self._generator, deterministic=self._deterministic)[0]
+        inputs = _with_state(observations, state).to(self._device)
+        actions, _, _ = self._networks.act(inputs, self._generator, deterministic=self._deterministic)
+        return actions.to(observations.device)
 
 
 def _with_state(observations: Tensor, state: Tensor) -> Tensor:

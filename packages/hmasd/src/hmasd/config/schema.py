@@ -17,7 +17,7 @@ class HMASDConfig:
 
     Equations (Yang et al., NeurIPS 2023), with k = ``skill_steps``:
 
-    * high level: r^h = Σ_{p<k} r_{t+p};  L_h = PPO(Z) + Σ_i PPO(z_i) − λ_h·(H[Z] + Σ_i H[z_i])
+    * high level: r^h = Σ_{p<k} γ^{p/k}·r_{t+p};  L_h = PPO(Z) + Σ_i PPO(z_i) − λ_h·(H[Z] + Σ_i H[z_i])
     * low level: r^i = λ_e·r + λ_D·log q_D(Z|s') + λ_d·log q_d(z_i|o'_i, Z);  L_l = Σ_i PPO(a_i) − λ_l·Σ_i H[a_i]
     * discriminators: L_d = −log q_D(Z|s') − Σ_i log q_d(z_i|o'_i, Z)
     """
@@ -38,6 +38,9 @@ class HMASDConfig:
     """Number of UAVs in the UAV tasks; default: the task's own number."""
     max_episode_steps: int = Field(default=100, ge=1)
     """Time limit of an episode; reaching it truncates, so values bootstrap there."""
+    device: str = "auto"
+    """Where networks and batches are: ``auto`` (a GPU if torch finds one), ``cpu``, ``cuda`` or ``cuda:1``.
+    Environments run on the CPU."""
 
     # batch
     num_envs: int = Field(default=32, ge=1)
@@ -126,7 +129,7 @@ class HMASDConfig:
     """Evaluate the most probable skills and actions instead of sampling them."""
     checkpoint_interval: int = Field(default=320_000, ge=1)
     """Environment steps between checkpoints."""
-    keep_checkpoints: int | None = Field(default=5, ge=1)
+    keep_checkpoints: int | None = Field(default=None, ge=1)
     """Number of newest checkpoints kept beside the final one; null keeps all."""
 
     @model_validator(mode="after")

@@ -1,6 +1,7 @@
 """Training of the discriminators and the rewards from them, once per rollout."""
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -9,6 +10,7 @@ from torch.nn import functional as F  # noqa: N812 - torch's own convention
 
 from apexrl.algorithms.losses import masked_mean, needed_mask
 from hmasd.config.schema import HMASDConfig
+from hmasd.learning.optimization import gradient_step
 from hmasd.learning.rollout import Rollout
 from hmasd.networks.discriminators import Discriminators
 
@@ -89,7 +91,7 @@ class DiscriminatorLearner:
             agent = masked_mean(agent_losses, mask.flatten())
             for name, loss in (("team", team), ("agent", agent)):
                 losses[name] += loss.item() / self._config.discriminator_epochs
-            self._optimize(team + agent)
+            gradient_step(team + agent, *self._groups(), max_norm=self._config.max_grad_norm)
         return {
             "team": losses["team"],
             "agent": losses["agent"],
@@ -104,14 +106,11 @@ class DiscriminatorLearner:
             correct = (agent_logits.argmax(-1) == skills[:, 1:]).double()
             self.accuracy["agent"] = masked_mean(correct, mask).item()
 
-    def _optimize(self, loss: Tensor) -> None:
-        for optimizer in self.optimizers.values():
-            optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
-        for network in (self.networks.team, self.networks.agent):
-            nn.utils.clip_grad_norm_(network.parameters(), self._config.max_grad_norm)
-        for optimizer in self.optimizers.values():
-            optimizer.step()
+    def _groups(self) -> list[tuple[torch.optim.Optimizer, Iterator[nn.Parameter]]]:
+        return [
+            (self.optimizers["team"], self.networks.team.parameters()),
+            (self.optimizers["agent"], self.networks.agent.parameters()),
+        ]
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything that a resumed run needs."""

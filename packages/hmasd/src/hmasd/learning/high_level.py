@@ -5,20 +5,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from apexrl.algorithms.losses import (
     approximate_kl,
+    audit_log_probs,
     masked_mean,
     needed_mask,
     ppo_surrogate,
     standardize,
     value_loss,
 )
-from apexrl.algorithms.losses import audit_log_probs
 from apexrl.arrays import Floats
 from apexrl.models.normalizers import ValueNormalizer
 from hmasd.config.schema import HMASDConfig
+from hmasd.learning.optimization import gradient_step
 from hmasd.learning.rollout import Rollout, as_bools
 from hmasd.learning.skill_clock import Intervals, cut_intervals, ever_within, interval_advantages
 from hmasd.networks.blocks import VALUE_DECAY, VALUE_VARIANCE_FLOOR
@@ -45,12 +46,13 @@ class HighLevel:
     Args:
         config: Hyperparameters.
         coordinator: The networks.
+        device: Where they are.
     """
 
-    def __init__(self, config: HMASDConfig, coordinator: SkillCoordinator) -> None:
+    def __init__(self, config: HMASDConfig, coordinator: SkillCoordinator, device: torch.device) -> None:
         self._config = config
         self.coordinator = coordinator
-        self.value_norm = ValueNormalizer(decay=VALUE_DECAY, epsilon=VALUE_VARIANCE_FLOOR)
+        self.value_norm = ValueNormalizer(decay=VALUE_DECAY, epsilon=VALUE_VARIANCE_FLOOR).to(device)
         self.optimizer = torch.optim.Adam(coordinator.parameters(), lr=config.lr, eps=1e-5, fused=True)
 
     def choose(
@@ -89,10 +91,7 @@ class HighLevel:
         entropy = tokens * masked_mean(scores.entropies, mask)
         error = value_loss(scores.values, batch.targets, batch.values, config.clip_range, mask, config.huber_delta)
         loss = surrogate - config.entropy_high * entropy + config.value_coef * error
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
-        nn.utils.clip_grad_norm_(self.coordinator.parameters(), config.max_grad_norm)
-        self.optimizer.step()
+        gradient_step(loss, (self.optimizer, self.coordinator.parameters()), max_norm=config.max_grad_norm)
         with torch.no_grad():
             divergence = approximate_kl(scores.log_probs, batch.log_probs, mask)
         return {
@@ -115,16 +114,16 @@ class HighLevel:
         start, env = torch.from_numpy(intervals.start), torch.from_numpy(intervals.env)
         # values at interval starts and after interval ends, [M, n + 1], in units of reward
         stored = rollout.skill_values[start, env]
-        values = self.value_norm.denormalize(stored).numpy().astype(np.float64)
+        values = self.value_norm.denormalize(stored).cpu().numpy().astype(np.float64)
         next_values = self._next_values(rollout, intervals)
         discount: Floats = np.power(self._config.gamma_per_step, intervals.length.astype(np.float64))
         advantages = interval_advantages(intervals, values, next_values, discount, self._config.gae_lambda)
-        returns = torch.from_numpy(advantages + values).to(stored.dtype)
+        returns = torch.from_numpy(advantages + values).to(stored)
         # update the normaliser before the targets, so that they are in its new units
         counted = token_mask(rollout, intervals)
         self.value_norm.update(returns, counted)
         mask = None if counted is None else counted.to(stored.dtype)
-        scaled = standardize(torch.from_numpy(advantages).to(stored.dtype), mask, epsilon=self._config.advantage_floor)
+        scaled = standardize(torch.from_numpy(advantages).to(stored), mask, epsilon=self._config.advantage_floor)
         return _Batch(
             states=rollout.states[start, env],
             observations=rollout.observations[start, env],
@@ -145,14 +144,14 @@ class HighLevel:
         end, env = torch.from_numpy(intervals.end), torch.from_numpy(intervals.env)
         inside = torch.from_numpy(intervals.continues)
         outside = ~inside & ~torch.from_numpy(intervals.terminated)
-        normalized = torch.zeros(end.shape[0], rollout.n_agents + 1)
+        normalized = torch.zeros(end.shape[0], rollout.n_agents + 1, device=rollout.device)
         normalized[inside] = rollout.skill_values[end[inside] + 1, env[inside]]
         if bool(outside.any()):
             row, column = end[outside], env[outside]
             normalized[outside] = self.coordinator.values(
                 rollout.next_states[row, column], rollout.next_observations[row, column]
             )
-        next_values: Floats = self.value_norm.denormalize(normalized).numpy().astype(np.float64)
+        next_values: Floats = self.value_norm.denormalize(normalized).cpu().numpy().astype(np.float64)
         next_values[intervals.terminated] = 0.0
         return next_values
 
@@ -173,7 +172,7 @@ class HighLevel:
 
 def token_mask(rollout: Rollout, intervals: Intervals) -> Tensor | None:
     """Return the tokens that count ``[M, n + 1]``: Z, and z_i if agent i was present in the interval; None for all."""
-    present = torch.from_numpy(ever_within(as_bools(rollout.present), intervals))
+    present = torch.from_numpy(ever_within(as_bools(rollout.present), intervals)).to(rollout.device)
     return needed_mask(torch.cat([torch.ones_like(present[:, :1]), present], dim=1))
 
 
@@ -181,7 +180,7 @@ def rollout_intervals(rollout: Rollout, gamma_per_step: float) -> Intervals:
     """Return the high-level samples of a rollout."""
     return cut_intervals(
         as_bools(rollout.assigned),
-        rollout.rewards.numpy().astype(np.float64),
+        rollout.rewards.cpu().numpy().astype(np.float64),
         as_bools(rollout.terminated),
         as_bools(rollout.truncated),
         gamma_per_step,

@@ -8,20 +8,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from apexrl.algorithms.losses import (
     approximate_kl,
+    audit_log_probs,
     masked_mean,
     needed_mask,
     ppo_surrogate,
     standardize,
     value_loss,
 )
-from apexrl.algorithms.losses import audit_log_probs
 from apexrl.models.normalizers import ValueNormalizer
 from apexrl.storage.samples import gae
 from hmasd.config.schema import HMASDConfig
+from hmasd.learning.optimization import gradient_step
 from hmasd.learning.rollout import Rollout, as_bools
 from hmasd.learning.skill_clock import Chunks, cut_chunks
 from hmasd.networks.blocks import VALUE_DECAY, VALUE_VARIANCE_FLOOR
@@ -67,16 +68,19 @@ class LowLevel:
         networks: Actor and critic.
         num_envs: E.
         n_agents: n.
+        device: Where the networks are.
     """
 
-    def __init__(self, config: HMASDConfig, networks: SkillDiscoverer, num_envs: int, n_agents: int) -> None:
+    def __init__(
+        self, config: HMASDConfig, networks: SkillDiscoverer, num_envs: int, n_agents: int, device: torch.device
+    ) -> None:
         self._config = config
         self.networks = networks
-        self.value_norm = ValueNormalizer(decay=VALUE_DECAY, epsilon=VALUE_VARIANCE_FLOOR)
+        self.value_norm = ValueNormalizer(decay=VALUE_DECAY, epsilon=VALUE_VARIANCE_FLOOR).to(device)
         self.actor_optimizer = torch.optim.Adam(networks.actor_parameters(), lr=config.lr, eps=1e-5, fused=True)
         self.critic_optimizer = torch.optim.Adam(networks.critic_parameters(), lr=config.lr, eps=1e-5, fused=True)
-        self.actor_memory = torch.zeros(num_envs, n_agents, networks.width)
-        self.critic_memory = torch.zeros(num_envs, networks.width)
+        self.actor_memory = torch.zeros(num_envs, n_agents, networks.width, device=device)
+        self.critic_memory = torch.zeros(num_envs, networks.width, device=device)
 
     @torch.no_grad()
     def act(self, rollout: Rollout, codes: Tensor, generator: torch.Generator) -> Tensor:
@@ -123,7 +127,9 @@ class LowLevel:
         surrogate = ppo_surrogate(log_probs, batch.log_probs, batch.advantages, config.clip_range, batch.mask)
         entropy = masked_mean(distribution.entropy(), batch.mask)
         actor_loss = surrogate - config.entropy_low * entropy
-        self._optimize(self.actor_optimizer, self.networks.actor_parameters(), actor_loss)
+        gradient_step(
+            actor_loss, (self.actor_optimizer, self.networks.actor_parameters()), max_norm=config.max_grad_norm
+        )
         values, _ = self.networks.values(batch.critic_inputs, batch.critic_memory)
         error = value_loss(
             values.expand_as(batch.targets),
@@ -134,7 +140,9 @@ class LowLevel:
             config.huber_delta,
         )
         critic_loss = config.value_coef * error
-        self._optimize(self.critic_optimizer, self.networks.critic_parameters(), critic_loss)
+        gradient_step(
+            critic_loss, (self.critic_optimizer, self.networks.critic_parameters()), max_norm=config.max_grad_norm
+        )
         with torch.no_grad():
             divergence = approximate_kl(log_probs, batch.log_probs, batch.mask)
         return {
@@ -144,12 +152,6 @@ class LowLevel:
             "entropy": entropy.item(),
             "kl": divergence.item(),
         }
-
-    def _optimize(self, optimizer: torch.optim.Optimizer, parameters: list[nn.Parameter], loss: Tensor) -> None:
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
-        nn.utils.clip_grad_norm_(parameters, self._config.max_grad_norm)
-        optimizer.step()
 
     def _audit(self, batch: _Batch) -> float:
         with torch.no_grad():
@@ -192,7 +194,7 @@ class LowLevel:
         """Gather the sequences ``[L, R, …]`` of the rollout ``[T, E, …]``."""
         step, env = torch.from_numpy(chunks.step), torch.from_numpy(chunks.env)
         first = torch.from_numpy(chunks.start)
-        valid = torch.from_numpy(chunks.valid).unsqueeze(-1)
+        valid = torch.from_numpy(chunks.valid).to(rollout.device).unsqueeze(-1)
         mask = (valid & rollout.present[step, env]).to(returns.dtype)  # [L, R, n]
         scaled = standardize(advantages, rollout.present.to(returns.dtype))
         targets = self.value_norm.normalize(returns)
@@ -217,14 +219,14 @@ class LowLevel:
         step, env = torch.from_numpy(chunks.step), torch.from_numpy(chunks.env)
         first = torch.from_numpy(chunks.start)
         # [R, H] memories continue from the last rollout except at episode starts
-        carried = (first == 0) & ~rollout.episode_starts[0, env]
+        carried = (first == 0).to(rollout.device) & ~rollout.episode_starts[0, env]
         memory = torch.where(carried.unsqueeze(-1), self.critic_memory[env], 0.0)
         sequence_values, memories = self.networks.values(inputs[step, env], memory)  # [L, R, V], [L, R, H]
         # scatter the sequences back to [T, E, …]
         valid = torch.from_numpy(chunks.valid)
         columns = env.expand_as(step)[valid]
-        values = torch.empty(*rollout.rewards.shape, sequence_values.shape[-1])
-        after = torch.empty(*rollout.rewards.shape, memories.shape[-1])
+        values = torch.empty(*rollout.rewards.shape, sequence_values.shape[-1], device=rollout.device)
+        after = torch.empty(*rollout.rewards.shape, memories.shape[-1], device=rollout.device)
         values[step[valid], columns] = sequence_values[valid]
         after[step[valid], columns] = memories[valid]
         before = torch.cat([self.critic_memory.unsqueeze(0), after[:-1]])
@@ -259,21 +261,22 @@ class LowLevel:
         self.value_norm.load_state_dict(state["value_norm"])
         self.actor_optimizer.load_state_dict(state["actor_optimizer"])
         self.critic_optimizer.load_state_dict(state["critic_optimizer"])
-        self.actor_memory = state["actor_memory"].clone()
-        self.critic_memory = state["critic_memory"].clone()
+        if state["actor_memory"].shape == self.actor_memory.shape:  # else of another number of environments
+            self.actor_memory = state["actor_memory"].to(self.actor_memory.device, copy=True)
+            self.critic_memory = state["critic_memory"].to(self.critic_memory.device, copy=True)
 
 
 def minibatches(n_rows: int, parts: int, generator: torch.Generator) -> list[Tensor | None]:
     """Split the rows into random parts; None means all rows in order."""
     if parts == 1:
         return [None]
-    return list(torch.randperm(n_rows, generator=generator).chunk(parts))
+    return list(torch.randperm(n_rows, generator=generator, device=generator.device).chunk(parts))
 
 
 def _select_rows(batch: _Batch, rows: Tensor | None, n_agents: int) -> _Batch:
     if rows is None:
         return batch
-    agents = (rows.unsqueeze(-1) * n_agents + torch.arange(n_agents)).flatten()
+    agents = (rows.unsqueeze(-1) * n_agents + torch.arange(n_agents, device=rows.device)).flatten()
     return _Batch(
         actor_inputs=batch.actor_inputs[:, agents],
         actor_memory=batch.actor_memory[agents],

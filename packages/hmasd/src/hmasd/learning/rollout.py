@@ -21,6 +21,7 @@ class Rollout:
         n_state: Length of the state.
         action_shape: Shape of one action; empty for discrete actions.
         width: Width of the actor's memory.
+        device: Where the tensors are.
     """
 
     def __init__(
@@ -33,9 +34,23 @@ class Rollout:
         n_state: int,
         action_shape: tuple[int, ...],
         width: int,
+        device: torch.device | str = "cpu",
     ) -> None:
         self.n_steps, self.num_envs, self.n_agents = n_steps, num_envs, n_agents
-        shape = (n_steps, num_envs)
+        self.device = torch.device(device)
+        with self.device:
+            self._allocate((n_steps, num_envs), n_agents, n_observation, n_state, action_shape, width)
+        self.filled = 0
+
+    def _allocate(
+        self,
+        shape: tuple[int, int],
+        n_agents: int,
+        n_observation: int,
+        n_state: int,
+        action_shape: tuple[int, ...],
+        width: int,
+    ) -> None:
         dtype = torch.get_default_dtype() if action_shape else torch.int64
         self.observations = torch.zeros(*shape, n_agents, n_observation)
         self.states = torch.zeros(*shape, n_state)
@@ -60,10 +75,9 @@ class Rollout:
         self.skill_log_probs = torch.zeros(*shape, n_agents + 1)
         self.skill_values = torch.zeros(*shape, n_agents + 1)
         self.versions = torch.full(shape, -1, dtype=torch.int64)
-        self.filled = 0
 
     @classmethod
-    def for_env(cls, env: MultiAgentVecEnv, n_steps: int, width: int) -> "Rollout":
+    def for_env(cls, env: MultiAgentVecEnv, n_steps: int, width: int, device: torch.device) -> "Rollout":
         """Return an empty rollout of ``n_steps`` steps with the sizes of ``env``; ``width`` is the memory's."""
         return cls(
             n_steps=n_steps,
@@ -73,6 +87,7 @@ class Rollout:
             n_state=flat_dim(env.state_space),
             action_shape=tuple(env.action_space.shape or ()),
             width=width,
+            device=device,
         )
 
     def clear(self) -> None:
@@ -132,7 +147,7 @@ class Rollout:
 
     def counts_per_env(self) -> Floats:
         """Count the transitions of each environment, ``(E,)``."""
-        return (self.versions >= 0).sum(dim=0).numpy().astype(np.float64)
+        return (self.versions >= 0).sum(dim=0).cpu().numpy().astype(np.float64)
 
     @property
     def dones(self) -> Tensor:
@@ -155,5 +170,5 @@ def team_reward(rewards: Tensor, present: Tensor) -> Tensor:
 
 def as_bools(values: Tensor) -> Bools:
     """Return a boolean tensor as a numpy array."""
-    array: Bools = values.numpy()
+    array: Bools = values.cpu().numpy()
     return array

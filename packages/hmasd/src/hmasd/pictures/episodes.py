@@ -15,7 +15,7 @@ from apexrl.runs.errors import ConfigurationError
 from hmasd.config import HMASDConfig
 from hmasd.envs.alice_and_bob import GOALS, KEYS, SIDE, AliceAndBobEnv
 from hmasd.envs.uav import UAVEnv
-from hmasd.learning.learner import Learner
+from hmasd.learning.protocols import Agent
 from hmasd.tasks import make_env
 
 _CELL: Final = 36.0
@@ -38,14 +38,14 @@ class Episode:
     """(x, y) of users on the ground, in the UAV tasks ``(m, 2)``."""
 
 
-def record(learner: Learner, config: HMASDConfig, seed: int) -> Episode:
+def record(agent: Agent, config: HMASDConfig, seed: int) -> Episode:
     """Play one episode.
 
     Raises:
         ConfigurationError: The agents of the task have no positions.
     """
     env = make_env(config, 1, seed)
-    policy = learner.policy(1, torch.Generator().manual_seed(seed), deterministic=config.eval_deterministic)
+    policy = agent.policy(1, torch.Generator(agent.device).manual_seed(seed), deterministic=config.eval_deterministic)
     observations, extras = env.reset(seed=seed)
     state, starts = extras["state"], torch.ones(1, dtype=torch.bool)
     users = env.worlds.users[0] / env.config.side if isinstance(env, UAVEnv) else np.zeros((0, 2))
@@ -53,7 +53,9 @@ def record(learner: Learner, config: HMASDConfig, seed: int) -> Episode:
     while True:
         actions = policy.act(observations, state, starts)
         chosen = policy.skills
-        skills.append(np.zeros(env.num_agents + 1, dtype=np.int64) if chosen is None else chosen[0].numpy().copy())
+        skills.append(
+            np.zeros(env.num_agents + 1, dtype=np.int64) if chosen is None else chosen[0].cpu().numpy().copy()
+        )
         before = _positions(env)
         observations, reward, starts, extras = env.step(actions)
         state = extras["state"]

@@ -25,9 +25,9 @@ def render_checkpoint(model_path: Path, folder: Path, seed: int = 0, task: str |
     Returns:
         The files written.
     """
-    trainer = Trainer.resume(model_path, stored_config(model_path, {"task": task} if task else None))
-    episode = animate(record(trainer.learner, trainer.config, seed), trainer.config.task)
-    charts = skill_charts(skill_report(trainer.learner, seed)) if isinstance(trainer.learner, HMASDAgent) else []
+    trainer = Trainer.from_checkpoint(model_path, stored_config(model_path, {"task": task} if task else None))
+    episode = animate(record(trainer.agent, trainer.config, seed), trainer.config.task)
+    charts = skill_charts(skill_report(trainer.agent, seed)) if isinstance(trainer.agent, HMASDAgent) else []
     ensure_folder(folder)
     write_text(folder / "episode.svg", episode)
     return [folder / "episode.svg", *(path for chart in charts for path in save_figure(chart, folder, ("svg",)))]

@@ -29,7 +29,9 @@ def skill_report(agent: HMASDAgent, seed: int, num_envs: int = 32) -> SkillRepor
     """Play one time limit in ``num_envs`` environments and classify every step by the discriminators."""
     config = agent.config
     env = make_env(config, num_envs, seed)
-    policy = agent.policy(num_envs, torch.Generator().manual_seed(seed), deterministic=config.eval_deterministic)
+    policy = agent.policy(
+        num_envs, torch.Generator(agent.device).manual_seed(seed), deterministic=config.eval_deterministic
+    )
     observations, extras = env.reset(seed=seed)
     state, starts = extras["state"], torch.ones(num_envs, dtype=torch.bool)
     team, agents = np.zeros((config.team_skills,) * 2), np.zeros((config.agent_skills,) * 2)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from apexrl.envs import MultiAgentVecEnv
 from apexrl.runs.errors import ConfigurationError
-from hmasd.learning.learner import Learner
+from hmasd.learning.protocols import Agent
 from hmasd.learning.rollout import team_reward
 
 
@@ -52,16 +52,16 @@ class Collector:
         self.restart(seed)
         self.episodes = 0
 
-    def collect(self, learner: Learner, n_steps: int) -> BatchReport:
+    def collect(self, agent: Agent, n_steps: int) -> BatchReport:
         """Make ``n_steps`` steps in every environment with one policy version."""
         report = BatchReport()
         sums: dict[str, float] = {}
         for _ in range(n_steps):
             present = self._present
-            actions = learner.act(self._observations, self._state, present, self._starts)
-            observations, rewards, dones, extras = self.env.step(actions)
+            actions = agent.act(self._observations, self._state, present, self._starts)
+            observations, rewards, dones, extras = self.env.step(actions.to(self.env.device))
             team = team_reward(rewards, present)
-            learner.observe(observations, team, dones, extras)
+            agent.observe(observations, team, dones, extras)
             self._count(team, dones, extras["terminated"], report)
             for name, part in extras.get("reward_components", {}).items():
                 sums[name] = sums.get(name, 0.0) + part.mean().item()
@@ -120,10 +120,10 @@ class Collector:
             fresh_seed: Seed of new episodes if the environments could not be captured.
 
         Returns:
-            Whether the environments continue exactly where they were.
+            Whether the environments continue exactly where they were; not if there were more or fewer of them.
         """
         self.episodes = state["episodes"]
-        if state["env"] is None:
+        if state["env"] is None or len(state["starts"]) != self.env.num_envs:
             self.restart(fresh_seed)
             return False
         self.env.load_state_dict(state["env"])

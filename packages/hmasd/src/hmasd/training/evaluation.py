@@ -13,7 +13,7 @@ from apexrl.arrays import Bools, Floats, Ints
 from apexrl.envs import MultiAgentVecEnv
 from apexrl.runs.rng import global_streams, streams_from
 from hmasd.config import HMASDConfig
-from hmasd.learning.learner import EpisodePolicy, Learner
+from hmasd.learning.protocols import Agent, EpisodePolicy
 from hmasd.learning.rollout import team_reward
 from hmasd.tasks import SUCCESS_BY_TERMINATION, make_env
 
@@ -44,11 +44,11 @@ class EvaluationResult:
         return metrics
 
 
-def evaluate(learner: Learner, config: HMASDConfig, env_steps: int) -> EvaluationResult:
-    """Evaluate a learner as training does after ``env_steps`` steps; the same arguments give the same result."""
+def evaluate(agent: Agent, config: HMASDConfig, env_steps: int) -> EvaluationResult:
+    """Evaluate an agent as training does after ``env_steps`` steps; the same arguments give the same result."""
     seeds = np.random.SeedSequence([config.seed, env_steps, 0xE7A1]).generate_state(2)
-    generator = torch.Generator().manual_seed(int(seeds[1]))
-    policy = learner.policy(config.eval_episodes, generator, deterministic=config.eval_deterministic)
+    generator = torch.Generator(agent.device).manual_seed(int(seeds[1]))
+    policy = agent.policy(config.eval_episodes, generator, deterministic=config.eval_deterministic)
     with global_streams(streams_from(int(seeds[0]))):  # PettingZoo modules may use the global streams
         env = make_env(config, config.eval_episodes, int(seeds[0]))
         try:

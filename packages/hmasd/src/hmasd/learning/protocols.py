@@ -1,4 +1,4 @@
-"""The protocol between trainer and algorithm: act in a batch of environments, store steps, update at the barrier."""
+"""The protocols between training and algorithm: act in a batch of environments, store steps, update at the barrier."""
 
 from typing import Any, Protocol
 
@@ -25,9 +25,11 @@ class EpisodePolicy(Protocol):
         """
 
 
-class Learner(Protocol):
-    """An algorithm under training."""
+class Agent(Protocol):
+    """An algorithm under training: HMASD or a baseline."""
 
+    device: torch.device
+    """Where networks and batch are."""
     version: int
     """Version of the policy: the number of updates made."""
     rollout: Rollout

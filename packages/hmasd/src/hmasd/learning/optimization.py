@@ -1,0 +1,32 @@
+"""One gradient step, and random streams on any device."""
+
+import logging
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+logger = logging.getLogger(__name__)
+
+
+def gradient_step(loss: Tensor, *groups: tuple[torch.optim.Optimizer, Iterable[nn.Parameter]], max_norm: float) -> None:
+    """Minimise a loss; the gradient of each group of parameters is scaled down to ``max_norm``."""
+    for optimizer, _ in groups:
+        optimizer.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
+    for _, parameters in groups:
+        nn.utils.clip_grad_norm_(parameters, max_norm)
+    for optimizer, _ in groups:
+        optimizer.step()
+
+
+def restore_generator(generator: torch.Generator, state: Tensor) -> None:
+    """Put a stream back where it was; one of another kind of device starts anew, with a warning."""
+    if state.shape == generator.get_state().shape:
+        generator.set_state(state)
+        return
+    logger.warning(
+        "the checkpoint's random stream is of another device than %s: it starts anew, so the run does not continue bit "
+        "by bit",
+        generator.device,
+    )
