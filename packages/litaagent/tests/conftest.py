@@ -78,8 +78,9 @@ def _make(folder):
 def _make_ours(folder):
     ours = "litaagent_std.agents.hrl.LitaAgentHRL"
     words = ["--configs", "1", "--runs", "1", "--steps", "8", "--levels", "2", "--seed", "3"]
-    common = ["--executor", "inline", "--quiet", "--no-csv", "--output-dir", "ours"]
-    _lita(folder, "tournament", "--competitors", ours, "RandomStd", *words, *common)
+    common = ["--executor", "inline", "--quiet", "--no-csv"]
+    for name, options in (("ours", ["--reasons"]), ("without", [])):
+        _lita(folder, "tournament", "--competitors", ours, "RandomStd", *words, *common, *options, "--output-dir", name)
 
 
 def _made_once(tmp_path_factory, name, make):
@@ -95,18 +96,6 @@ def _made_once(tmp_path_factory, name, make):
     return folder
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _cache_of_the_tests(tmp_path_factory):
-    """Replays of the tests, and of what they start, are not kept in the user's folder."""
-    before = os.environ.get("LITA_CACHE_DIR")
-    os.environ["LITA_CACHE_DIR"] = str(tmp_path_factory.getbasetemp() / "cache")
-    yield
-    if before is None:
-        del os.environ["LITA_CACHE_DIR"]
-    else:
-        os.environ["LITA_CACHE_DIR"] = before
-
-
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory):
     """The folder; made once for all processes of the tests. Look at it, and copy what you change."""
@@ -115,7 +104,7 @@ def recorded(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def with_ours(tmp_path_factory):
-    """A folder with the tournament ``ours``, two worlds with our agent in a seat. Copy what you change."""
+    """A folder with the tournaments ``ours``, with our agent in a seat, and ``without`` its reasons; copy to change."""
     return _made_once(tmp_path_factory, "recorded_ours", _make_ours)
 
 

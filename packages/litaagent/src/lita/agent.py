@@ -15,14 +15,16 @@ from apexrl.runs.errors import ConfigurationError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from litaagent_std.agents.explain import Explanation, Replay
+    from litaagent_std.agents.explain import Explanation
 
 _WIDTH = 140
 
 
 @configuration
 class ExplainConfig:
-    """Play a world again and print why our agent did what it did with one partner on one day.
+    """Print why our agent did what it did with one partner on one day.
+
+    The reasons come from the record, if it holds them (lita collect --reasons); else the world is played again.
 
     For each round: what was offered, our limit, what we did and why, what L1 clipped, how likely the partner was to
     accept it, and other proposals within the goal. If PARTNER is wrong, the message lists the partners of that day.
@@ -60,30 +62,34 @@ def explain(config: ExplainConfig) -> int:
     restart_with_fixed_hashing()  # the world runs in this process
     from rich.console import Console
 
-    from litaagent_std.agents.explain import explain, from_seed, from_source
-
-    replay = (
-        from_seed(config.world, config.agent, config.days, config.levels)
-        if config.source is None
-        else from_source(config.source, config.world)
-    )
-    explanation = explain(replay, config.day, config.partner, config.seat)
     console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
-    console.print(_heading(replay, explanation), markup=False)
+    explanation = _explanation(config)
+    console.print(_heading(explanation), markup=False)
     console.print(_goals(explanation))
     console.print(_decisions(explanation))
     return 0
 
 
-def _heading(replay: Replay, explanation: Explanation) -> str:
-    from litaagent_std.agents.explain import types_text
+def _explanation(config: ExplainConfig) -> Explanation:
+    """Return the reasons of the record, or of the world played again."""
+    from litaagent_std.agents.explain import explain, from_record, from_seed, from_source
+
+    asked = (config.day, config.partner, config.seat)
+    if config.source is None:
+        return explain(from_seed(config.world, config.agent, config.days, config.levels), *asked)
+    recorded = from_record(config.source, config.world, *asked)
+    return recorded or explain(from_source(config.source, config.world), *asked)
+
+
+def _heading(explanation: Explanation) -> str:
+    from litaagent_std.records.reason_text import types_text
 
     obs, first, last = explanation.obs, explanation.records[0], explanation.records[-1]
     side = "buys from" if first.buying else "sells to"
     agenda = obs.buy_agenda if first.buying else obs.sell_agenda
     band = "" if agenda is None else f"; legal prices {agenda.price_min} to {agenda.price_max}"
     return (
-        f"{replay.origin}, day {obs.day} of {obs.n_days}: {explanation.agent} (seat {explanation.seat}, "
+        f"{explanation.origin}, day {obs.day} of {obs.n_days}: {explanation.agent} (seat {explanation.seat}, "
         f"level {obs.level} of {obs.n_levels}) {side} {first.partner}\n"
         f"cash {obs.cash:.0f}, stock {obs.stock_in}, stock is {explanation.regime}{band}; "
         f"affordable {first.bounds.buy} units\n"
@@ -120,7 +126,7 @@ def _decisions(explanation: Explanation) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from litaagent_std.agents.explain import offer_text, reason
+    from litaagent_std.records.reason_text import offer_text, reason
 
     table = Table(title="decisions, round by round", title_justify="left", show_lines=True)
     table.add_column("round", justify="right")

@@ -86,7 +86,7 @@ class ReportConfig:
     """Of a tournament, the world to show in detail. Default: the first finished one."""
 
     agent: str | None = None
-    """Of a tournament, a competitor to show too. Of ours, the world is replayed for L2's goals, L1 and L4's choices."""
+    """Of a tournament, a competitor to show too. Of ours also its reasons, if they were recorded (--reasons)."""
 
     figures: bool = True
     """Also write every figure as PNG and SVG, beside the report."""

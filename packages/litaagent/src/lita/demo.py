@@ -74,6 +74,7 @@ def _play(config: Config) -> int:
         steps=config.days,
         seed=config.seed,
         csv=False,
+        reasons=True,
         quiet=True,
         output_dir=config.output_dir / "tournament",
     )
@@ -138,8 +139,7 @@ def _report(config: Config, console: Console) -> None:
             "the report needs the extra `dashboard`",
             "pip install litaagent[dashboard]",
         ) from error
-    with console.status("replaying a world for our agent's reasons"):
-        pages = pages_of(config.output_dir / "tournament", agent=_OURS.rsplit(".", 1)[1])
+    pages = pages_of(config.output_dir / "tournament", agent=_OURS.rsplit(".", 1)[1])
     pages += pages_of(config.output_dir / "training")
     [path] = make_report(pages, config.output_dir / "report.html", title="A first look", figures=False)
     console.print(f"\nLook at {path.resolve().as_uri()}", soft_wrap=True)

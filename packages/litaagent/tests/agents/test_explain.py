@@ -1,15 +1,13 @@
-"""Explaining a world again: the log of the second run is what the first run did."""
+"""Explaining a world: by its record, or again, where the log of the second run is what the first run did."""
 
-from dataclasses import replace
+import dataclasses
 
 import pytest
 
 from apexrl.runs.errors import ConfigurationError
-from litaagent_std.agents.explain import explain, from_seed, from_source, goal_of, reason, types_text
-from litaagent_std.policy.brain import Decision, DecisionRecord
-from litaagent_std.policy.observation import Offer
-from litaagent_std.policy.plan import Bounds, Goals
+from litaagent_std.agents.explain import explain, from_record, from_seed, from_source
 from litaagent_std.records.reader import WorldKey, open_records
+from litaagent_std.records.reason_text import goal_of, reason
 
 PATH = "litaagent_std.agents.hrl.LitaAgentHRL"
 RESPONSES = {"accept": 0, "reject": 1, "end": 2}
@@ -45,6 +43,31 @@ def test_the_log_of_a_replay_is_what_the_records_hold(tournament, world):
             assert reason(one)
 
 
+def test_a_record_with_reasons_says_what_a_replay_says(collect, tmp_path):
+    folder = collect(tmp_path / "run", competitors=(PATH, "RandomStd"), csv=False, reasons=True)
+    record = open_records(folder).world(WorldKey(0, 1))
+    replay = from_source(folder, 1)
+    [seat] = replay.seats
+    partners = sorted({thread.partner for thread, _ in record.decisions(seat) if thread.day == 3})
+    assert partners
+    for partner in partners:
+        recorded, played = from_record(folder, 1, 3, partner), explain(replay, 3, partner)
+        assert recorded == dataclasses.replace(played, origin=recorded.origin)
+        assert recorded.origin.endswith("as recorded")
+    with pytest.raises(ConfigurationError, match="days 0 to 5"):
+        from_record(folder, 1, 6, "anybody")
+    with pytest.raises(ConfigurationError, match=r"with 'anybody' on day 2.*by seat: seat"):
+        from_record(folder, 1, 2, "anybody")
+    with pytest.raises(ConfigurationError, match=f"seat {seat + 1} is not ours"):
+        from_record(folder, 1, 2, "anybody", seat + 1)
+
+
+def test_records_without_reasons_are_played_again(tournament, tmp_path):
+    assert from_record(tournament, 0, 3, "anybody") is None
+    assert from_record(tournament, 9, 3, "anybody") is None
+    assert from_record(tmp_path, 0, 3, "anybody") is None
+
+
 def test_what_does_not_exist_is_named_with_what_does(tournament, tmp_path):
     replay = from_source(tournament, 0)
     with pytest.raises(ConfigurationError, match="days 0 to 5"):
@@ -69,65 +92,9 @@ def test_where_several_of_ours_meet_a_partner_a_seat_is_asked_for():
     assert explain(replay, 2, "00LHR@0", 7).seat == 7
 
 
-def record(*, kind="reject", buying=False, received=None, proposed=None, offer=None, q=(5, 0), limit=20.0):
-    decision = Decision(kind, offer)
-    goals = Goals(
-        (5, 0) if not buying else q, (20.0, 20.0), q if not buying else (5, 0), (20.0, 20.0), (0.0, 0.0), 30.0
-    )
-    bounds = Bounds((10, 10), (10, 10), (10, 10), 9)
-    reservation = None if received is None else limit
-    return DecisionRecord(2, 1, "p", buying, received, decision, proposed, goals, bounds, reservation, 0.25, ())
-
-
-@pytest.mark.parametrize(
-    ("made", "expected"),
-    [
-        (record(received=Offer(3, 2, 18), proposed=Offer(4, 2, 21), offer=Offer(4, 2, 21)),
-         "its price 18 misses our limit of at least 20; the best proposal is 4 at 21 for day 2, taken with "
-         "probability 0.25"),
-        (record(buying=True, received=Offer(3, 2, 22), proposed=Offer(9, 2, 19), offer=Offer(4, 2, 19)),
-         "its price 22 misses our limit of at most 20; the best proposal is 4 at 19 for day 2 (L1 made it out of "
-         "9 at 19 for day 2), taken with probability 0.25"),
-        (record(received=Offer(6, 2, 21), proposed=Offer(5, 2, 22), offer=Offer(5, 2, 22)),
-         "6 units are more than the goal of 5 for day 2; the best proposal is 5 at 22 for day 2, taken with "
-         "probability 0.25"),
-        (record(received=Offer(4, 2, 21), proposed=Offer(5, 2, 22), offer=Offer(5, 2, 22)),
-         "other offers are worth more together, or the same units are already on a table; the best proposal is "
-         "5 at 22 for day 2, taken with probability 0.25"),
-        (record(proposed=Offer(5, 2, 22), offer=Offer(5, 2, 22)),
-         "it is ours to open; the best proposal is 5 at 22 for day 2, taken with probability 0.25"),
-        (record(kind="accept", received=Offer(4, 2, 21), offer=Offer(4, 2, 21)),
-         "its price 21 keeps our limit of at least 20; it is among the offers that are worth most together"),
-        (record(kind="end", buying=True, q=(0, 0)), "there is nothing to buy, so the thread ends"),
-        (record(kind="end"),
-         "nothing that may be offered here gains by it, though 5 units are still to sell, so the thread ends"),
-        (record(kind="end", proposed=Offer(4, 2, 21)), "L1 leaves nothing of 4 at 21 for day 2, so the thread ends"),
-    ],
-)  # fmt: skip
-def test_reasons_name_limit_goal_clip_and_chance(made, expected):
-    assert reason(made) == expected
-
-
-def test_a_learned_layers_weight_is_named():
-    weighed = replace(record(proposed=Offer(5, 2, 22), offer=Offer(5, 2, 22)), alpha=0.5)
-    assert reason(weighed).endswith("taken with probability 0.25, α 0.50")
-
-
-def test_goals_beyond_the_horizon_are_none():
-    assert goal_of(record(), 2) == (5, 20.0)
-    assert goal_of(record(), 99) == (0, 0.0)
-
-
 def test_other_proposals_are_within_the_goal():
     found = explain(from_seed(3, days=6, levels=2), 2, "09Gr@1")
     others = [(one, offer) for one in found.records for offer, _ in one.alternatives]
     assert others
     assert all(offer.quantity <= goal_of(one, offer.time)[0] for one, offer in others)
     assert all(offer != one.decision.offer for one, offer in others)
-
-
-def test_types_and_urgency_are_named():
-    known = replace(record(proposed=Offer(5, 2, 22), offer=Offer(5, 2, 22)), types=(0.02, 0.9, 0.08, 0.0), urgency=0.4)
-    assert types_text(known) == "greedy 0.90, sharing 0.08"
-    assert reason(known).endswith("taken with probability 0.25, urgency 0.40")
-    assert types_text(record()) == "–"

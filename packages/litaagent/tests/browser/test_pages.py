@@ -176,21 +176,13 @@ def test_a_running_tournament_grows_by_itself(open_page, serve, recorded, tmp_pa
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_the_reasons_of_our_agent_are_replayed_by_a_click(open_page, serve, with_ours, monkeypatch, tmp_path, width):
-    from litaagent_std.dashboard.replays import Replays
-    from litaagent_std.dashboard.views import decisions
-
-    kept = Replays(tmp_path)
-    monkeypatch.setattr(decisions, "shared_replays", lambda: kept)
+def test_the_reasons_of_our_agent_are_shown_for_its_seat(open_page, serve, with_ours, width):
     with serve(with_ours) as address:
         page = open_page(f"{address}/world?name=ours&world=0", width)
         page.get_by_role("link", name="LitaAgentHRL", exact=True).click()
         expect(page.locator("h1")).to_have_text("LitaAgentHRL", timeout=PATIENCE)
-        expect(page.locator(".js-plotly-plot")).to_have_count(5, timeout=PATIENCE)
-        page.get_by_role("link", name="replay this world").click()
-        expect(page.locator(".text-warning")).to_contain_text("being played again", timeout=PATIENCE)
-        expect(page.locator(".js-plotly-plot")).to_have_count(11, timeout=2 * PATIENCE)
-        expect(page.locator("main")).to_contain_text("The replay is the record, turn by turn")
+        expect(page.locator(".js-plotly-plot")).to_have_count(11, timeout=PATIENCE)
+        expect(page.locator("main")).to_contain_text("Decisions of day")
         expect(page.locator("h1 .live")).to_have_count(0)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 

@@ -20,7 +20,7 @@ def test_demo_trains_and_writes_a_complete_report(tmp_path: Path) -> None:
         "Ranking by the official",
         "Supply chain",
         "Unit price, round by round",
-        "The replay is the record, turn by turn",
+        "Decisions of day",
         "episode/mean_reward",
     ):
         assert part in text

@@ -1,12 +1,14 @@
-"""Why our agent decided as it did: a decision's record in words, and worlds played again with the log on.
+"""Why our agent decided as it did: from a record that holds its reasons, or from a world played again with the log on.
 
 A world comes from a tournament's folder, from an evaluation of the arena, or is drawn from a seed. Worlds repeat
-exactly, so the log of a second run explains the first, as long as the agent's code is the same.
+exactly, so the log of a second run explains the first, as long as the agent's code is the same. `records.reason_text`
+puts a decision into words.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -17,10 +19,9 @@ from litaagent_std.agents.hrl import LitaAgentHRL
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.worlds import Rules, draw
 from litaagent_std.policy.brain import DecisionRecord
-from litaagent_std.policy.l3.heuristic import ARCHETYPES
-from litaagent_std.policy.observation import Observation, Offer
+from litaagent_std.policy.observation import Observation
 from litaagent_std.records.manifest import Manifest
-from litaagent_std.records.reader import RECORDS_FOLDER
+from litaagent_std.records.reader import RECORDS_FOLDER, WorldKey, open_records
 from litaagent_std.tournament.competitors.names import read_agent, resolve_one
 from litaagent_std.tournament.config import TournamentConfig
 from litaagent_std.tournament.plan import make_plan
@@ -35,13 +36,10 @@ __all__ = [
     "Replay",
     "explain",
     "from_arena",
+    "from_record",
     "from_seed",
     "from_source",
     "from_tournament",
-    "goal_of",
-    "offer_text",
-    "reason",
-    "types_text",
 ]
 
 _REPORT: Final = "report.json"
@@ -55,14 +53,11 @@ class Replay:
         setup: The world.
         inventory: Its inventory rule.
         origin: Where it comes from, in words.
-        recorded_digest: Digest of the setup as a record names it, whose class paths may be those of an older release;
-            None where there is no record.
     """
 
     setup: WorldSetup
     inventory: Inventory
     origin: str
-    recorded_digest: str | None = None
 
     @property
     def seats(self) -> tuple[int, ...]:
@@ -79,6 +74,7 @@ class Explanation:
     """Reasons of one agent's decisions with one partner on one day.
 
     Attributes:
+        origin: Where the world comes from, in words.
         agent: Our agent's id.
         seat: Its seat.
         obs: The day's observation.
@@ -86,6 +82,7 @@ class Explanation:
         records: Its decisions in that thread, in order.
     """
 
+    origin: str
     agent: str
     seat: int
     obs: Observation
@@ -147,9 +144,7 @@ def from_tournament(folder: Path, world: int) -> Replay:
     kind = (config.steps, config.levels, config.inventory, config.engine, False)
     spec, names = plan.worlds[world], tuple(source["names"])
     setup, _ = make_setup(WorldTask(spec, names, tuple(map(read_agent, texts)), *kind))
-    written = tuple(read_agent(text, as_written=True) for text in texts)
-    recorded, _ = make_setup(WorldTask(spec, names, written, *kind))
-    return Replay(setup, config.inventory, f"world {world} of {folder}", recorded.digest)
+    return Replay(setup, config.inventory, f"world {world} of {folder}")
 
 
 def from_arena(folder: Path, world: int) -> Replay:
@@ -192,26 +187,6 @@ def explain(replay: Replay, day: int, partner: str, seat: int | None = None) -> 
         ConfigurationError: If no agent of ours plays there, or the day or the partner does not exist.
     """
     setup = replay.setup
-    seats = _seats(replay, seat)
-    if not 0 <= day < setup.n_days:
-        raise ConfigurationError(
-            f"there is no day {day}", f"{replay.origin} has days 0 to {setup.n_days - 1}", "name one of them"
-        )
-    logged = {
-        ours: replace(setup.agents[ours], params={**setup.agents[ours].params, "keep_log": True}) for ours in seats
-    }
-    world = FastWorld(setup.with_agents(logged), inventory=replay.inventory, defaults="native")
-    with silence():
-        while world.current_step <= day and world.step_day():
-            pass
-    explanations = [_explained(world.seats[ours].agent, ours, day, partner) for ours in seats]
-    fitting = [explanation for explanation in explanations if explanation is not None]
-    if len(fitting) == 1:
-        return fitting[0]
-    raise _no_explanation(world, seats, day, partner, [explanation.seat for explanation in fitting])
-
-
-def _seats(replay: Replay, seat: int | None) -> tuple[int, ...]:
     ours = replay.seats
     if not ours:
         raise ConfigurationError(
@@ -219,38 +194,92 @@ def _seats(replay: Replay, seat: int | None) -> tuple[int, ...]:
             "only LitaAgentHRL and agents derived from it keep a log of their reasons",
             "choose a world where one has a seat",
         )
-    if seat is not None and seat not in ours:
-        raise ConfigurationError(
-            f"seat {seat} is not ours", f"in {replay.origin} ours are {_listed(ours)}", "name one of them"
-        )
-    return ours if seat is None else (seat,)
+    _check(replay.origin, day, setup.n_days, seat, ours)
+    seats = ours if seat is None else (seat,)
+    logged = {
+        index: replace(setup.agents[index], params={**setup.agents[index].params, "keep_log": True}) for index in seats
+    }
+    world = FastWorld(setup.with_agents(logged), inventory=replay.inventory, defaults="native")
+    with silence():
+        while world.current_step <= day and world.step_day():
+            pass
+    agents = {index: world.seats[index].agent for index in seats}
+    chosen = _choose({index: (agent.id, agent.brain.log) for index, agent in agents.items()}, day, partner)
+    brain = agents[chosen].brain
+    records = _of_thread(brain.log, day, partner)
+    return Explanation(replay.origin, agents[chosen].id, chosen, brain.obs, brain.memory.regime.value, records)
 
 
-def _explained(agent: LitaAgentHRL, seat: int, day: int, partner: str) -> Explanation | None:
-    brain = agent.brain
-    records = tuple(record for record in brain.log if record.day == day and record.partner == partner)
-    if not records or brain.obs.day != day:
+def from_record(folder: Path, world: int, day: int, partner: str, seat: int | None = None) -> Explanation | None:
+    """Return the reasons that a tournament's record holds; None if it holds none of this world.
+
+    Args:
+        folder: The tournament's folder.
+        world: The world.
+        day: The day.
+        partner: The partner's id.
+        seat: Our agent's seat, where several of ours deal with that partner.
+
+    Raises:
+        ConfigurationError: If the day, the partner or the seat has none.
+    """
+    if not (folder / RECORDS_FOLDER).is_dir():
         return None
-    return Explanation(agent.id, seat, brain.obs, brain.memory.regime.value, records)
+    records = open_records(folder / RECORDS_FOLDER)
+    if WorldKey(0, world) not in records.keys:
+        return None
+    record = records.world(WorldKey(0, world))
+    reasons = {ours: found for ours in range(len(record.names)) if (found := record.reasons(ours)) is not None}
+    if not reasons:
+        return None
+    origin = f"world {world} of {folder}, as recorded"
+    _check(origin, day, record.facts["n_days"], seat, tuple(reasons))
+    wanted = reasons if seat is None else {seat: reasons[seat]}
+    logs = {ours: (record.names[ours], found.decisions) for ours, found in wanted.items()}
+    chosen = _choose(logs, day, partner)
+    decisions = _of_thread(reasons[chosen].decisions, day, partner)
+    obs, regime = record.observations(chosen)[day], reasons[chosen].regimes[day]
+    return Explanation(origin, record.names[chosen], chosen, obs, regime, decisions)
 
 
-def _no_explanation(
-    world: FastWorld, seats: tuple[int, ...], day: int, partner: str, fitting: list[int]
-) -> ConfigurationError:
-    """Return the error for a partner with whom several agents of ours negotiated, or none."""
+def _check(origin: str, day: int, n_days: int, seat: int | None, ours: tuple[int, ...]) -> None:
+    if not 0 <= day < n_days:
+        raise ConfigurationError(f"there is no day {day}", f"{origin} has days 0 to {n_days - 1}", "name one of them")
+    if seat is not None and seat not in ours:
+        listed = f"in {origin} ours are {_listed(ours)}"
+        raise ConfigurationError(f"seat {seat} is not ours", listed, "name one of them")
+
+
+def _of_thread(log: Sequence[DecisionRecord], day: int, partner: str) -> tuple[DecisionRecord, ...]:
+    return tuple(record for record in log if record.day == day and record.partner == partner)
+
+
+def _choose(logs: Mapping[int, tuple[str, Sequence[DecisionRecord]]], day: int, partner: str) -> int:
+    """Return the one seat that negotiated with a partner on a day.
+
+    Args:
+        logs: Our agents' ids and decisions by seat.
+        day: The day.
+        partner: The partner's id.
+
+    Raises:
+        ConfigurationError: If several of ours did, or none.
+    """
+    fitting = [seat for seat, (_, log) in logs.items() if _of_thread(log, day, partner)]
+    if len(fitting) == 1:
+        return fitting[0]
     if fitting:
-        return ConfigurationError(
+        raise ConfigurationError(
             f"{partner!r} negotiated with several of ours on day {day}",
             f"they sit in seats {_listed(fitting)}",
             "add --seat with one of them",
         )
     known = {}
-    for seat in seats:
-        log = world.seats[seat].agent.brain.log
-        names = sorted({record.partner for record in log if record.day == day})
-        known[f"seat {seat} ({world.seats[seat].id})"] = ", ".join(names) or "nobody"
-    listed = "; ".join(f"{who}: {names}" for who, names in known.items())
-    return ConfigurationError(
+    for seat, (name, log) in logs.items():
+        partners = sorted({record.partner for record in log if record.day == day})
+        known[f"seat {seat} ({name})"] = ", ".join(partners) or "nobody"
+    listed = "; ".join(f"{who}: {partners}" for who, partners in known.items())
+    raise ConfigurationError(
         f"no agent of ours negotiated with {partner!r} on day {day}",
         f"those it negotiated with were, by seat: {listed}",
         "name one of them",
@@ -259,75 +288,3 @@ def _no_explanation(
 
 def _listed(numbers: tuple[int, ...] | list[int]) -> str:
     return ", ".join(map(str, numbers))
-
-
-def offer_text(offer: Offer | None) -> str:
-    """Describe an offer in words."""
-    return "–" if offer is None else f"{offer.quantity} at {offer.price} for day {offer.time}"
-
-
-def types_text(record: DecisionRecord) -> str:
-    """Describe the belief about the partner in words: its types by probability, those of 5 % and more."""
-    if record.types is None:
-        return "–"
-    named = sorted(zip(record.types, ARCHETYPES, strict=True), reverse=True)
-    return ", ".join(f"{name} {chance:.2f}" for chance, name in named if chance >= 0.05)
-
-
-def goal_of(record: DecisionRecord, time: int) -> tuple[int, float]:
-    """Return the goal's quantity and reservation price for a delivery day; 0 and 0 beyond the horizon."""
-    goals, lead = record.goals, time - record.day
-    quantities, prices = (goals.q_buy, goals.p_buy) if record.buying else (goals.q_sell, goals.p_sell)
-    return (quantities[lead], prices[lead]) if 0 <= lead < len(quantities) else (0, 0.0)
-
-
-def reason(record: DecisionRecord) -> str:
-    """Return why a decision was taken, in one sentence."""
-    kind = record.decision.kind
-    if kind == "accept":
-        return f"{_judged(record)}; it is among the offers that are worth most together"
-    if kind == "end":
-        return f"{_nothing_left(record)}, so the thread ends"
-    opening = "it is ours to open" if record.received is None else _declined(record)
-    return f"{opening}; {_proposal(record)}"
-
-
-def _judged(record: DecisionRecord) -> str:
-    price = record.received.price if record.received is not None else 0
-    limit = 0.0 if record.reservation is None else record.reservation
-    side = "at most" if record.buying else "at least"
-    kept = price <= limit if record.buying else price >= limit
-    return f"its price {price} {'keeps' if kept else 'misses'} our limit of {side} {limit:g}"
-
-
-def _declined(record: DecisionRecord) -> str:
-    offer, limit = record.received, record.reservation
-    if offer is None:
-        return "there is nothing to accept"
-    if limit is None:
-        return f"{offer_text(offer)} is outside the day's agenda"
-    if (offer.price > limit) if record.buying else (offer.price < limit):
-        return _judged(record)
-    units, _ = goal_of(record, offer.time)
-    if offer.quantity > units:
-        return f"{offer.quantity} units are more than the goal of {units} for day {offer.time}"
-    return "other offers are worth more together, or the same units are already on a table"
-
-
-def _nothing_left(record: DecisionRecord) -> str:
-    goals = record.goals.q_buy if record.buying else record.goals.q_sell
-    verb = "buy" if record.buying else "sell"
-    if not any(goals):
-        return f"there is nothing to {verb}"
-    if record.proposed is not None:
-        return f"L1 leaves nothing of {offer_text(record.proposed)}"
-    return f"nothing that may be offered here gains by it, though {sum(goals)} units are still to {verb}"
-
-
-def _proposal(record: DecisionRecord) -> str:
-    offer = record.decision.offer
-    clipped = "" if record.proposed in (None, offer) else f" (L1 made it out of {offer_text(record.proposed)})"
-    chance = "" if record.acceptance is None else f", taken with probability {record.acceptance:.2f}"
-    chance += f", urgency {record.urgency:.2f}" if record.urgency else ""
-    weight = "" if record.alpha is None else f", α {record.alpha:.2f}"
-    return f"the best proposal is {offer_text(offer)}{clipped}{chance}{weight}"

@@ -2,7 +2,6 @@
 
 `routes` finds the view of an address; `views/` turn data into pages (`page`), that is a Jinja template and its context;
 `render` makes HTML of them, the same for server and report. Charts are drawn by plotly through `apexrl.charts`. Data
-come from `history` (what a folder contains), `warehouse` (SQL on records), `curves` (metrics) and `replays` (decisions
-of our agent, found by playing a world again). `guard` checks requests; `source` makes the archive that every page
-links to.
+come from `history` (what a folder contains), `warehouse` (SQL on records), `curves` (metrics) and `decisions` (the
+recorded reasons of our agent). `guard` checks requests; `source` makes the archive that every page links to.
 """

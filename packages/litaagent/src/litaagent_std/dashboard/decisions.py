@@ -1,7 +1,4 @@
-"""What the layers of our agent decided in one seat of one world, as plain data that a file can hold.
-
-Records of a tournament hold what an agent did, not why. A replay (`seat_replay`) finds the reasons; this is its result.
-"""
+"""What the layers of our agent decided in one seat of one world, from a record that holds reasons."""
 
 from __future__ import annotations
 
@@ -9,9 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pydantic import TypeAdapter
+from litaagent_std.dashboard.warehouse import Row, Warehouse
+from litaagent_std.policy.brain import DecisionRecord
+from litaagent_std.policy.observation import Offer
+from litaagent_std.records.reason_text import goal_of, reason
+from litaagent_std.records.reasons import seat_reasons
+from litaagent_std.records.schema import REASON_TABLES
 
-__all__ = ["Choice", "Deal", "Goal", "SeatDecisions", "Side", "Terms", "decisions_from", "decisions_text"]
+__all__ = ["Choice", "Deal", "Goal", "SeatDecisions", "Side", "Terms", "decisions_of"]
 
 Terms = tuple[int, int, int]
 """An offer: quantity, delivery day and unit price."""
@@ -118,7 +120,7 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeatDecisions:
-    """The result of a replay.
+    """All decisions of a seat.
 
     Attributes:
         world: The world's number.
@@ -127,9 +129,6 @@ class SeatDecisions:
         agent_class: Name of the agent's class.
         layers: Which version of L2, L3 and L4 played.
         n_days: Days of the world.
-        first_difference: The first day on which anyone in the replay acted otherwise than in the record; None when the
-            replay is the record, turn by turn.
-        same_world: Whether the replayed world was drawn as the recorded one was.
         interventions: How often L1 changed what the layers wanted, by day.
         goals: L2's goals by day and side.
         choices: Every decision in order.
@@ -142,17 +141,10 @@ class SeatDecisions:
     agent_class: str
     layers: tuple[str, str, str]
     n_days: int
-    first_difference: int | None
-    same_world: bool
     interventions: tuple[int, ...]
     goals: tuple[Goal, ...]
     choices: tuple[Choice, ...]
     deals: tuple[Deal, ...]
-
-    @property
-    def faithful(self) -> bool:
-        """Whether the replay did what the record says."""
-        return self.same_world and self.first_difference is None
 
     def sides(self, *, buying: bool) -> list[Side]:
         """Return one side day by day."""
@@ -188,18 +180,87 @@ def _side(wanted: int, deals: Sequence[Deal], choices: Sequence[Choice]) -> Side
     )
 
 
-_ADAPTER: TypeAdapter[SeatDecisions] = TypeAdapter(SeatDecisions)
+def decisions_of(store: Warehouse, world: int, seat: int) -> SeatDecisions | None:
+    """Return the decisions of a seat; None if the record does not hold its reasons.
 
-
-def decisions_text(decisions: SeatDecisions) -> bytes:
-    """Return the decisions as JSON."""
-    return _ADAPTER.dump_json(decisions)
-
-
-def decisions_from(text: bytes) -> SeatDecisions:
-    """Return the decisions that JSON holds.
-
-    Raises:
-        ValueError: If it holds something else.
+    Args:
+        store: The tournament's records.
+        world: The world.
+        seat: The seat.
     """
-    return _ADAPTER.validate_json(text)
+    factories = store.ask("SELECT * FROM factories ORDER BY factory", ["factories"], world=world)
+    names = [row["name"] for row in factories]
+    own = {
+        name: store.ask(f"SELECT * FROM {name} WHERE factory = ?", [name], [seat], world=world)
+        for name in REASON_TABLES
+    }
+    reasons = seat_reasons(own, seat, names)
+    if reasons is None:
+        return None
+    question = "SELECT * FROM contracts WHERE ? IN (buyer, seller) ORDER BY day, turn"
+    return SeatDecisions(
+        world=world,
+        seat=seat,
+        agent=names[seat],
+        agent_class=factories[seat]["agent_type"].rsplit(".", 1)[-1],
+        layers=reasons.layers,
+        n_days=len(reasons.interventions),
+        interventions=reasons.interventions,
+        goals=_goals(reasons.decisions),
+        choices=tuple(map(_choice, reasons.decisions)),
+        deals=_deals(store.ask(question, ["contracts"], [seat], world=world), names, seat, reasons.decisions),
+    )
+
+
+def _goals(log: Sequence[DecisionRecord]) -> tuple[Goal, ...]:
+    first: dict[tuple[int, bool], Goal] = {}
+    for record in log:
+        if (record.day, record.buying) not in first:
+            goals = record.goals
+            units, prices = (goals.q_buy, goals.p_buy) if record.buying else (goals.q_sell, goals.p_sell)
+            first[record.day, record.buying] = Goal(day=record.day, buying=record.buying, units=units, prices=prices)
+    return tuple(first.values())
+
+
+def _choice(record: DecisionRecord) -> Choice:
+    return Choice(
+        day=record.day,
+        round=record.round,
+        partner=record.partner,
+        buying=record.buying,
+        received=_terms(record.received),
+        kind=record.decision.kind,
+        offer=_terms(record.decision.offer),
+        proposed=_terms(record.proposed),
+        limit=record.reservation,
+        chance=record.acceptance,
+        alpha=record.alpha,
+        because=reason(record),
+    )
+
+
+def _terms(offer: Offer | None) -> Terms | None:
+    return None if offer is None else (offer.quantity, offer.time, offer.price)
+
+
+def _deals(
+    contracts: Sequence[Row], names: Sequence[str], seat: int, log: Sequence[DecisionRecord]
+) -> tuple[Deal, ...]:
+    latest = {(record.day, record.partner): record for record in log}
+    deals = []
+    for row in contracts:
+        buying = row["buyer"] == seat
+        partner = names[row["seller" if buying else "buyer"]]
+        record = latest.get((row["day"], partner))
+        deals.append(
+            Deal(
+                day=row["day"],
+                buying=buying,
+                partner=partner,
+                quantity=row["quantity"],
+                time=row["time"],
+                price=row["unit_price"],
+                goal_price=None if record is None else goal_of(record, row["time"])[1],
+            )
+        )
+    return tuple(deals)

@@ -34,7 +34,7 @@ def pages_of(path: Path, world: int | None = None, agent: str | None = None) -> 
     Args:
         path: The folder of a tournament, an evaluation of the arena, a training or an HMASD run.
         world: Of a tournament, the world to show; default: the first finished one.
-        agent: Of a tournament, an agent to show too; for ours, also its reasons in that world, which is replayed.
+        agent: Of a tournament, an agent to show too; also its reasons in that world, if the record holds them.
 
     Raises:
         NothingToReportError: If the folder holds none of them.
@@ -70,7 +70,7 @@ def _tournament(path: Path, world: int | None, agent: str | None) -> list[Page]:
         pages.append(negotiation_page(path, path.name, {**query, "negotiation": index}))
     if agent is not None:
         seat = _seat(store, chosen, agent)
-        pages.append(agent_page(path, path.name, {**query, "agent": agent, "seat": seat}, wait=True))
+        pages.append(agent_page(path, path.name, {**query, "agent": agent, "seat": seat}))
     return pages
 
 

@@ -17,7 +17,7 @@ import duckdb
 import pyarrow as pa
 
 from litaagent_std.records.manifest import Manifest, Shard
-from litaagent_std.records.schema import TABLES, arrow_schema
+from litaagent_std.records.schema import ALL_TABLES, TABLES, arrow_schema
 from litaagent_std.records.segment import RecordsDamagedError, read_segment
 from litaagent_std.records.store import segments_in
 
@@ -87,20 +87,19 @@ class Warehouse:
 
     def _create_view(self, connection: duckdb.DuckDBPyConnection, name: str, world: int | None) -> None:
         """Create a view of a table: shards and segments together."""
-        if name not in TABLES:
-            raise KeyError(f"there is no table {name!r}; choose one of {list(TABLES)}")
+        if name not in ALL_TABLES:
+            raise KeyError(f"there is no table {name!r}; choose one of {list(ALL_TABLES)}")
         shards = [shard for shard in self.manifest.shards if world is None or shard.first <= world < shard.stop]
         segments = [tables for own, tables in self._segments.items() if world is None or own == world]
-        parts = []
-        if shards:
-            files = [_literal(self._path(shard, name)) for shard in shards]
-            parts.append(f"SELECT * FROM read_parquet([{', '.join(files)}])")
-        if segments or not shards:
-            whole = pa.concat_tables([arrow_schema(name).empty_table(), *(tables[name] for tables in segments)])
-            connection.register(f"waiting_{name}", whole)
-            parts.append(f"SELECT * FROM waiting_{name}")
+        # an optional table is in some files only; columns that files lack are empty
+        files = [_literal(self._path(shard, name)) for shard in shards if name in TABLES or name in shard.files]
+        waiting = [tables[name] for tables in segments if name in tables]
+        connection.register(f"waiting_{name}", pa.concat_tables([arrow_schema(name).empty_table(), *waiting]))
+        parts = [f"SELECT * FROM waiting_{name}"]
+        if files:
+            parts.append(f"SELECT * FROM read_parquet([{', '.join(files)}], union_by_name=true)")
         where = "" if world is None else f" WHERE world = {int(world)}"
-        query = " UNION ALL ".join(part + where for part in parts)
+        query = " UNION ALL BY NAME ".join(part + where for part in parts)
         try:
             connection.execute(f"CREATE TEMP VIEW {name} AS {query}")
         except duckdb.Error as error:

@@ -56,14 +56,13 @@ _PARTNERS: Final = """
 """
 
 
-def agent_page(folder: Path, name: str, query: Mapping[str, str], *, wait: bool = False) -> Page:
+def agent_page(folder: Path, name: str, query: Mapping[str, str]) -> Page:
     """Return the page of an agent.
 
     Args:
         folder: The tournament's folder.
         name: Its name in addresses.
-        query: The ``agent``; for its reasons in one world also ``seat``, ``replay`` and ``day``.
-        wait: Whether to wait for a replay, as a report does; the server never does.
+        query: The ``agent``; for its reasons in one world also ``seat`` and ``day``.
 
     Raises:
         NotHereError: If it did not play.
@@ -86,7 +85,7 @@ def agent_page(folder: Path, name: str, query: Mapping[str, str], *, wait: bool 
     days = store.ask(_DAYS, ["factories", "settlements", "worlds"], [agent])
     prices = store.ask(_PRICES, ["factories", "contracts", "markets"], [agent, agent])
     partners = store.ask(_PARTNERS, ["factories", "negotiations"], [agent, agent])
-    reasons = reasons_of(store, folder, name, query, wait=wait)
+    reasons = reasons_of(store, query)
     units = (("sold", "sold"), ("bought", "bought"), ("produced", "produced"))
     context = {
         "filters": [Filter("agent", "agent", [(competitor, competitor) for competitor in names], agent)],
@@ -110,7 +109,7 @@ def agent_page(folder: Path, name: str, query: Mapping[str, str], *, wait: bool 
         "partners": _partner_table(partners),
     }
     trail = [Link("all", "/"), Link(name, "/tournament", {"name": name})]
-    live = reasons.state == "running" or not store.manifest.complete
+    live = not store.manifest.complete
     return Page(template="agent", title=agent, context=context, trail=trail, live=live)
 
 

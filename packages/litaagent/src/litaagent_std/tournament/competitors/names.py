@@ -135,16 +135,10 @@ def agent_text(spec: AgentSpec) -> str:
     return f"{spec.path}:{json.dumps(dict(spec.params), sort_keys=True)}" if spec.params else spec.path
 
 
-def read_agent(text: str, *, as_written: bool = False) -> AgentSpec:
-    """Read what `agent_text` wrote.
-
-    Args:
-        text: The agent.
-        as_written: Whether to keep a class path of an earlier release; by default the agent is named by the path at
-            which it can be imported today.
-    """
+def read_agent(text: str) -> AgentSpec:
+    """Read what `agent_text` wrote; a class path of an earlier release becomes that at which it is imported today."""
     path, params = _split(text)
-    return AgentSpec(path if as_written else present_path(path), params, competitor=True)
+    return AgentSpec(present_path(path), params, competitor=True)
 
 
 def digest_named_files(params: Mapping[str, Any]) -> dict[str, str]:
