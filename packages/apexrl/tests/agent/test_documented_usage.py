@@ -1,15 +1,18 @@
 """The runner's documented usage: every code block, with another environment, fewer steps and other folders."""
 
 import inspect
+import json
 import logging
 
 import gymnasium as gym
 import pytest
 import torch
+from gymnasium.spaces import Box
 
 from apexrl.agent.on_policy_runner import OnPolicyRunner
 from apexrl.algorithms.ppo import PPO, PPOConfig
 from apexrl.envs.gymnasium.wrapper import GymVecEnvContinuous
+from apexrl.envs.vec_env import VecEnv
 from apexrl.models import MLPActor, MLPCritic
 
 
@@ -192,3 +195,84 @@ def test_preconfigured_agent(env):
 
     assert runner.agent is agent
     assert runner.learn(num_iterations=1).is_exact
+
+
+class Robot(VecEnv):
+    """An environment whose extras are exactly the documented ones."""
+
+    def __init__(self, num_envs=4):
+        self.num_envs, self.device = num_envs, torch.device("cpu")
+        self.observation_space, self.action_space = Box(-10.0, 10.0, (2,)), Box(-1.0, 1.0, (1,))
+        self.generator = torch.Generator()
+
+    def reset(self, seed=None):
+        if seed is not None:
+            self.generator.manual_seed(seed)
+        self.x, self.age = torch.rand(self.num_envs, 2, generator=self.generator), torch.zeros(self.num_envs)
+        return self.x.clone(), {}
+
+    def step(self, actions):
+        velocity = actions.squeeze(-1)
+        self.x = self.x + 0.1 * actions
+        self.age += 1
+        time_outs = self.age >= 12
+        dones = time_outs | (self.x[:, 0].abs() > 3)
+        velocity_reward, energy_penalty, stability_reward = velocity, velocity.square(), torch.ones_like(velocity)
+        extras = {
+            "time_outs": time_outs,
+            "reward_components": {
+                "velocity": velocity_reward,
+                "energy": -energy_penalty,
+                "stability": stability_reward,
+            },
+            "log": {
+                "/robot/height_mean": self.x[:, 1].mean().item(),
+            },
+        }
+        fresh = torch.rand(self.num_envs, 2, generator=self.generator)
+        self.x = torch.where(dones[:, None], fresh, self.x)
+        self.age = torch.where(dones, torch.zeros_like(self.age), self.age)
+        return self.x.clone(), velocity_reward - energy_penalty + stability_reward, dones, extras
+
+
+def script():
+    """Run the documented basic usage on an environment with the documented extras."""
+    env = Robot()
+    runner = OnPolicyRunner(
+        env=env,
+        algorithm="ppo",
+        actor_class=MLPActor,
+        critic_class=MLPCritic,
+        log_dir="./logs",
+        save_dir="./checkpoints",
+        log_interval=1,
+        save_interval=1,
+        cfg=PPOConfig(num_steps=16),
+        show_progress=False,
+    )
+    runner.learn(total_timesteps=3 * 64)
+    stats = runner.eval(num_episodes=4)
+    runner.save_checkpoint("final_model.pt")
+    return stats
+
+
+def test_the_documented_extras_are_enough(own_folder, caplog):
+    stats = script()
+    assert stats["eval/num_episodes"] == 4
+    [line] = [json.loads(line) for line in (own_folder / "logs" / "metrics.jsonl").read_text().splitlines()][-1:]
+    assert {f"reward_components/{name}" for name in ("velocity", "energy", "stability")} <= line.keys()
+    assert "robot/height_mean" in line
+    assert line["reward_components/stability"] == pytest.approx(line["episode/mean_length"])
+
+
+def test_the_script_twice_in_the_same_folders_mixes_and_erases_nothing(own_folder):
+    script()
+    files = {path: path.read_bytes() for path in own_folder.rglob("*") if path.suffix in (".pt", ".jsonl")}
+    script()
+    kept = {path.read_bytes() for path in own_folder.rglob("earlier/1/*")}
+    assert {content for path, content in files.items() if path.name != "timings.jsonl"} <= kept
+    names = {"checkpoint_1.pt", "checkpoint_2.pt", "checkpoint_3.pt", "final_model.pt"}
+    for folder in ("checkpoints", "checkpoints/earlier/1"):
+        assert {path.name for path in (own_folder / folder).glob("*.pt")} == names
+    steps = [json.loads(line)["step"] for line in (own_folder / "logs" / "metrics.jsonl").read_text().splitlines()]
+    assert steps == [64, 128, 192]

@@ -6,6 +6,7 @@ import torch
 from apexrl.agent.offline_runner import OfflineRunner
 from apexrl.algorithms.awr import AWR, AWRConfig
 from apexrl.algorithms.bc import BCConfig
+from apexrl.runs.errors import DivergedError
 from apexrl.storage.offline import OfflineDataset
 
 
@@ -57,3 +58,13 @@ def test_refusals(recording, make_env):
 
     with pytest.raises(EvaluationError, match="pass eval_env="):
         OfflineRunner(recording, agent=agent).eval(1)
+
+
+def test_numbers_that_are_none_in_a_recording_are_named_and_nothing_is_saved_after_them(make_env, tmp_path):
+    obs = torch.randn(40, 4)
+    obs[17, 2] = float("inf")
+    dataset = OfflineDataset(observations=obs, actions=torch.randint(0, 2, (40,)))
+    runner = OfflineRunner(dataset, eval_env=make_env(), save_dir=tmp_path, save_interval=1, show_progress=False)
+    with pytest.raises(DivergedError, match="observations of decision 17 of the dataset is NaN or infinite"):
+        runner.learn(num_iterations=2)
+    assert list(tmp_path.glob("*.pt")) == []

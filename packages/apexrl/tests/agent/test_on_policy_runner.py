@@ -3,15 +3,21 @@ import logging
 import os
 import signal
 import time
+from dataclasses import replace
 
+import gymnasium as gym
 import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from apexrl.agent.evaluation import EvaluationError
+from apexrl.agent.multi_agent_runner import MultiAgentRunner
 from apexrl.agent.on_policy_runner import OnPolicyRunner
 from apexrl.agent.runner import StopTraining
+from apexrl.algorithms.mappo import MAPPOConfig
 from apexrl.algorithms.ppo import PPO, PPOConfig
-from apexrl.runs.errors import CheckpointMissingError, SchemaMismatchError
+from apexrl.models import GRUCritic, GRUDiscreteActor, MLPCritic, MLPDiscreteActor
+from apexrl.runs.errors import CheckpointMissingError, ConfigurationError, DivergedError, SchemaMismatchError
 
 CFG = PPOConfig(num_steps=8, minibatch_size=16, num_epochs=2)
 DOCUMENTED = {
@@ -245,3 +251,141 @@ def test_progress_goes_to_standard_error_as_plain_lines_without_a_terminal(make_
     out, err = capsys.readouterr()
     assert "64/64" in err
     assert out == ""
+
+
+def test_the_training_environment_is_no_evaluation_environment(make_env, make_runner):
+    env = make_env()
+    with pytest.raises(EvaluationError, match="eval_env is the training environment"):
+        make_runner(env, eval_env=env)
+
+
+def test_an_agent_is_not_combined_with_what_it_has_already(make_env):
+    env = make_env()
+    agent = PPO(env, CFG)
+    for name, value in {
+        "algorithm": "ppo",
+        "actor_class": MLPDiscreteActor,
+        "critic_class": MLPCritic,
+        "actor_cfg": {"hidden_dims": [8]},
+        "critic_cfg": {},
+        "device": "cpu",
+    }.items():
+        with pytest.raises(ConfigurationError, match=f"agent= and {name}="):
+            OnPolicyRunner(env, agent=agent, **{name: value})
+    assert OnPolicyRunner(agent=agent, env=env, cfg=CFG, log_dir="somewhere", save_dir="else").agent is agent
+
+
+def test_the_algorithms_name_is_understood_in_any_case_and_a_class_is_taken(make_env):
+    assert type(OnPolicyRunner(make_env(), "PPO", cfg=CFG).agent) is PPO
+    assert type(OnPolicyRunner(make_env(), PPO, cfg=CFG).agent) is PPO
+
+
+def test_what_stands_for_environments_is_taken(make_runner):
+    assert make_runner("CartPole-v1").learner.groups.num_envs == 8
+    assert make_runner(gym.make("CartPole-v1")).learner.groups.num_envs == 1
+    assert make_runner([lambda: gym.make("CartPole-v1")] * 3).learner.groups.num_envs == 3
+    with pytest.raises(TypeError, match="env is 3"):
+        make_runner(3)
+
+
+def test_agents_by_number_find_their_runner(scripted_team, make_env):
+    with pytest.raises(TypeError, match="Use MultiAgentRunner"):
+        OnPolicyRunner(scripted_team())
+    with pytest.raises(TypeError, match="Use OnPolicyRunner"):
+        MultiAgentRunner(make_env())
+
+
+def test_which_learning_rate_wins_is_said_and_can_be_chosen(make_runner, tmp_path, caplog):
+    make_runner(save_dir=tmp_path).save_checkpoint("model.pt")
+    other = make_runner(save_dir=tmp_path, cfg=replace(CFG, learning_rate=0.5))
+    with caplog.at_level(logging.WARNING):
+        other.load_checkpoint("model.pt")
+    assert "learning_rate: 0.0003 then, 0.5 now" in caplog.text
+    assert "the learning rate is the checkpoint's (reset_learning_rate=True changes it)" in caplog.text
+    assert other.agent.learning_rate == other.agent.optimizer.param_groups[0]["lr"] == CFG.learning_rate
+    other.load_checkpoint("model.pt", reset_learning_rate=True)
+    assert other.agent.learning_rate == other.agent.optimizer.param_groups[0]["lr"] == 0.5
+
+
+def test_a_checkpoint_is_found_by_its_path_too(make_runner, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make_runner(save_dir="ck").save_checkpoint("model.pt")
+    runner = make_runner(save_dir="ck")
+    runner.load_checkpoint("model.pt")
+    runner.load_checkpoint("ck/model.pt")
+    with pytest.raises(CheckpointMissingError, match=r"ck/none\.pt"):
+        runner.load_checkpoint("none.pt")
+
+
+def test_success_rates_are_reported(make_runner, scripted_env):
+    env = scripted_env(ends=(3, 4))
+    original = env.step
+
+    def step(actions):
+        obs, rewards, dones, extras = original(actions)
+        return obs, rewards, dones, extras | ({"success": torch.tensor([1.0, 0.0])} if dones.any() else {})
+
+    env.step = step
+    runner = make_runner(env)
+    stats = runner.collect_rollout()
+    assert stats["episode/success_rate"] == 0.5  # two episodes of each environment
+    assert runner.eval(4)["eval/success_rate"] == 0.5
+
+
+# -- numbers that are none
+
+
+def poison(env, name, at):
+    """Let an environment return NaN in a step of its life."""
+    original, count = env.step, [0]
+
+    def step(actions):
+        obs, rewards, dones, extras = original(actions)
+        count[0] += 1
+        if count[0] == at:
+            bad = {"rewards": rewards, "observations": obs}[name]
+            bad[-1] = float("nan")
+        return obs, rewards, dones, extras
+
+    env.step = step
+    return env
+
+
+@pytest.mark.parametrize("what", ["rewards", "observations"])
+@pytest.mark.parametrize("kind", ["ppo", "recurrent", "mappo"])
+def test_nan_stops_with_its_place_and_the_last_good_checkpoint_stays(
+    what, kind, make_env, scripted_team, tmp_path, fingerprint
+):
+    options = {"save_dir": tmp_path, "save_interval": 1, "show_progress": False}
+
+    def make():
+        if kind == "mappo":
+            return MultiAgentRunner(scripted_team(), cfg=MAPPOConfig(num_steps=8, minibatch_size=16), **options)
+        networks = {} if kind == "ppo" else {"actor_class": GRUDiscreteActor, "critic_class": GRUCritic}
+        cfg = replace(CFG, sequence_length=8)
+        return OnPolicyRunner(make_env(), cfg=cfg, **networks, **options)
+
+    runner = make()
+    poison(runner.learner.groups.groups[0].env, what, at=20)  # in the third rollout of 8 steps
+    seen = []
+    runner.add_callback("post_iteration", lambda r: seen.append(fingerprint(r.agent.policy)))
+    last = 3 if kind != "mappo" else 1
+    step = 3 if what == "rewards" else 4  # an observation is the input of the step after it
+    with pytest.raises(DivergedError, match=f"{what} of environment {last} at step {step} of the rollout"):
+        runner.learn(num_iterations=9)
+    assert (runner.iteration, runner.agent.version) == (2, 2)
+    assert fingerprint(runner.agent.policy) == seen[-1]  # the update before is the last thing that happened
+    assert sorted(path.name for path in tmp_path.glob("*.pt")) == ["checkpoint_1.pt", "checkpoint_2.pt"]
+    with pytest.raises(DivergedError, match="nothing is saved"):
+        runner.save_checkpoint("spoilt.pt")
+    again = make()
+    assert again.resume()
+    assert (again.iteration, fingerprint(again.agent.policy)) == (2, seen[-1])
+    again.learn(num_iterations=1)
+
+
+def test_weights_that_diverge_are_noticed_before_they_are_saved(make_runner, tmp_path):
+    runner = make_runner(save_dir=tmp_path, save_interval=1, cfg=replace(CFG, learning_rate=1e38, max_grad_norm=None))
+    with pytest.raises(DivergedError):
+        runner.learn(num_iterations=5)
+    assert list(tmp_path.glob("*.pt")) == []

@@ -152,9 +152,11 @@ def test_an_abandoned_iteration_does_not_count(tmp_path):
                 raise IterationAbandoned
             return super().update()
 
-    result = make(Slow(), save_dir=tmp_path, save_interval=1).learn(num_iterations=9)
-    assert (result.stopped_by, result.iterations, result.exit_code) == ("signal", 2, 143)
-    assert sorted(path.name for path in tmp_path.glob("*.pt")) == ["checkpoint_1.pt", "checkpoint_2.pt"]
+    for interval, saved in ((1, ["checkpoint_1.pt", "checkpoint_2.pt"]), (5, [])):
+        folder = tmp_path / str(interval)
+        result = make(Slow(), save_dir=folder, save_interval=interval, save_last=True).learn(num_iterations=9)
+        assert (result.stopped_by, result.iterations, result.exit_code) == ("signal", 2, 143)
+        assert sorted(path.name for path in folder.glob("*.pt")) == saved  # the state is half-way to the third
 
 
 def test_files_bear_the_learners_names_and_state_is_held_around_work(tmp_path):

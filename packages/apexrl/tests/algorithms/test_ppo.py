@@ -1,15 +1,19 @@
 import dataclasses
 import logging
 
+import numpy as np
 import pytest
 import torch
 
 from apexrl.agent.on_policy_runner import OnPolicyRunner
+from apexrl.algorithms.bc import BCConfig
 from apexrl.algorithms.losses import ReplayMismatchError
+from apexrl.algorithms.mappo import MAPPO, MAPPOConfig
 from apexrl.algorithms.ppo import PPO, PPOConfig
+from apexrl.algorithms.reward_scale import RewardScale
 from apexrl.configuration import from_mapping
-from apexrl.models import GRUActor, GRUCritic, GRUDiscreteActor, MLPActor, MLPCritic
-from apexrl.runs.errors import ConfigurationError
+from apexrl.models import GRUActor, GRUCritic, GRUDiscreteActor, MLPActor, MLPCritic, MLPDiscreteActor
+from apexrl.runs.errors import ConfigurationError, SchemaMismatchError
 
 SMALL = {"num_steps": 16, "minibatch_size": 16, "num_epochs": 3, "learning_rate": 3e-3}
 
@@ -108,6 +112,7 @@ CHANGES = {
     "huber_delta": 0.01,
     "normalize_advantages": False,
     "normalize_observations": True,
+    "normalize_rewards": True,
     "normalize_values": True,
     "adam_epsilon": 1e-2,
     "seed": 9,
@@ -207,3 +212,175 @@ def test_state_round_trip_goes_on_identically(make_env, fingerprint):
     for agent in (runner.agent, other.agent):
         agent.update(runner.storage)
     assert fingerprint(runner.agent.policy) == fingerprint(other.agent.policy)
+
+
+def test_a_function_of_progress_is_a_schedule(make_env):
+    runner, rates = runner_for(make_env(), PPOConfig(**SMALL, schedule=lambda done: 1e-3 * (1.0 - done) ** 2)), []
+    runner.add_callback("post_update", lambda _, stats: rates.append(stats["train/learning_rate"]))
+    runner.learn(num_iterations=4)
+    assert rates == pytest.approx([1e-3, 1e-3 * 0.75**2, 1e-3 * 0.5**2, 1e-3 * 0.25**2])
+
+
+def test_learning_further_after_a_linear_schedule_does_not_begin_at_rate_zero(make_env):
+    runner, rates = runner_for(make_env(), PPOConfig(**(SMALL | {"schedule": "linear", "learning_rate": 1e-3}))), []
+    runner.add_callback("post_update", lambda _, stats: rates.append(stats["train/learning_rate"]))
+    runner.learn(num_iterations=2)
+    runner.learn(num_iterations=2)
+    assert rates == pytest.approx([1e-3, 5e-4, 5e-4, 2.5e-4])
+
+
+def test_rewards_are_scaled_by_the_deviation_of_the_return():
+    scale = RewardScale(gamma=0.5)
+    rewards = torch.tensor([[2.0, 0.0], [4.0, 0.0], [0.0, 8.0]])
+    dones = torch.tensor([[False, False], [True, False], [False, False]])
+    # Returns under way: 2, 0.5·2 + 4 = 5, then a new episode: 0; and 0, 0, 8.
+    deviation = torch.tensor([2.0, 5.0, 0.0, 0.0, 0.0, 8.0]).std(unbiased=False)
+    torch.testing.assert_close(scale(rewards, dones, None), rewards / deviation)
+    again = RewardScale(gamma=0.5)
+    again.load_state_dict(scale.state_dict())
+    more = torch.ones(2, 2), torch.zeros(2, 2, dtype=torch.bool), None
+    assert torch.equal(again(*more), scale(*more))
+
+
+def test_an_algorithm_is_one_loss_in_one_place(make_env):
+    class PolicyGradient(PPO):
+        name = "policy_gradient"
+
+        def policy_loss(self, distribution, log_probs, samples):
+            return -(log_probs * samples.advantages).mean()
+
+    class NearUniform(PPO):
+        name = "near_uniform"
+
+        def penalty(self, distribution, samples):
+            return -5.0 * distribution.entropy().mean()
+
+    steps = {}
+    for algorithm in (PPO, PolicyGradient, NearUniform):
+        runner = OnPolicyRunner(
+            make_env(), algorithm=algorithm, cfg=PPOConfig(**SMALL), save_interval=0, show_progress=False
+        )
+        entropies = []
+        runner.add_callback("post_update", lambda _, stats, seen=entropies: seen.append(-stats["train/entropy_loss"]))
+        runner.learn(num_iterations=3)
+        steps[algorithm.name] = torch.cat([p.detach().flatten() for p in runner.agent.policy.parameters()])
+    assert not torch.equal(steps["ppo"], steps["policy_gradient"])
+    assert not torch.equal(steps["ppo"], steps["near_uniform"])
+
+
+def test_a_configuration_of_another_algorithm_is_refused(make_env):
+    for runner_cfg in (MAPPOConfig(), BCConfig()):
+        with pytest.raises(ConfigurationError, match=f"cfg is a {type(runner_cfg).__name__}. PPO takes a PPOConfig"):
+            OnPolicyRunner(make_env(), cfg=runner_cfg)
+    with pytest.raises(ConfigurationError, match="MAPPO takes a MAPPOConfig"):
+        MAPPO(make_env(), PPOConfig())
+
+
+def test_spaces_are_enough(make_env, fingerprint):
+    env = make_env()
+    by_env, by_spaces = (
+        PPO(env=env, cfg=PPOConfig(seed=4)),
+        PPO(observation_space=env.observation_space, action_space=env.action_space, cfg=PPOConfig(seed=4)),
+    )
+    assert fingerprint(by_env.policy) == fingerprint(by_spaces.policy)
+    with pytest.raises(ConfigurationError, match="The networks need spaces"):
+        PPO(cfg=PPOConfig())
+
+
+@pytest.mark.parametrize("available", [True, False])
+def test_the_device_is_found(make_env, monkeypatch, available):
+    from apexrl.algorithms.devices import resolve_device
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: available)
+    found = torch.device("cuda" if available else "cpu")
+    assert resolve_device(None) == resolve_device("auto") == resolve_device(None, torch.device("cpu")) == found
+    assert resolve_device("auto", torch.device("cuda", 1)) == torch.device("cuda", 1)
+    assert resolve_device("cpu") == torch.device("cpu")
+    assert PPO(make_env(), device="cpu").device.type == "cpu"
+
+
+def test_dropout_is_named_as_the_cause(make_env):
+    class Random(MLPDiscreteActor):
+        def __init__(self, *spaces, **options):
+            super().__init__(*spaces, **options)
+            self.drop = torch.nn.Dropout(0.5)
+
+        def forward(self, obs):
+            return self.drop(super().forward(obs))
+
+    runner = runner_for(make_env(), PPOConfig(**SMALL), actor_class=Random)
+    with pytest.raises(ReplayMismatchError, match=r"contains Dropout \(drop\), whose output changes"):
+        runner.learn(num_iterations=1)
+
+
+# -- predict and load
+
+
+@pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1"])
+def test_predict_takes_one_observation_or_a_batch_and_gives_what_it_got(make_env, name):
+    env = make_env(name)
+    agent = PPO(env, PPOConfig(seed=3))
+    obs, _ = env.reset(seed=1)
+    batch, memory = agent.predict(obs.numpy())
+    assert memory == {}
+    assert isinstance(batch, np.ndarray)
+    assert batch.shape == (4, *env.action_space.shape)
+    single, _ = agent.predict(obs[2].numpy())
+    np.testing.assert_allclose(single, batch[2], rtol=1e-5)
+    assert env.action_space.contains(single.astype(env.action_space.dtype))
+    assert isinstance(agent.predict(obs)[0], torch.Tensor)
+    with torch.no_grad():
+        expected = agent.policy.distribution(agent.policy.act(obs, {}, None)).mode()
+    torch.testing.assert_close(agent.predict(obs)[0], expected.clamp(-2, 2) if name == "Pendulum-v1" else expected)
+    with pytest.raises(ValueError, match="predict got an observation of shape"):
+        agent.predict(obs[None])
+
+
+def test_predict_keeps_the_memory_of_recurrent_actors(make_env):
+    env = make_env()
+    agent = PPO(env, PPOConfig(num_steps=16), actor_class=GRUDiscreteActor, critic_class=GRUCritic)
+    obs, _ = env.reset(seed=1)
+    _, memory = agent.predict(obs)
+    assert memory["actor"].abs().sum() > 0
+    _, further = agent.predict(obs, memory)
+    assert not torch.equal(memory["actor"], further["actor"])
+    _, fresh = agent.predict(obs, memory, episode_start=np.ones(4, bool))
+    torch.testing.assert_close(fresh["actor"], memory["actor"])
+
+
+@pytest.mark.parametrize(
+    ("name", "networks"),
+    [
+        ("CartPole-v1", {}),
+        ("Pendulum-v1", {"actor_cfg": {"hidden_dims": [16]}, "critic_cfg": {"hidden_dims": [8, 8]}}),
+        ("CartPole-v1", {"actor_class": GRUDiscreteActor, "critic_class": GRUCritic}),
+    ],
+)
+def test_an_agent_is_loaded_from_its_checkpoint_alone(make_env, tmp_path, fingerprint, name, networks):
+    cfg = PPOConfig(**SMALL, normalize_observations=True, sequence_length=8)
+    runner = OnPolicyRunner(make_env(name), cfg=cfg, **networks, save_dir=tmp_path, show_progress=False)
+    runner.learn(num_iterations=2)
+    path = runner.save_checkpoint("model.pt")
+    agent = PPO.load(path)
+    assert fingerprint(agent.policy) == fingerprint(runner.agent.policy)
+    assert (agent.cfg, agent.version) == (cfg, 2)
+    obs, _ = make_env(name).reset(seed=5)
+    torch.testing.assert_close(agent.predict(obs)[0], runner.predict(obs)[0])
+    again = OnPolicyRunner.from_checkpoint(path, make_env(name), show_progress=False)
+    assert (again.iteration, again.total_timesteps) == (2, runner.total_timesteps)
+    runner.learn(num_iterations=1)
+    again.learn(num_iterations=1)
+    assert fingerprint(again.agent.policy) == fingerprint(runner.agent.policy)
+
+
+def test_a_network_of_the_users_own_is_asked_for(make_env, tmp_path):
+    class Mine(MLPDiscreteActor):
+        pass
+
+    runner = OnPolicyRunner(make_env(), actor_class=Mine, save_dir=tmp_path, show_progress=False)
+    path = runner.save_checkpoint("model.pt")
+    with pytest.raises(ConfigurationError, match=r"the checkpoint's actor is Mine.*Pass actor_class=Mine"):
+        PPO.load(path)
+    assert isinstance(PPO.load(path, actor_class=Mine).policy.actor, Mine)
+    with pytest.raises(SchemaMismatchError, match=r"apexrl\.ppo"):
+        MAPPO.load(path)

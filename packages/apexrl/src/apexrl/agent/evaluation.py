@@ -14,8 +14,15 @@ from apexrl.algorithms.actor_critic import ActingPolicy
 from apexrl.arrays import Bools, Floats, Ints
 from apexrl.collect.env_group import AnyVecEnv, derived_seed
 from apexrl.envs.multi_agent import MultiAgentVecEnv
+from apexrl.envs.vec_env import read_step
 
 _CONFIDENCE = 0.95
+
+
+SAME_ENV = (
+    "eval_env is the training environment: evaluating on it would cut its episodes short; pass another one, or leave "
+    "eval_env out and a copy is made"
+)
 
 
 class EvaluationError(RuntimeError):
@@ -58,10 +65,7 @@ class Evaluator:
         num_episodes: int,
     ) -> None:
         if eval_env is not None and eval_env is train_env:
-            raise EvaluationError(
-                "eval_env is the training environment: evaluating on it would cut its episodes short; pass another "
-                "one, or leave eval_env out and a copy is made"
-            )
+            raise EvaluationError(SAME_ENV)
         self._agent, self._train_env, self._eval_env = agent, train_env, eval_env
         self._num_episodes = num_episodes
 
@@ -132,7 +136,8 @@ def evaluate(
 
     Returns:
         ``eval/`` mean_reward, std_reward, min_reward, max_reward, mean_length, num_episodes, and the ends of the 95 %
-        confidence interval of the mean, ci_low and ci_high (Student's t).
+        confidence interval of the mean, ci_low and ci_high (Student's t); success_rate if the environments say which
+        episodes succeeded.
 
     Raises:
         EvaluationError: An episode does not end.
@@ -140,6 +145,7 @@ def evaluate(
     left = quotas(num_episodes, env.num_envs)
     returns: list[float] = []
     lengths: list[int] = []
+    successes: list[float] = []
     total, length = np.zeros(env.num_envs), np.zeros(env.num_envs, dtype=np.int64)
     player = _Player(policy, env, seed, deterministic)
     while left.any():
@@ -150,6 +156,7 @@ def evaluate(
             if left[index]:
                 returns.append(float(total[index]))
                 lengths.append(int(length[index]))
+                successes.append(math.nan if player.success is None else float(player.success[index]))
                 left[index] -= 1
             total[index], length[index] = 0.0, 0
         if (length[left > 0] >= max_episode_steps).any():
@@ -157,7 +164,7 @@ def evaluate(
                 f"an evaluation episode of {type(env).__name__} did not end within {max_episode_steps} steps; limit "
                 "episodes in the environment, or raise max_episode_steps"
             )
-    return _summary(np.array(returns), np.array(lengths))
+    return _summary(np.array(returns), np.array(lengths), np.array(successes))
 
 
 class _Player:
@@ -168,6 +175,9 @@ class _Player:
         self._generator = torch.Generator(policy.device).manual_seed(seed)
         self._memory = policy.initial_memory(env.num_envs)
         self._starts = torch.ones(env.num_envs, dtype=torch.bool, device=policy.device)
+        agents = (env.num_agents,) if isinstance(env, MultiAgentVecEnv) else ()
+        self._shape = (env.num_envs, *agents)
+        self.success: Tensor | None = None
         self._extras: Any
         self._obs, self._extras = env.reset(seed=seed)
 
@@ -184,6 +194,8 @@ class _Player:
         distribution = policy.distribution(outputs, None if mask is None else mask.to(policy.device))
         actions = distribution.mode() if self._deterministic else distribution.sample(self._generator)
         self._obs, rewards, dones, self._extras = self._env.step(actions.to(self._env.device))
+        rewards, dones, _, _ = read_step(self._shape, rewards, dones, self._extras)
+        self.success = self._extras.get("success")
         ignored: Any = self._extras.get("ignore")
         self._starts = (dones if ignored is None else dones | ignored).to(policy.device)
         if isinstance(self._env, MultiAgentVecEnv):
@@ -198,11 +210,13 @@ def _team_mean(rewards: Tensor, present: Any) -> Tensor:  # noqa: ANN401 - a ten
     return mean
 
 
-def _summary(returns: Floats, lengths: Ints) -> dict[str, float]:
+def _summary(returns: Floats, lengths: Ints, successes: Floats) -> dict[str, float]:
     count, mean = len(returns), float(returns.mean())
     std = float(returns.std(ddof=1)) if count > 1 else 0.0
     half = float(stdtrit(count - 1, 0.5 + _CONFIDENCE / 2)) * std / math.sqrt(count) if count > 1 else math.nan
-    return {
+    known = successes[~np.isnan(successes)]
+    rate = {"eval/success_rate": float(known.mean())} if len(known) else {}
+    return rate | {
         "eval/mean_reward": mean,
         "eval/std_reward": std,
         "eval/min_reward": float(returns.min()),

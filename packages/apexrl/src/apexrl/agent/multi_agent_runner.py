@@ -5,6 +5,9 @@ from typing import ClassVar
 from apexrl.agent.on_policy_runner import OnPolicyRunner
 from apexrl.algorithms.mappo import MAPPO
 from apexrl.algorithms.ppo import PPO
+from apexrl.collect.env_group import AnyVecEnv
+from apexrl.envs.coercion import NotAnEnvError
+from apexrl.envs.multi_agent import MultiAgentVecEnv
 
 
 class MultiAgentRunner(OnPolicyRunner):
@@ -17,3 +20,13 @@ class MultiAgentRunner(OnPolicyRunner):
 
     algorithms: ClassVar[dict[str, type[PPO]]] = {"mappo": MAPPO}
     default_algorithm: ClassVar[str] = "mappo"
+
+    def _checked(self, env: AnyVecEnv) -> AnyVecEnv:
+        """Refuse environments of a single agent."""
+        if not isinstance(env, MultiAgentVecEnv):
+            raise NotAnEnvError(
+                f"env is a {type(env).__name__}, in which one agent acts",
+                "MultiAgentRunner trains several agents: it takes a MultiAgentVecEnv or a PettingZoo parallel env",
+                "use OnPolicyRunner (PPO)",
+            )
+        return env

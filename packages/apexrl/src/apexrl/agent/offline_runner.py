@@ -9,6 +9,7 @@ from gymnasium.spaces import Space
 
 from apexrl.agent.evaluation import Evaluator, PolicyRunner
 from apexrl.agent.learner import Learner
+from apexrl.agent.on_policy_runner import refuse_beside_agent
 from apexrl.algorithms.awr import AWR
 from apexrl.algorithms.bc import BC
 from apexrl.algorithms.offline import OfflineAlgorithm, OfflineConfig
@@ -93,7 +94,7 @@ class OfflineRunner(PolicyRunner):
         dataset: What to learn from.
         observation_space: Space of one observation; not needed with ``agent`` or ``eval_env``.
         action_space: Space of one action; likewise.
-        algorithm: ``"bc"`` or ``"awr"``.
+        algorithm: ``"bc"`` (if None) or ``"awr"``, in any case.
         actor_class: The policy network; if None, the MLP for the action space.
         critic_class: The value network of AWR; if None, an MLP.
         actor_cfg: Keyword arguments of the actor.
@@ -103,7 +104,7 @@ class OfflineRunner(PolicyRunner):
         validation: Decisions held out; measured every epoch under ``validation/``.
         log_dir: Where TensorBoard events and ``metrics.jsonl`` go; None logs nowhere.
         save_dir: Where checkpoints go; if None, ``log_dir/checkpoints``.
-        device: Where to learn.
+        device: Where to learn; None and ``"auto"`` take CUDA if there is one, else the CPU.
         log_interval: Log every so many epochs, and the last; 0 never logs.
         save_interval: Save every so many epochs; 0 never saves.
         eval_env: Environments to play on; needed for :meth:`eval`.
@@ -121,7 +122,7 @@ class OfflineRunner(PolicyRunner):
         dataset: OfflineDataset,
         observation_space: Space[Any] | None = None,
         action_space: Space[Any] | None = None,
-        algorithm: str = "bc",
+        algorithm: str | None = None,
         actor_class: type[Policy] | None = None,
         critic_class: type[ValueFunction] | None = None,
         actor_cfg: Mapping[str, Any] | None = None,
@@ -132,7 +133,7 @@ class OfflineRunner(PolicyRunner):
         validation: OfflineDataset | None = None,
         log_dir: str | Path | None = None,
         save_dir: str | Path | None = None,
-        device: torch.device | str = "cpu",
+        device: torch.device | str | None = None,
         log_interval: int = 1,
         save_interval: int = 0,
         eval_env: AnyVecEnv | None = None,
@@ -143,13 +144,23 @@ class OfflineRunner(PolicyRunner):
         show_progress: bool = True,
     ) -> None:
         if agent is None:
-            if algorithm not in self.algorithms:
+            name = (algorithm or "bc").lower()
+            if name not in self.algorithms:
                 raise ValueError(f"unknown algorithm {algorithm!r}: OfflineRunner knows {', '.join(self.algorithms)}")
             spaces = _spaces(observation_space, action_space, eval_env)
-            algorithm_class = self.algorithms[algorithm]
+            algorithm_class = self.algorithms[name]
             agent = algorithm_class(*spaces, cfg, actor_class, critic_class, actor_cfg, critic_cfg, device)
-        elif cfg is not None and cfg != agent.cfg:
-            raise ValueError(f"cfg={cfg} differs from agent.cfg={agent.cfg}; give one of them, or the same to both")
+        else:
+            refuse_beside_agent(
+                algorithm=algorithm,
+                actor_class=actor_class,
+                critic_class=critic_class,
+                actor_cfg=actor_cfg,
+                critic_cfg=critic_cfg,
+                device=device,
+            )
+            if cfg is not None and cfg != agent.cfg:
+                raise ValueError(f"cfg={cfg} differs from agent.cfg={agent.cfg}; give one of them, or the same to both")
         self.learner: OfflineLearner
         super().__init__(
             OfflineLearner(agent, dataset, validation, Evaluator(agent, None, eval_env, eval_episodes)),

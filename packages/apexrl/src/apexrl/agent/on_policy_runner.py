@@ -9,13 +9,13 @@ Glossary:
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from apexrl.agent.evaluation import Evaluator, PolicyRunner
+from apexrl.agent.evaluation import SAME_ENV, EvaluationError, Evaluator, PolicyRunner
 from apexrl.agent.learner import Learner
 from apexrl.algorithms.actor_critic import PolicySnapshot
 from apexrl.algorithms.losses import masked_mean
@@ -24,8 +24,12 @@ from apexrl.algorithms.ppo_config import PPOConfig
 from apexrl.collect.collector import EnvFactory, ExecutorGroups, Groups
 from apexrl.collect.env_group import AnyVecEnv, InlineGroups
 from apexrl.configuration import to_mapping
+from apexrl.envs.coercion import NotAnEnvError, as_vec_env
+from apexrl.envs.multi_agent import MultiAgentVecEnv
+from apexrl.envs.vec_env import VecEnv
 from apexrl.execution.executor import Executor
 from apexrl.models.base import Policy, ValueFunction
+from apexrl.runs.errors import ConfigurationError
 from apexrl.runs.session import Files, Sink
 from apexrl.storage.rollout import EpisodeTable, RolloutStorage
 
@@ -102,6 +106,7 @@ class OnPolicyLearner(Learner):
             "num_envs": self.groups.num_envs,
             "groups": self.groups.state_dicts(),
             "episodes": self._episodes.state_dict(),
+            "blueprint": self.agent.blueprint(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -132,17 +137,19 @@ class OnPolicyRunner(PolicyRunner):
     """Trains PPO on a vectorised environment.
 
     Args:
-        env: The training environments: one ``VecEnv``, or a list of functions that make one env group each.
-        algorithm: Name of the algorithm, such as ``"ppo"``; if None, the runner's default.
+        env: The training environments: one ``VecEnv``, or a list of functions that make one env group each. What
+            :func:`apexrl.envs.as_vec_env` understands is taken too: ``"CartPole-v1"``, ``gym.make(…)``, …
+        algorithm: Name of the algorithm in any case, such as ``"ppo"``, or its class; if None, the runner's default.
         actor_class: The policy network; if None, the MLP for the action space.
         critic_class: The value network; if None, an MLP.
         actor_cfg: Keyword arguments of the actor.
         critic_cfg: Keyword arguments of the critic.
         cfg: Hyperparameters; if None, the algorithm's defaults.
-        agent: An algorithm that exists already, instead of everything above but ``env``.
+        agent: An algorithm that exists already, instead of everything above but ``env``, and of ``device``.
         log_dir: Where TensorBoard events and ``metrics.jsonl`` go; None logs nowhere.
         save_dir: Where checkpoints go and relative names are resolved; if None, ``log_dir/checkpoints``.
-        device: Where to learn; if None, the environment's device. CUDA falls back to the CPU with a warning.
+        device: Where to learn; None and ``"auto"`` take the environment's device if it is a GPU, else CUDA if there is
+            one, else the CPU. CUDA falls back to the CPU with a warning.
         log_interval: Log every so many iterations, and the last; 0 never logs.
         save_interval: Save every so many iterations; 0 never saves.
         log_reward_components: Whether to log the mean of each reward component per episode.
@@ -166,8 +173,8 @@ class OnPolicyRunner(PolicyRunner):
 
     def __init__(
         self,
-        env: AnyVecEnv | Sequence[EnvFactory],
-        algorithm: str | None = None,
+        env: Any,  # noqa: ANN401 - whatever stands for environments
+        algorithm: str | type[PPO] | None = None,
         actor_class: type[Policy] | None = None,
         critic_class: type[ValueFunction] | None = None,
         actor_cfg: Mapping[str, Any] | None = None,
@@ -181,7 +188,7 @@ class OnPolicyRunner(PolicyRunner):
         log_interval: int = 10,
         save_interval: int = 100,
         log_reward_components: bool = True,
-        eval_env: AnyVecEnv | None = None,
+        eval_env: Any = None,  # noqa: ANN401 - likewise
         eval_interval: int = 0,
         eval_episodes: int = 20,
         executor: Executor | None = None,
@@ -189,12 +196,24 @@ class OnPolicyRunner(PolicyRunner):
         sinks: Sequence[Sink] | None = None,
         show_progress: bool = True,
     ) -> None:
-        template = env[0]() if isinstance(env, Sequence) else env
+        if eval_env is not None and eval_env is env:
+            raise EvaluationError(SAME_ENV)
+        env, template = _coerced(env)
         if agent is None:
-            algorithm_class = self._algorithm_class(algorithm or self.default_algorithm)
-            agent = algorithm_class(template, cfg, actor_class, critic_class, actor_cfg, critic_cfg, device)  # type: ignore[arg-type]  # each runner's algorithms take its kind of env
-        elif cfg is not None and cfg != agent.cfg:
-            raise ValueError(f"cfg={cfg} differs from agent.cfg={agent.cfg}; give one of them, or the same to both")
+            chosen = self._algorithm_class(algorithm or self.default_algorithm)
+            agent = chosen(self._checked(template), cfg, actor_class, critic_class, actor_cfg, critic_cfg, device)
+        else:
+            refuse_beside_agent(
+                algorithm=algorithm,
+                actor_class=actor_class,
+                critic_class=critic_class,
+                actor_cfg=actor_cfg,
+                critic_cfg=critic_cfg,
+                device=device,
+            )
+            if cfg is not None and cfg != agent.cfg:
+                raise ValueError(f"cfg={cfg} differs from agent.cfg={agent.cfg}; give one of them, or the same to both")
+        eval_env = None if eval_env is None else as_vec_env(eval_env)
         # A list of factories leaves the template unused by training, so evaluation may have it.
         spare = template if isinstance(env, Sequence) else None
         groups = _make_groups(env, template, executor, agent.cfg.seed)
@@ -214,10 +233,62 @@ class OnPolicyRunner(PolicyRunner):
         )
         self.agent = agent
 
-    def _algorithm_class(self, name: str) -> type[PPO]:
-        if name not in self.algorithms:
-            raise ValueError(f"unknown algorithm {name!r}: {type(self).__name__} knows {', '.join(self.algorithms)}")
-        return self.algorithms[name]
+    @classmethod
+    def _algorithm_class(cls, algorithm: str | type[PPO]) -> type[PPO]:
+        if not isinstance(algorithm, str):
+            return algorithm
+        name = algorithm.lower()
+        if name not in cls.algorithms:
+            raise ValueError(
+                f"unknown algorithm {algorithm!r}: {cls.__name__} knows {', '.join(cls.algorithms)}, and takes a class "
+                "of your own"
+            )
+        return cls.algorithms[name]
+
+    def _checked(self, env: AnyVecEnv) -> AnyVecEnv:
+        """Refuse environments of several agents, which this runner's algorithms do not know."""
+        if isinstance(env, MultiAgentVecEnv):
+            raise NotAnEnvError(
+                f"env is a {type(env).__name__} with {env.num_agents} agents",
+                f"{type(self).__name__} trains a single agent",
+                "use MultiAgentRunner (MAPPO)",
+            )
+        return env
+
+    @classmethod
+    def from_checkpoint(
+        cls,
+        path: str | Path,
+        env: Any,  # noqa: ANN401 - whatever stands for environments
+        *,
+        algorithm: str | type[PPO] | None = None,
+        actor_class: type[Policy] | None = None,
+        critic_class: type[ValueFunction] | None = None,
+        cfg: PPOConfig | None = None,
+        device: torch.device | str | None = None,
+        **options: Any,  # noqa: ANN401 - of the runner
+    ) -> Self:
+        """Build the runner of a checkpoint, with the run's networks, optimiser, counters and environments' state.
+
+        Args:
+            path: What ``save_checkpoint`` or a periodic save wrote.
+            env: The training environments.
+            algorithm: As in the constructor.
+            actor_class: The policy network, if it is a class of your own.
+            critic_class: The value network, likewise.
+            cfg: Other hyperparameters than the checkpoint's.
+            device: Where to learn.
+            **options: Further arguments of the constructor, such as ``log_dir``.
+        """
+        chosen = cls._algorithm_class(algorithm or cls.default_algorithm)
+        agent = chosen.load(path, cfg=cfg, actor_class=actor_class, critic_class=critic_class, device=device, env=None)
+        runner = cls(env, agent=agent, **options)
+        runner.load_checkpoint(Path(path).resolve())
+        return runner
+
+    def predict(self, observation: Any, **options: Any) -> tuple[Any, dict[str, Tensor]]:  # noqa: ANN401 - numpy in, numpy out
+        """Choose actions; see :meth:`apexrl.algorithms.actor_critic.ActingPolicy.predict`."""
+        return self.agent.predict(observation, **options)
 
     @property
     def storage(self) -> RolloutStorage:
@@ -227,6 +298,27 @@ class OnPolicyRunner(PolicyRunner):
     def collect_rollout(self) -> dict[str, float]:
         """Collect one rollout under the current policy and return its metrics."""
         return self.learner.collect()
+
+
+def _coerced(env: Any) -> tuple[AnyVecEnv | Sequence[EnvFactory], AnyVecEnv]:  # noqa: ANN401 - whatever stands for one
+    """Return environments as they are stepped, and one batch that tells their spaces."""
+    if isinstance(env, Sequence) and not isinstance(env, str) and env and callable(env[0]):
+        first = env[0]()
+        if isinstance(first, VecEnv | MultiAgentVecEnv):
+            return env, first
+    batch = as_vec_env(env)
+    return batch, batch
+
+
+def refuse_beside_agent(**given: object) -> None:
+    """Refuse arguments that an existing agent has already decided."""
+    names = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+    if names:
+        raise ConfigurationError(
+            f"agent= and {', '.join(names)} are given",
+            "an agent has its algorithm, networks and device already, and they would be ignored",
+            "leave them out, or leave agent out",
+        )
 
 
 def _make_groups(

@@ -189,8 +189,8 @@ class Runner:
                     self._emit("pre_update")
                     stats |= self._finite(learner.update())
                     self._emit("post_update", stats)
-                except IterationAbandoned:
-                    break
+                except IterationAbandoned:  # the learner is half-way: its state is not saved
+                    return self._result(session, goal)
 
                 before = self.iteration, self.total_timesteps
                 self.iteration += 1

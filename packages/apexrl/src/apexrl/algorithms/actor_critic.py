@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import torch
+from gymnasium.spaces import Box
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from apexrl.algorithms.blueprint import Spaces
 from apexrl.algorithms.ppo_config import PPOConfig
-from apexrl.envs.vec_env import VecEnv
 from apexrl.models import make_actor, make_critic
 from apexrl.models.base import Actor, Critic, Policy, RecurrentActor, RecurrentCritic, ValueFunction
 from apexrl.models.distributions import Distribution
@@ -77,6 +79,54 @@ class ActingPolicy(nn.Module):
     def distribution(self, outputs: Tensor, action_mask: Tensor | None = None) -> Distribution:
         """Return the distribution over actions that the actor's outputs describe."""
         return self.actor.head.distribution(outputs, action_mask)
+
+    @torch.no_grad()
+    def predict(
+        self,
+        observation: NDArray[Any] | Tensor,
+        state: dict[str, Tensor] | None = None,
+        episode_start: NDArray[Any] | Tensor | None = None,
+        deterministic: bool = True,
+        action_mask: NDArray[Any] | Tensor | None = None,
+    ) -> tuple[Any, dict[str, Tensor]]:
+        """Choose actions for observations of an environment, outside of training.
+
+        Args:
+            observation: One observation ``[*obs]``, or a batch ``[n, *obs]``; with several agents ``[A, *obs]`` or
+                ``[n, A, *obs]``.
+            state: Memory from the last call, for recurrent actors; None at the start.
+            episode_start: Which observations are the first of an episode ``[n]``; their memory is reset.
+            deterministic: Take the most probable action instead of sampling.
+            action_mask: Legal discrete actions, True = legal.
+
+        Returns:
+            Actions, within the bounds of a Box, as numpy if the observation is, and the memory for the next call.
+        """
+        obs = torch.as_tensor(observation, device=self.device)
+        obs = obs.to(self.dtype) if obs.is_floating_point() else obs
+        single_dims = len(self.actor.observation_space.shape or ()) + self.actor.agent_axes
+        if obs.dim() == single_dims:
+            obs, is_single = obs[None], True
+        elif obs.dim() == single_dims + 1:
+            is_single = False
+        else:
+            raise ValueError(
+                f"predict got an observation of shape {tuple(obs.shape)}; it takes one of shape "
+                f"{tuple(self.actor.observation_space.shape or ())}, or a batch of them"
+            )
+        mask = None if action_mask is None else torch.as_tensor(action_mask, device=self.device).bool()
+        mask = mask[None] if mask is not None and is_single else mask
+        starts = torch.zeros(len(obs), dtype=torch.bool, device=self.device)
+        if episode_start is not None:
+            starts = torch.as_tensor(episode_start, device=self.device).bool().reshape(len(obs))
+        memory = dict(state) if state else ActingPolicy.initial_memory(self, len(obs))
+        distribution = self.distribution(self.act(obs, memory, starts), mask)
+        actions = distribution.mode() if deterministic else distribution.sample()
+        if isinstance(space := self.actor.action_space, Box):
+            low, high = (torch.as_tensor(bound, device=actions.device) for bound in (space.low, space.high))
+            actions = actions.clamp(low, high)
+        actions = actions[0] if is_single else actions
+        return actions if isinstance(observation, Tensor) else actions.cpu().numpy(), memory
 
 
 class ActorCritic(ActingPolicy):
@@ -179,7 +229,7 @@ class PolicySnapshot:
 
 
 def build_actor_critic(
-    env: VecEnv,
+    env: Spaces,
     cfg: PPOConfig,
     actor_class: type[Policy] | None,
     critic_class: type[ValueFunction] | None,

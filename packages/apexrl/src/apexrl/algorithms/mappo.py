@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from apexrl.algorithms.actor_critic import ActorCritic
+from apexrl.algorithms.blueprint import Spaces
 from apexrl.algorithms.multi_agent_networks import (
     CentralCritic,
     LocalCritic,
@@ -17,7 +18,6 @@ from apexrl.algorithms.multi_agent_networks import (
 from apexrl.algorithms.ppo import PPO
 from apexrl.algorithms.ppo_config import PPOConfig
 from apexrl.configuration import configuration
-from apexrl.envs.multi_agent import MultiAgentVecEnv
 from apexrl.models import make_actor, make_critic
 from apexrl.models.base import Policy, ValueFunction
 from apexrl.models.normalizers import RunningObservationNormalizer, ValueNormalizer
@@ -58,33 +58,20 @@ class MAPPO(PPO):
     """
 
     name = "mappo"
+    config_class = MAPPOConfig
     cfg: MAPPOConfig
-
-    def __init__(
-        self,
-        env: MultiAgentVecEnv,
-        cfg: MAPPOConfig | None = None,
-        actor_class: type[Policy] | None = None,
-        critic_class: type[ValueFunction] | None = None,
-        actor_cfg: Mapping[str, Any] | None = None,
-        critic_cfg: Mapping[str, Any] | None = None,
-        device: torch.device | str | None = None,
-    ) -> None:
-        super().__init__(env, cfg, actor_class, critic_class, actor_cfg, critic_cfg, device)  # type: ignore[arg-type]  # the base class passes env on to _build only
-
-    @staticmethod
-    def _default_config() -> MAPPOConfig:
-        return MAPPOConfig()
 
     def _build(
         self,
-        env: MultiAgentVecEnv,
+        env: Spaces,
         actor_class: type[Policy] | None,
         critic_class: type[ValueFunction] | None,
         actor_cfg: Mapping[str, Any],
         critic_cfg: Mapping[str, Any],
     ) -> ActorCritic:
         cfg = self.cfg
+        if env.num_agents is None or env.state_space is None:
+            raise TypeError("MAPPO needs an environment with several agents: for a single one, use PPO, OnPolicyRunner")
         for network in (actor_class, critic_class):
             if network is not None and network.is_recurrent:
                 raise TypeError(
@@ -101,7 +88,8 @@ class MAPPO(PPO):
         source = "state" if cfg.centralized_critic else None
         return ActorCritic(actor, critic, observation_normalizer, critic_normalizer, value_normalizer, source)  # type: ignore[arg-type]  # mypy widens the literal
 
-    def _actor(self, env: MultiAgentVecEnv, network: Any, options: Mapping[str, Any]) -> SharedActor | SeparateActors:  # noqa: ANN401
+    def _actor(self, env: Spaces, network: Any, options: Mapping[str, Any]) -> SharedActor | SeparateActors:  # noqa: ANN401
+        assert env.num_agents is not None  # _build refused it
         if not self.cfg.share_actor:
             return SeparateActors(
                 [make_actor(network, env.observation_space, env.action_space, options) for _ in range(env.num_agents)]
@@ -113,7 +101,9 @@ class MAPPO(PPO):
             make_actor(network, space, env.action_space, options), env.observation_space, self.cfg.add_agent_ids
         )
 
-    def _critic(self, env: MultiAgentVecEnv, network: Any, options: Mapping[str, Any]) -> CentralCritic | LocalCritic:  # noqa: ANN401
+    def _critic(self, env: Spaces, network: Any, options: Mapping[str, Any]) -> CentralCritic | LocalCritic:  # noqa: ANN401
+        assert env.num_agents is not None  # _build refused it
+        assert env.state_space is not None  # likewise
         if not self.cfg.centralized_critic:
             inner = make_critic(network, with_agent_ids(env.observation_space, env.num_agents), options)
             return LocalCritic(inner, env.observation_space)

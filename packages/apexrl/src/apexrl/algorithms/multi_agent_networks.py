@@ -43,6 +43,8 @@ class SharedActor(Actor):
         add_agent_ids: Append a one-hot agent id, so that equal observations may lead to different behaviour.
     """
 
+    agent_axes = 1
+
     def __init__(self, network: Actor, observation_space: Space[Any], add_agent_ids: bool) -> None:
         nn.Module.__init__(self)  # the network brings the action head; a second one would be dead parameters
         self.network = network
@@ -63,6 +65,8 @@ class SeparateActors(Actor):
     Args:
         networks: One per agent, in the order of the agent axis.
     """
+
+    agent_axes = 1
 
     def __init__(self, networks: Sequence[Actor]) -> None:
         nn.Module.__init__(self)  # the networks bring their action heads

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 import torch
 from gymnasium.spaces import Space
+from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
@@ -15,6 +16,7 @@ from apexrl.algorithms.devices import resolve_device
 from apexrl.algorithms.ppo_config import Count, Positive
 from apexrl.configuration import configuration
 from apexrl.models.base import Policy, ValueFunction
+from apexrl.runs.errors import ConfigurationError, DivergedError
 from apexrl.storage.offline import OfflineDataset
 from apexrl.storage.samples import even_sizes
 
@@ -48,7 +50,7 @@ class OfflineAlgorithm(ABC):
         critic_class: The value network, where the algorithm has one; if None, an MLP.
         actor_cfg: Keyword arguments of the actor.
         critic_cfg: Keyword arguments of the critic.
-        device: Where to learn.
+        device: Where to learn; None and ``"auto"`` take CUDA if there is one, else the CPU.
 
     Attributes:
         policy: The networks.
@@ -68,12 +70,18 @@ class OfflineAlgorithm(ABC):
         critic_class: type[ValueFunction] | None = None,
         actor_cfg: Mapping[str, Any] | None = None,
         critic_cfg: Mapping[str, Any] | None = None,
-        device: torch.device | str = "cpu",
+        device: torch.device | str | None = None,
     ) -> None:
         for network in (actor_class, critic_class):
             if network is not None and network.is_recurrent:
                 raise TypeError(f"{self.name} takes feed-forward networks, got {network.__name__}")
-        self.cfg = cfg or self._default_config()
+        self.cfg = self._default_config() if cfg is None else cfg
+        if type(self.cfg) is not type(self._default_config()):
+            raise ConfigurationError(
+                f"cfg is a {type(cfg).__name__}",
+                f"{type(self).__name__} takes a {type(self._default_config()).__name__}",
+                f"write cfg={type(self._default_config()).__name__}(…)",
+            )
         self.device = resolve_device(device)
         spaces = (observation_space, action_space)
         with torch.random.fork_rng(devices=[]):  # the seed decides the networks, and the caller's stream is left alone
@@ -87,6 +95,7 @@ class OfflineAlgorithm(ABC):
             [self._parameters.flat], lr=self.cfg.learning_rate, weight_decay=self.cfg.weight_decay
         )
         self._has_statistics = False
+        self._checked: OfflineDataset | None = None
 
     @staticmethod
     @abstractmethod
@@ -123,6 +132,7 @@ class OfflineAlgorithm(ABC):
         Returns:
             Means over minibatches under ``train/``, measured before each step.
         """
+        self._check(dataset)
         self._parameters.attach()
         limit = float("inf") if self.cfg.max_grad_norm is None else self.cfg.max_grad_norm
         if not self._has_statistics:
@@ -141,6 +151,31 @@ class OfflineAlgorithm(ABC):
         self.version += 1
         stats = {f"train/{name}": float(torch.stack([part[name] for part in seen]).mean()) for name in seen[0]}
         return stats | {"train/learning_rate": self.cfg.learning_rate}
+
+    def _check(self, dataset: OfflineDataset) -> None:
+        """Refuse a dataset with NaN or infinities, once for each dataset."""
+        if self._checked is dataset:
+            return
+        for name in ("observations", "actions", "returns", "weights"):
+            values = getattr(dataset, name)
+            if values is None or not values.is_floating_point() or bool(torch.isfinite(values).all()):
+                continue
+            row = int((~torch.isfinite(values)).nonzero()[0, 0])
+            raise DivergedError(
+                f"{name} of decision {row} of the dataset is NaN or infinite",
+                "recorded decisions are finite numbers",
+                "correct or leave out this decision; checkpoints before it are sound",
+            )
+        self._checked = dataset
+
+    def predict(
+        self,
+        observation: NDArray[Any] | Tensor,
+        deterministic: bool = True,
+        action_mask: NDArray[Any] | Tensor | None = None,
+    ) -> Any:  # noqa: ANN401 - numpy in, numpy out
+        """Choose actions; see :meth:`apexrl.algorithms.actor_critic.ActingPolicy.predict`."""
+        return self.policy.predict(observation, None, None, deterministic, action_mask)
 
     @torch.no_grad()
     def validate(self, dataset: OfflineDataset) -> dict[str, float]:

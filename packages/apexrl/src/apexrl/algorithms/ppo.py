@@ -2,9 +2,11 @@
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, ClassVar, Final, Self
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from apexrl.algorithms.actor_critic import (
@@ -15,6 +17,7 @@ from apexrl.algorithms.actor_critic import (
     evaluate_critic,
 )
 from apexrl.algorithms.analytic import AnalyticGradients, applies_to
+from apexrl.algorithms.blueprint import Spaces, describe_network, network_of, options_of
 from apexrl.algorithms.devices import resolve_device
 from apexrl.algorithms.losses import (
     MinibatchResult,
@@ -27,11 +30,12 @@ from apexrl.algorithms.losses import (
     standardize,
     value_loss,
 )
-from apexrl.algorithms.ppo_config import PPOConfig
-from apexrl.envs.vec_env import VecEnv
+from apexrl.algorithms.ppo_config import PPOConfig, stored_config
+from apexrl.algorithms.reward_scale import RewardScale
 from apexrl.models.base import Policy, ValueFunction
 from apexrl.models.distributions import Distribution
-from apexrl.runs.errors import DivergedError
+from apexrl.runs.checkpoints.checkpoint import Schema, load_checkpoint
+from apexrl.runs.errors import ConfigurationError, DivergedError
 from apexrl.storage.rollout import RolloutStorage
 from apexrl.storage.samples import Samples, as_sequences, gae, minibatches
 
@@ -49,13 +53,16 @@ class PPO:
     A recurrent actor or critic makes it recurrent PPO: it then learns from sequences of ``cfg.sequence_length`` steps.
 
     Args:
-        env: Gives the spaces; it is not stepped here.
+        env: Gives the spaces; it is not stepped here. Not needed if the spaces are given.
         cfg: Hyperparameters; if None, ``PPOConfig()``.
         actor_class: The policy network; if None, the MLP for the action space.
         critic_class: The value network; if None, an MLP.
         actor_cfg: Keyword arguments of the actor, such as ``{"hidden_dims": [256]}``.
         critic_cfg: Keyword arguments of the critic.
-        device: Where to learn; if None, the environment's device. CUDA falls back to the CPU with a warning.
+        device: Where to learn; None and ``"auto"`` take the environment's device if it is a GPU, else CUDA if there is
+            one, else the CPU. CUDA falls back to the CPU with a warning.
+        spaces: Keyword arguments of :class:`~apexrl.algorithms.blueprint.Spaces`, such as ``observation_space`` and
+            ``action_space``, instead of ``env``.
 
     Attributes:
         policy: Networks and normalisers.
@@ -65,23 +72,31 @@ class PPO:
     """
 
     name = "ppo"
+    config_class: ClassVar[type[PPOConfig]] = PPOConfig
 
     def __init__(
         self,
-        env: VecEnv,
+        env: Any = None,  # noqa: ANN401 - whatever stands for an environment
         cfg: PPOConfig | None = None,
         actor_class: type[Policy] | None = None,
         critic_class: type[ValueFunction] | None = None,
         actor_cfg: Mapping[str, Any] | None = None,
         critic_cfg: Mapping[str, Any] | None = None,
         device: torch.device | str | None = None,
+        **spaces: Any,  # noqa: ANN401 - fields of Spaces
     ) -> None:
-        self.cfg = cfg or self._default_config()
-        self.device = resolve_device(env.device if device is None else device)
-        self.num_envs = env.num_envs
+        self.cfg = self._checked(cfg)
+        self.spaces = Spaces.from_arguments(env, spaces, type(self).__name__)
+        self.device = resolve_device(device, self.spaces.device)
+        self._networks = {
+            "actor": describe_network(actor_class, actor_cfg),
+            "critic": describe_network(critic_class, critic_cfg),
+        }
         with torch.random.fork_rng(devices=[]):  # the seed decides the networks, and the caller's stream is left alone
             torch.manual_seed(self.cfg.seed)
-            self.policy = self._build(env, actor_class, critic_class, actor_cfg or {}, critic_cfg or {}).to(self.device)
+            policy = self._build(self.spaces, actor_class, critic_class, actor_cfg or {}, critic_cfg or {})
+        self.policy = policy.to(self.device)
+        self.reward_scale = RewardScale(self.cfg.gamma) if self.cfg.normalize_rewards else None
         self._check_sequences()
         self.learning_rate = self.cfg.learning_rate
         self.version = 0
@@ -93,19 +108,90 @@ class PPO:
         )
         self._last_kl: float | None = None
 
-    @staticmethod
-    def _default_config() -> PPOConfig:
-        return PPOConfig()
+    @classmethod
+    def _checked(cls, cfg: PPOConfig | None) -> PPOConfig:
+        """Return the configuration if it is of the algorithm's class; None is the default."""
+        if cfg is None:
+            return cls.config_class()
+        if type(cfg) is not cls.config_class:
+            raise ConfigurationError(
+                f"cfg is a {type(cfg).__name__}",
+                f"{cls.__name__} takes a {cls.config_class.__name__}, and nothing of another class would be read",
+                f"write cfg={cls.config_class.__name__}(…)",
+            )
+        return cfg
 
     def _build(
         self,
-        env: Any,  # noqa: ANN401 - subclasses take other kinds of environments
+        env: Spaces,
         actor_class: type[Policy] | None,
         critic_class: type[ValueFunction] | None,
         actor_cfg: Mapping[str, Any],
         critic_cfg: Mapping[str, Any],
     ) -> ActorCritic:
         return build_actor_critic(env, self.cfg, actor_class, critic_class, actor_cfg, critic_cfg)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        env: Any = None,  # noqa: ANN401 - whatever stands for an environment
+        *,
+        cfg: PPOConfig | None = None,
+        actor_class: type[Policy] | None = None,
+        critic_class: type[ValueFunction] | None = None,
+        actor_cfg: Mapping[str, Any] | None = None,
+        critic_cfg: Mapping[str, Any] | None = None,
+        device: torch.device | str | None = None,
+    ) -> Self:
+        """Build the agent of a checkpoint, ready to act or to learn further.
+
+        Args:
+            path: What ``save_checkpoint`` or a periodic save wrote.
+            env: Gives the spaces; not needed for checkpoints that describe them.
+            cfg: Other hyperparameters than the checkpoint's.
+            actor_class: The policy network, if it is a class of your own.
+            critic_class: The value network, likewise.
+            actor_cfg: Keyword arguments of the actor, if the checkpoint could not hold them.
+            critic_cfg: Keyword arguments of the critic, likewise.
+            device: Where to learn.
+
+        Raises:
+            CheckpointMissingError: There is no such file.
+            SchemaMismatchError: It belongs to another algorithm.
+            ConfigurationError: The checkpoint needs one of the arguments that were left out.
+        """
+        checkpoint = load_checkpoint(path, Schema(name=f"apexrl.{cls.name}", version=1))
+        blueprint = checkpoint.state.get("blueprint", {})
+        nothing: dict[str, Any] = {"class": None, "options": {}}
+        actor, critic = blueprint.get("actor", nothing), blueprint.get("critic", nothing)
+        known = Spaces.from_state_dict(blueprint["spaces"]) if env is None and "spaces" in blueprint else env
+        agent = cls(
+            known,
+            cfg or stored_config(cls.config_class, checkpoint.config, str(path)),
+            network_of("actor", actor, actor_class),
+            network_of("critic", critic, critic_class),
+            options_of("actor", actor, actor_cfg),
+            options_of("critic", critic, critic_cfg),
+            device,
+        )
+        agent.load_state_dict(checkpoint.state["agent"])
+        return agent
+
+    def blueprint(self) -> dict[str, Any]:
+        """Return what :meth:`load` needs beside the state: spaces, networks and their options."""
+        return {"spaces": self.spaces.state_dict(), **self._networks}
+
+    def predict(
+        self,
+        observation: NDArray[Any] | Tensor,
+        state: dict[str, Tensor] | None = None,
+        episode_start: NDArray[Any] | Tensor | None = None,
+        deterministic: bool = True,
+        action_mask: NDArray[Any] | Tensor | None = None,
+    ) -> tuple[Any, dict[str, Tensor]]:
+        """Choose actions; see :meth:`apexrl.algorithms.actor_critic.ActingPolicy.predict`."""
+        return self.policy.predict(observation, state, episode_start, deterministic, action_mask)
 
     def _check_sequences(self) -> None:
         if self.policy.is_recurrent and self.cfg.num_steps % self.cfg.sequence_length:
@@ -240,6 +326,8 @@ class PPO:
         valid = steps.get("valid")
         # A_t and R_t [T, N] (or [T, N, agents]) in units of reward
         rewards = self._rewards(steps["rewards"], valid).to(steps["values"].dtype)
+        if self.reward_scale is not None:
+            rewards = self.reward_scale(rewards, steps["dones"], valid)
         advantages = gae(rewards, steps["values"], steps["following"], steps["dones"], cfg.gamma, cfg.gae_lambda)
         returns = advantages + steps["values"]  # R = A + V
         # Statistics use only samples that count.
@@ -304,6 +392,8 @@ class PPO:
         cfg = self.cfg
         if cfg.schedule == "linear":
             self.set_learning_rate(_linear_rate(cfg.learning_rate, progress))
+        elif callable(cfg.schedule):
+            self.set_learning_rate(float(cfg.schedule(progress)))
         elif cfg.schedule == "adaptive" and self._last_kl is not None:
             bounds = cfg.learning_rate_range
             self.set_learning_rate(_adaptive_rate(self.learning_rate, self._last_kl, cfg.desired_kl, bounds))
@@ -313,8 +403,8 @@ class PPO:
 
         A run that learns further after its end then does not begin with the rate 0 of that end.
         """
-        if self.cfg.schedule == "linear":
-            self.set_learning_rate(_linear_rate(self.cfg.learning_rate, progress))
+        if self.cfg.schedule == "linear" or callable(self.cfg.schedule):
+            self.adjust_learning_rate(progress)
 
     def set_learning_rate(self, rate: float) -> None:
         """Use a learning rate from the next update on."""
@@ -331,7 +421,7 @@ class PPO:
             "last_kl": self._last_kl,
             "version": self.version,
             "generator": self.generator.get_state(),
-        }
+        } | ({} if self.reward_scale is None else {"reward_scale": self.reward_scale.state_dict()})
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
@@ -341,6 +431,8 @@ class PPO:
         self._last_kl = state["last_kl"]
         self.version = state["version"]
         self.generator.set_state(state["generator"].cpu())
+        if self.reward_scale is not None and "reward_scale" in state:
+            self.reward_scale.load_state_dict(state["reward_scale"])
 
 
 def _single_samples(learned: dict[str, Tensor]) -> Samples:

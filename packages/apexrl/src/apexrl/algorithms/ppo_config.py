@@ -1,15 +1,28 @@
 """The configuration of PPO: every field says what raising it does, and every field works."""
 
-from typing import Annotated, Literal
+import logging
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, PlainSerializer, model_validator
 
-from apexrl.configuration import configuration
+from apexrl.configuration import configuration, from_mapping
+
+logger = logging.getLogger(__name__)
 
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]
 Count = Annotated[int, Field(ge=1)]
+
+Schedule = (
+    Literal["constant", "linear", "adaptive"]
+    | Annotated[
+        Callable[[float], float],
+        PlainSerializer(lambda function: f"{function.__module__}.{function.__qualname__}", return_type=str),
+    ]
+)
+"""A name, or a function from the fraction of the run that is done to the learning rate."""
 
 
 @configuration
@@ -27,8 +40,9 @@ class PPOConfig:
     """The most samples per gradient step; a rollout is split evenly. Raising it gives fewer, smoother steps."""
     learning_rate: Positive = 3e-4
     """Adam's step size at the start. Raising it learns faster until it becomes unstable."""
-    schedule: Literal["constant", "linear", "adaptive"] = "constant"
-    """How the learning rate moves: not at all, linearly to 0 at the end, or so that KL stays near `desired_kl`."""
+    schedule: Schedule = "constant"
+    """How the learning rate moves: not at all, linearly to 0 at the end, so that KL stays near `desired_kl`, or by a
+    function of the fraction of the run that is done, from 0 to 1, which returns the learning rate."""
     desired_kl: Positive = 0.01
     """For the adaptive schedule: the KL divergence per update to aim at. Raising it allows larger policy changes."""
     learning_rate_range: tuple[Positive, Positive] = (1e-5, 1e-2)
@@ -55,6 +69,8 @@ class PPOConfig:
     """Scale a rollout's advantages to mean 0 and deviation 1, so that steps do not depend on the rewards' scale."""
     normalize_observations: bool = False
     """Scale observations by their running mean and deviation, which move only between rollouts."""
+    normalize_rewards: bool = False
+    """Divide rewards by the running deviation of the discounted return; for rewards far from unit size."""
     normalize_values: bool = False
     """Let the critic learn targets scaled by their running mean and deviation; for returns far from unit size."""
     sequence_length: Count = 16
@@ -72,3 +88,20 @@ class PPOConfig:
         if low > high:
             raise ValueError(f"learning_rate_range={self.learning_rate_range} must be (smallest, largest)")
         return self
+
+
+C = TypeVar("C", bound=PPOConfig)
+
+
+def stored_config(config_class: type[C], values: Mapping[str, Any], source: str) -> C:
+    """Return the configuration in a checkpoint; a schedule that was a function becomes constant, with a warning."""
+    known = dict(values)
+    if known.get("schedule") not in (None, "constant", "linear", "adaptive"):
+        logger.warning(
+            "%s was made with the schedule %s, a function that a checkpoint cannot hold: the learning rate is constant "
+            "unless cfg= says otherwise",
+            source,
+            known["schedule"],
+        )
+        known["schedule"] = "constant"
+    return from_mapping(config_class, known, f"the configuration in {source!r}")

@@ -180,7 +180,7 @@ class EnvGroup:
         for name in ("ignore", "agent_terminated", "agent_truncated"):
             if (flags := extras.get(name)) is not None:
                 put_optional(name, t, flags, default=False)
-        if (successes := extras.get("is_success")) is not None:
+        if (successes := extras.get("success")) is not None:
             put_optional("successes", t, torch.as_tensor(successes).to(outcome.rewards.dtype), default=float("nan"))
         key = "final_observation" if policy.critic_source is None else f"final_{policy.critic_source}"
         if key in extras:

@@ -60,6 +60,8 @@ class Policy(nn.Module):
     is_recurrent: ClassVar[bool]
     wants_discrete: ClassVar[bool | None] = None
     """Which actions the class is for: discrete (True), Box (False), or both."""
+    agent_axes: ClassVar[int] = 0
+    """Dimensions between the batch and the observation: 1 if it acts for several agents at once."""
     counterpart: ClassVar[str] = ""
     """The class for the other kind of actions, named in the error."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from gymnasium.spaces import Box
 from torch import Tensor, nn
 
 from apexrl.algorithms.actor_critic import evaluate_actor
+from apexrl.algorithms.blueprint import Spaces
 from apexrl.algorithms.losses import explained_variance, standardize
 from apexrl.algorithms.ppo import PPO, PPOConfig
 from apexrl.models.base import Actor
@@ -36,24 +36,6 @@ __all__ = ["LayerLearner"]
 
 _COEFFICIENTS: Final = (1e-3, 10.0)
 """Bounds of the weight of the KL penalty towards the warm start."""
-
-
-@dataclass(frozen=True)
-class _Spaces:
-    """The spaces that PPO reads from an environment."""
-
-    observation_space: Box
-    action_space: Box
-    privileged_observation_space: Box | None
-    num_envs: int = 1
-
-    @property
-    def device(self) -> torch.device:
-        return torch.device("cpu")
-
-    @property
-    def critic_observation_space(self) -> Box:
-        return self.privileged_observation_space or self.observation_space
 
 
 def _box(size: int) -> Box:
@@ -90,7 +72,11 @@ class LayerLearner(PPO):
         self._layer_cfg = cfg
         self._columns = output_columns(layer, cfg.outputs)
         privileged = _box(len(THREAD_VIEW) + len(STATE_VIEW)) if central and layer == "l3" else None
-        spaces = _Spaces(_box(INPUTS[layer]), _box(len(self._columns)), privileged)
+        spaces = Spaces(
+            observation_space=_box(INPUTS[layer]),
+            action_space=_box(len(self._columns)),
+            privileged_observation_space=privileged,
+        )
         ppo = PPOConfig(
             num_epochs=cfg.epochs,
             minibatch_size=cfg.minibatch,
@@ -104,7 +90,7 @@ class LayerLearner(PPO):
             seed=seed,
         )
         actor = {"hidden_dims": cfg.hidden, "log_std_init": cfg.log_std, "log_std_range": cfg.log_std_range}
-        super().__init__(spaces, ppo, actor_cfg=actor, critic_cfg={"hidden_dims": cfg.critic_hidden})  # type: ignore[arg-type]  # PPO reads only the spaces
+        super().__init__(spaces, ppo, actor_cfg=actor, critic_cfg={"hidden_dims": cfg.critic_hidden}, device="cpu")
         self._start_from(warm_start)
         self.warm_weight = 0.01
         self._warm: Actor = copy.deepcopy(self._actor).requires_grad_(False)
