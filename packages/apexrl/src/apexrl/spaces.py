@@ -44,6 +44,29 @@ class PackedBox(spaces.Box):
             for (name, part), piece in zip(self.parts.items(), pieces, strict=True)
         }
 
+    def pack(self, observation: Any) -> Floats32:  # noqa: ANN401 - dicts and tuples of arrays, nested
+        """Make vectors ``[*batch, n]`` of an environment's own Dict or Tuple observation, or of a batch of them.
+
+        Bytes of pictures are scaled to 0…1; an integer beside a vector part is its one-hot index.
+
+        Raises:
+            ValueError: A part is missing or has another shape.
+        """
+        given = {name: np.asarray(_look_up(observation, name)) for name in self.parts}
+        choices = [v.ndim for v in given.values() if v.dtype.kind in "iu"]
+        others = [v.ndim - len(self.parts[name].shape) for name, v in given.items() if v.dtype.kind == "f"]
+        lead = others[0] if others else min(choices)  # dimensions of the batch
+        packed = []
+        for name, part in self.parts.items():
+            values = given[name]
+            if values.dtype.kind in "iu" and values.ndim == lead and len(part.shape) == 1:
+                values = np.eye(part.shape[0])[values]
+            if values.shape[lead:] != part.shape:
+                raise ValueError(f"The part {name!r} has shape {values.shape}; it must end with {part.shape}.")
+            scale = 1.0 / 255.0 if values.dtype == np.uint8 and len(part.shape) == 3 else 1.0
+            packed.append((values * scale).reshape(*values.shape[:lead], -1).astype(np.float32))
+        return np.concatenate(packed, axis=-1)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PackedBox) and self.parts == other.parts
 
@@ -51,6 +74,17 @@ class PackedBox(spaces.Box):
 
     def __repr__(self) -> str:
         return f"PackedBox({', '.join(f'{name}: {part}' for name, part in self.parts.items())})"
+
+
+def _look_up(observation: Any, name: str) -> Any:  # noqa: ANN401 - nested dicts and tuples
+    """Return a part by its name: keys of nested dicts and indices of tuples, joined by dots."""
+    value = observation
+    for key in name.split("."):
+        try:
+            value = value[int(key) if isinstance(value, tuple | list) else key]
+        except (KeyError, IndexError, ValueError, TypeError) as error:
+            raise ValueError(f"The observation has no part {name!r}.") from error
+    return value
 
 
 def is_image(space: spaces.Space[Any]) -> bool:
