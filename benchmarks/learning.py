@@ -1,8 +1,8 @@
 """What ``apexrl`` learns beside Stable-Baselines3 on the same budget, and MAPPO beside independent PPO.
 
-Ten seeds each, the same hyperparameters on both sides, evaluated on seeded environments of their own with the most
-probable actions. Returns are summed up as interquartile means with 95 % bootstrap intervals over seeds. The curves go
-to ``docs/images/bench_learning.png``.
+Ten seeds each (five of the memory task, where sb3-contrib's RecurrentPPO is the peer), the same hyperparameters on both
+sides, evaluated on seeded environments of their own with the most probable actions. Returns are summed up as
+interquartile means with 95 % bootstrap intervals over seeds. The curves go to ``docs/images/bench_learning.png``.
 """
 
 import sys
@@ -20,8 +20,10 @@ from apexrl.agent.on_policy_runner import OnPolicyRunner
 from apexrl.algorithms.mappo import MAPPOConfig
 from apexrl.algorithms.ppo import PPOConfig
 from apexrl.charts import Curve, Panels, learning_curves, save_figure
+from apexrl.envs.gymnasium.ids import make_env
 from apexrl.envs.gymnasium.wrapper import GymVecEnv
 from apexrl.envs.pettingzoo.wrapper import PettingZooVecEnv
+from apexrl.models import GRUCritic, GRUDiscreteActor
 from apexrl.runs.atomic import ensure_folder
 from apexrl.statistics import bootstrap_estimates, interquartile_mean
 from benchmarks.harness import Benchmark, Figure
@@ -42,7 +44,23 @@ GYM: dict[str, dict[str, Any]] = {
 """Budget and hyperparameters of each task, for both sides."""
 MPE = {"simple_spread_v3": 122_880, "simple_reference_v3": 122_880}
 """Budget of each multi-agent task, in env steps."""
-SIDES = {"gym": ("apexrl", "sb3"), "mpe": ("mappo", "ippo")}
+MEMORY: dict[str, dict[str, Any]] = {
+    "apexrl/CueRecall-v0": {"steps": 40_320, "num_steps": 84, "minibatch_size": 336, "num_epochs": 8}
+    | {"learning_rate": 3e-3, "gamma": 1.0, "gae_lambda": 1.0, "ent_coef": 0.01},
+}
+"""The memory task: a cue 20 steps back, so a rollout is four whole episodes of 21 steps."""
+MEMORY_ENVS = 16
+MEMORY_SEEDS = 5
+MEMORY_WIDTH = 64
+"""Width of the GRU here and of the LSTM there, and of the layer beside it."""
+GYM_SIDES, MEMORY_SIDES, MPE_SIDES = ("apexrl", "sb3"), ("apexrl", "sb3-contrib"), ("mappo", "ippo")
+
+
+def sides(task: str) -> tuple[str, str]:
+    """Return who is compared on a task."""
+    if task in MPE:
+        return MPE_SIDES
+    return MEMORY_SIDES if task in MEMORY else GYM_SIDES
 
 
 def evaluation_points(steps: int, rollout: int) -> list[int]:
@@ -76,8 +94,7 @@ def train_apexrl(task: str, steps: int, seed: int) -> dict[str, list[float]]:
 def train_sb3(task: str, steps: int, seed: int) -> dict[str, list[float]]:
     """Return the learning curve of Stable-Baselines3's PPO."""
     from stable_baselines3 import PPO
-    from stable_baselines3.common.evaluation import evaluate_policy
-    from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
+    from stable_baselines3.common.vec_env import DummyVecEnv
 
     setting = GYM[task]
     model = PPO(
@@ -93,15 +110,56 @@ def train_sb3(task: str, steps: int, seed: int) -> dict[str, list[float]]:
         seed=seed,
         device="cpu",
     )
-    test = VecMonitor(DummyVecEnv([partial(gymnasium.make, task)] * NUM_ENVS))
+    test = DummyVecEnv([partial(gymnasium.make, task)] * NUM_ENVS)
+    return train_with_sb3(model, test, evaluation_points(steps, setting["num_steps"] * NUM_ENVS), seed)
+
+
+def train_with_sb3(model: Any, test: Any, points: list[int], seed: int) -> dict[str, list[float]]:  # noqa: ANN401 - SB3's
+    """Train up to each point and evaluate there."""
+    from stable_baselines3.common.evaluation import evaluate_policy
+    from stable_baselines3.common.vec_env import VecMonitor
+
+    test = VecMonitor(test)
     curve: dict[str, list[float]] = {"steps": [], "returns": []}
-    rollout = setting["num_steps"] * NUM_ENVS
-    for point in evaluation_points(steps, rollout):
+    rollout = model.n_steps * model.n_envs
+    for point in points:
         model.learn(total_timesteps=point * rollout - model.num_timesteps, reset_num_timesteps=False)
         test.seed(10_000 + seed)
         curve["steps"].append(model.num_timesteps)
         curve["returns"].append(float(evaluate_policy(model, test, n_eval_episodes=EPISODES)[0]))
     return curve
+
+
+def train_memory(task: str, side: str, steps: int, seed: int) -> dict[str, list[float]]:
+    """Return the learning curve of recurrent PPO: a GRU here, sb3-contrib's LSTM of the same width there."""
+    setting = {key: value for key, value in MEMORY[task].items() if key != "steps"}
+    points = evaluation_points(steps, setting["num_steps"] * MEMORY_ENVS)
+    if side == "apexrl":
+        env = GymVecEnv.make(task, MEMORY_ENVS)
+        cfg = PPOConfig(seed=seed, sequence_length=21, **setting)
+        networks = {"actor_class": GRUDiscreteActor, "critic_class": GRUCritic}
+        width = {"hidden_dims": [MEMORY_WIDTH], "rnn_hidden_dim": MEMORY_WIDTH}
+        options = {"save_interval": 0, "log_interval": 0, "show_progress": False}
+        runner = OnPolicyRunner(env=env, cfg=cfg, actor_cfg=width, critic_cfg=width, **networks, **options)
+        return train_with_runner(runner, points, seed)
+    from sb3_contrib import RecurrentPPO
+    from stable_baselines3.common.vec_env import DummyVecEnv
+
+    model = RecurrentPPO(
+        "MlpLstmPolicy",
+        DummyVecEnv([partial(make_env, task)] * MEMORY_ENVS),
+        n_steps=setting["num_steps"],
+        batch_size=setting["minibatch_size"],
+        n_epochs=setting["num_epochs"],
+        learning_rate=setting["learning_rate"],
+        gamma=setting["gamma"],
+        gae_lambda=setting["gae_lambda"],
+        ent_coef=setting["ent_coef"],
+        policy_kwargs={"lstm_hidden_size": MEMORY_WIDTH, "net_arch": [MEMORY_WIDTH], "enable_critic_lstm": True},
+        seed=seed,
+        device="cpu",
+    )
+    return train_with_sb3(model, DummyVecEnv([partial(make_env, task)] * MEMORY_ENVS), points, seed)
 
 
 def make_mpe(task: str) -> Any:  # noqa: ANN401 - PettingZoo brings no types
@@ -143,6 +201,8 @@ def train(task: str, side: str, steps: int, seed: int) -> dict[str, list[float]]
     torch.set_num_threads(1)
     if task in MPE:
         return train_mpe(task, side, steps, seed)
+    if task in MEMORY:
+        return train_memory(task, side, steps, seed)
     return train_apexrl(task, steps, seed) if side == "apexrl" else train_sb3(task, steps, seed)
 
 
@@ -156,7 +216,7 @@ def compare(task: str, ours: NDArray[np.float64], peer: NDArray[np.float64], nam
     figures = []
     for name, values in zip(names, (ours, peer), strict=True):
         low, high = np.quantile(bootstrap(values), (0.025, 0.975))
-        note = f"95 % interval {low:.1f} to {high:.1f}, {len(values)} seeds"
+        note = f"95 % interval {low:.4g} to {high:.4g}, {len(values)} seeds"
         figures.append(
             Figure(name=f"{task}: {name}, interquartile mean return", value=interquartile_mean(values), note=note)
         )
@@ -164,7 +224,7 @@ def compare(task: str, ours: NDArray[np.float64], peer: NDArray[np.float64], nam
     lead = (interquartile_mean(ours) - base) / scale
     low, high = np.quantile((bootstrap(ours) - bootstrap(peer)[::-1]) / scale, (0.025, 0.975))
     note = f"95 % interval {low:+.3f} to {high:+.3f}"
-    goal, op = (0.0, ">") if names == SIDES["mpe"] else (-0.1, ">=")
+    goal, op = (0.0, ">") if names == MPE_SIDES else (-0.1, ">=")
     return [*figures, Figure(name=f"{task}: lead over {names[1]}, relative", value=lead, op=op, goal=goal, note=note)]
 
 
@@ -191,31 +251,29 @@ def draw(curves: dict[tuple[str, str], NDArray[np.float64]], steps: dict[str, li
 def main() -> int:
     """Train every side on every task and seed, compare, draw."""
     bench = Benchmark("learning", __doc__ or "", seeds=range(10))
-    seeds, shrink = (range(1), 10) if bench.quick else (range(10), 1)
-    budgets = {**{task: setting["steps"] for task, setting in GYM.items()}, **MPE}
+    shrink = 10 if bench.quick else 1
+    budgets = {**{task: setting["steps"] for task, setting in (GYM | MEMORY).items()}, **MPE}
+    seeds = {task: range(1 if bench.quick else MEMORY_SEEDS if task in MEMORY else 10) for task in budgets}
     keys = {
         f"{task}-{side}-{seed}": {"task": task, "side": side, "steps": budgets[task] // shrink, "seed": seed}
-        for seed in seeds
         for task in budgets
-        for side in SIDES["mpe" if task in MPE else "gym"]
+        for seed in seeds[task]
+        for side in sides(task)
     }
     results = bench.units(train, keys)
     curves: dict[tuple[str, str], NDArray[np.float64]] = {}
     figures: list[Figure] = []
     for task in budgets:
-        names = SIDES["mpe" if task in MPE else "gym"]
+        names = sides(task)
         for side in names:
-            curves[task, side] = np.array([results[f"{task}-{side}-{seed}"]["returns"] for seed in seeds])
+            curves[task, side] = np.array([results[f"{task}-{side}-{seed}"]["returns"] for seed in seeds[task]])
         figures += compare(task, curves[task, names[0]][:, -1], curves[task, names[1]][:, -1], names)
     reached = float(curves["CartPole-v1", "apexrl"].max(axis=1).min())
     figures.append(Figure(name="CartPole-v1: best evaluation of the worst seed", value=reached, goal=475.0))
     if bench.quick:  # a tenth of the budget says nothing about goals
         figures = [Figure(name=figure.name, value=figure.value, note=figure.note) for figure in figures]
     else:
-        draw(
-            curves,
-            {task: results[f"{task}-{SIDES['mpe' if task in MPE else 'gym'][0]}-0"]["steps"] for task in budgets},
-        )
+        draw(curves, {task: results[f"{task}-{sides(task)[0]}-0"]["steps"] for task in budgets})
     return bench.finish(figures)
 
 
