@@ -214,12 +214,13 @@ def offline_training(folder: Path) -> dict[str, Row]:
             "l3_pre_tensorize": True,
             "seed": 5,
         },
+        "partner": {"phases": ("partner",), "partner_epochs": 3, "partner_batch_size": 64, "partner_hidden": 8},
     }
     rows_by_label: dict[str, Row] = {}
     for name, changes in variants.items():
         run = folder / "runs" / name
         train(TrainRunConfig(**(fields | changes), output_dir=run))
-        for stem in ("l2_bc", "l3_bc", "acceptance", "l3_awr", "l4_distill"):
+        for stem in ("l2_bc", "l3_bc", "acceptance", "l3_awr", "l4_distill", "partner"):
             if (run / f"{stem}.pt").exists():
                 content = torch.load(run / f"{stem}.pt", weights_only=True)
                 rows_by_label[f"offline/{name}/{stem}"] = tensors_digest(content["model"])
