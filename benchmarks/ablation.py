@@ -1,4 +1,4 @@
-"""What each layer is worth: L1 alone, then with L2, L3 and L4, in both inventory regimes, before and after tuning.
+"""What each part is worth: L1 alone, then with L2, L3, L4, urgency and learned types, in both inventory regimes.
 
 All steps play the same worlds of a gate in the same seats, so each layer's worth is a paired difference to the step
 before it. What a step is, `benchmarks.ablations` says.
@@ -52,11 +52,10 @@ def plan_of(regime: str, when: Mapping[str, dict[str, Any] | None], bench: Bench
     """Plan all steps with all parameters in one regime; which one is focal does not matter, since all are compared."""
     those = []
     for time, parameters in when.items():
-        more = {} if parameters is None else {"parameters": parameters}
-        those += [
-            Competitor(f"{step}, {time}", AgentSpec(path, {**params, **more}, competitor=True))
-            for step, (path, params) in STEPS.items()
-        ]
+        for step, (path, params) in STEPS.items():
+            given = {**(parameters or {}), **params.get("parameters", {})}  # a step without a part stays without it
+            settings = {**params, "parameters": given} if given else params
+            those.append(Competitor(f"{step}, {time}", AgentSpec(path, settings, competitor=True)))
     days = (20,) if bench.quick else tuple(bench.options.days)
     rules = Rules(opponents(POOL, integer_offers=True), days=days, inventory=REGIMES[regime])  # type: ignore[arg-type]
     block = seed_block(f"{BLOCK}-quick" if bench.quick else BLOCK)

@@ -7,6 +7,7 @@ from benchmarks.harness import Benchmark
 
 from apexrl.runs.errors import ConfigurationError
 from benchmarks import ablation
+from litaagent_std.agents.hrl import LitaAgentHRL
 from litaagent_std.arena.evaluation import Evaluation
 
 
@@ -26,22 +27,25 @@ def made_up(plan, worths):
 
 def test_each_layer_is_compared_with_the_step_before_it():
     plan = make_plan({"defaults": None})
-    figures = {f.name: f for f in ablation.report({"stock stays": made_up(plan, [0.9, 1.0, 1.3, 1.2])}, ["defaults"])}
+    figures = {
+        f.name: f for f in ablation.report({"stock stays": made_up(plan, [0.9, 1.0, 1.3, 1.2, 1.2, 1.4])}, ["defaults"])
+    }
     assert figures["stock stays, defaults, + L3: added"].value == pytest.approx(0.3)
     assert figures["stock stays, defaults, + L4: added"].value == pytest.approx(-0.1)
     assert figures["stock stays, defaults, L1: mean score"].value == pytest.approx(1.9)
+    assert figures["stock stays, defaults, + types: added"].value == pytest.approx(0.2)
     assert "3 worlds" in figures["stock stays, defaults, + L2: added"].note
 
 
-def test_what_tuning_added_is_a_difference_of_all_four_layers(tmp_path):
+def test_what_tuning_added_is_a_difference_of_the_last_steps(tmp_path):
     path = tmp_path / "tuned.json"
     path.write_text(json.dumps({"format": "litaagent.parameters", "parameters": {"hold": 0.6}, "start": {"hold": 0.2}}))
     when = ablation.tuning(str(path))
     assert when == {"before tuning": {"hold": 0.2}, "after tuning": {"hold": 0.6}}
     plan = make_plan(when, "stock depletes")
     assert plan.rules.inventory == "depleting"
-    assert [one.spec.params["parameters"]["hold"] for one in (plan.focal, *plan.against)] == [0.2] * 4 + [0.6] * 4
-    evaluation = made_up(plan, [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.25])
+    assert [one.spec.params["parameters"]["hold"] for one in (plan.focal, *plan.against)] == [0.2] * 6 + [0.6] * 6
+    evaluation = made_up(plan, [0.0] * 5 + [1.0] + [0.0] * 5 + [1.25])
     figures = {f.name: f.value for f in ablation.report({"stock depletes": evaluation}, list(when))}
     assert figures["stock depletes: tuning added"] == pytest.approx(0.25)
 
@@ -55,12 +59,11 @@ def test_a_file_that_is_not_there_is_refused_but_nothing_need_be_tuned(monkeypat
         ablation.tuning("nowhere.json")
 
 
-def test_steps_add_one_layer_each():
-    layers = [params for _, params in STEPS.values()]
-    assert layers == [
-        {},
-        {"l3": "baseline", "l4": "greedy"},
-        {"l3": "model", "l4": "greedy"},
-        {"l3": "model", "l4": "joint"},
-    ]
+def test_steps_add_one_part_each_up_to_the_default_agent():
+    layers = [(params.get("l3"), params.get("l4")) for _, params in STEPS.values()]
+    assert layers[1:] == [("baseline", "greedy"), ("model", "greedy"), *[("model", "joint")] * 2, ("types", "joint")]
+    urgent = ["parameters" not in params for _, params in STEPS.values()]
+    assert urgent[1:] == [False, False, False, True, True]
+    path, params = list(STEPS.values())[-1]
+    assert LitaAgentHRL(**params).brain.layers == LitaAgentHRL().brain.layers
     assert np.unique([path for path, _ in STEPS.values()]).size == 2

@@ -1,0 +1,85 @@
+"""What learning added: the plans, and the figures of made-up worlds."""
+
+from dataclasses import replace
+
+import pytest
+from benchmarks.harness import Benchmark
+
+from benchmarks import learned
+from litaagent_std.agents.hrl import LitaAgentHRL
+from litaagent_std.arena.evaluation import Evaluation
+from litaagent_std.arena.seeds import SeedBlock
+from litaagent_std.arena.worlds import draw
+
+
+def plans(*words):
+    return learned.plans(Benchmark("learned", "", argv=list(words), add_options=learned.add_options))
+
+
+def played(plan, gain):
+    """An evaluation of 6 worlds: the agents gain what is given over the reference, and the worlds differ."""
+    units = {}
+    for index in range(6):
+        seed = plan.block.seed(index)
+        world = draw(plan.rules, seed)
+        facts = {"level": world.level, "n_days": world.setup.n_days, "seed": seed, "seat": world.seat, "n_errors": 0}
+        for name in (plan.focal.name, *(other.name for other in plan.against)):
+            score = 1.0 + 0.1 * index + gain.get(name, 0.0)
+            unit = {**facts, "score": score, "cpu": {"day_ms": 2.0 if name == "lita" else 1.0, "world_seconds": 3600.0}}
+            units.setdefault(name, {})[index] = unit
+    return Evaluation(plan, units)
+
+
+def test_the_verdict_has_seeds_of_its_own_and_a_number_of_worlds_that_is_fixed():
+    verdict = plans()["verdict"]
+    assert verdict.block.name == "verdict:partners"
+    assert verdict.block.seed(0) != SeedBlock("verdict").seed(0)
+    assert not verdict.stop_early
+    assert [other.name for other in verdict.against] == ["lita-v1"]
+    assert verdict.rules.days == (50, 100, 200)
+    assert len(verdict.rules.opponents) == 15
+
+
+def test_a_quick_run_never_touches_the_verdict():
+    for plan in plans("--quick").values():
+        assert plan.block.name.startswith("gate:learned-quick-")
+    assert set(plans("--groups", "parts")) == {"parts"}
+
+
+def test_each_part_leaves_the_other_out():
+    types, urgency = (LitaAgentHRL(**params).brain for params in learned.PARTS.values())
+    assert (types.layers.l3, types._all_parameters.urgency_high) == ("types", 0.0)
+    assert urgency.layers.l3 == "model"
+    assert urgency._all_parameters.urgency_high > 0.0
+
+
+def test_figures_are_paired_differences_and_a_goal_can_be_missed():
+    evaluation = played(plans("--quick")["verdict"], {"lita": 0.03})
+    figures = {figure.name: figure for figure in learned.REPORTS["verdict"](evaluation)}
+    everywhere = figures["verdict, all levels: mean"]
+    assert everywhere.value == pytest.approx(0.03)
+    assert everywhere.ok
+    worse = played(plans("--quick")["verdict"], {"lita": -0.01})
+    figures = {figure.name: figure for figure in learned.REPORTS["verdict"](worse)}
+    assert not figures["verdict, all levels: mean"].ok
+    assert not figures["verdict, all levels: lower end"].ok
+
+
+def test_parts_are_compared_with_the_reference():
+    evaluation = played(plans("--quick")["parts"], {"lita": 0.03, "types alone": 0.01, "urgency alone": 0.02})
+    figures = {figure.name: figure.value for figure in learned.REPORTS["parts"](evaluation)}
+    assert figures["parts, types alone: mean"] == pytest.approx(0.01)
+    assert figures["parts, urgency alone: mean"] == pytest.approx(0.02)
+    assert figures["parts, both: mean"] == pytest.approx(0.03)
+
+
+def test_costs_are_ratios_in_the_same_worlds_and_exceptions_count():
+    evaluation = played(plans("--quick")["verdict"], {})
+    figures = {figure.name: figure for figure in learned.cost_figures([evaluation])}
+    assert figures["time per day, ratio (median)"].value == 2.0
+    assert not figures["time per day, ratio (median)"].ok
+    assert figures["CPU hours"].value == 12
+    broken = replace(
+        evaluation, units={**evaluation.units, "lita": {0: {**evaluation.units["lita"][0], "n_errors": 1}}}
+    )
+    assert not {f.name: f for f in learned.cost_figures([broken])}["our exceptions"].ok
