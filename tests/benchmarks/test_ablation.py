@@ -64,6 +64,6 @@ def test_steps_add_one_part_each_up_to_the_default_agent():
     assert layers[1:] == [("baseline", "greedy"), ("model", "greedy"), *[("model", "joint")] * 2, ("types", "joint")]
     urgent = ["parameters" not in params for _, params in STEPS.values()]
     assert urgent[1:] == [False, False, False, True, True]
-    path, params = list(STEPS.values())[-1]
+    _, params = list(STEPS.values())[-1]
     assert LitaAgentHRL(**params).brain.layers == LitaAgentHRL().brain.layers
     assert np.unique([path for path, _ in STEPS.values()]).size == 2
