@@ -101,6 +101,7 @@ def throughput(preset_name: str, algorithm: str, updates: int) -> dict[str, Any]
     torch.set_num_threads(1)
     config = preset(preset_name, algorithm=algorithm, eval_interval=10**12, total_steps=10**12)
     trainer = Trainer(config)
+    trainer.eval_last = False
     trainer.learn(num_iterations=1)
     started = time.process_time()
     trainer.learn(num_iterations=updates)

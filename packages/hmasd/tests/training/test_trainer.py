@@ -10,6 +10,7 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
 
+from apexrl.agent.resume_check import check_resume
 from apexrl.configuration import from_mapping, to_mapping
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMismatchError
 from apexrl.runs.metrics.jsonl import JsonlSink, read_jsonl
@@ -104,8 +105,15 @@ def test_log_lines(small, caplog):
     ],
     ids=lambda x: str(x),
 )
-def test_a_run_that_stopped_and_went_on_equals_one_that_did_not(small, tmp_path, drawing, changes):
-    config = small(num_minibatches=2, eval_interval=276, **changes)
+def test_a_killed_run_resumes_bit_by_bit(small, tmp_path, drawing, changes):
+    config = small(num_minibatches=2, eval_interval=276, total_steps=368, **changes)
+    check_resume(lambda folder: Trainer(config, folder), tmp_path, iterations=2)
+    assert read_jsonl(tmp_path / "parts" / "logs" / "metrics.jsonl")[-1]["step"] == 368
+    assert not list(tmp_path.rglob("earlier")), "it is the same run"
+
+
+def test_a_run_that_stopped_and_went_on_equals_one_that_did_not(small, tmp_path):
+    config = small(eval_interval=276)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     uninterrupted = Trainer(config, whole)
     uninterrupted.run()

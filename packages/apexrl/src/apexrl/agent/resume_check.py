@@ -46,7 +46,7 @@ def check_resume(
     found = [where for where in found if not any(part in where for part in ignored)]
     if found:
         raise ResumeCheckError(f"the resumed run differs in {', '.join(found[:10])}")
-    metrics = [folder / part / whole.learner.files.metrics for part in ("whole", "parts")]
+    metrics = [(runner.log_dir or folder) / runner.learner.files.metrics for runner in (whole, resumed)]
     if metrics[0].exists() and metrics[0].read_bytes() != metrics[1].read_bytes():
         raise ResumeCheckError(f"the metrics {metrics[0]} and {metrics[1]} differ")
     whole.close()
