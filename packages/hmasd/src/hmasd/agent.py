@@ -18,7 +18,7 @@ from hmasd.learning.rollout import Rollout, as_bools
 from hmasd.learning.skill_clock import Intervals, SkillClock
 from hmasd.networks.blocks import one_hot
 from hmasd.networks.coordinator import SkillCoordinator
-from hmasd.networks.discoverer import SkillDiscoverer, concat_features
+from hmasd.networks.discoverer import SkillDiscoverer
 from hmasd.networks.discriminators import Discriminators
 
 
@@ -258,8 +258,8 @@ class SkillPolicy:
             ).skills
             self._clock.assign(due)
         self._clock.tick(as_bools(torch.zeros_like(episode_starts)))
-        inputs = concat_features(observations, agent.codes.actor(self.skills)).flatten(0, 1).unsqueeze(0)
-        distribution, memories = agent.low.networks.policy(inputs, self._memory.flatten(0, 1))
-        self._memory = memories[0].view_as(self._memory)
-        actions = distribution.mode() if self._deterministic else distribution.sample(self._generator)
-        return actions[0].view(*observations.shape[:2], *actions.shape[2:]).to(outside)
+        codes = agent.codes.actor(self.skills)
+        actions, _, self._memory = agent.low.sample(
+            observations, codes, self._memory, self._generator, deterministic=self._deterministic
+        )
+        return actions.to(outside)

@@ -12,13 +12,14 @@ from gymnasium.spaces import Box, Discrete
 
 from apexrl.agent.resume_check import check_resume
 from apexrl.configuration import from_mapping, to_mapping
+from apexrl.runs.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMismatchError
 from apexrl.runs.metrics.jsonl import JsonlSink, read_jsonl
 from hmasd.config import HMASDConfig
 from hmasd.training.collection import BatchReport
 from hmasd.training.evaluation import evaluate
 from hmasd.training.learner import RestartState, SyncLearner
-from hmasd.training.trainer import FINAL_NAME, Trainer, train
+from hmasd.training.trainer import FINAL_NAME, SCHEMA, Trainer, train
 
 PROMISED = {
     "Sync/PolicyVersion",
@@ -323,19 +324,24 @@ def test_all_checkpoints_stay_unless_told_otherwise(small, tmp_path):
     assert len(list((tmp_path / "two").glob("hmasd_sync_enhanced_[0-9]*.pth"))) == 2
 
 
-def test_a_checkpoint_of_other_sizes_is_refused(small):
-    state = Trainer(small()).state_dict()
-    state["sizes"]["observation"] = 12
-    with pytest.raises(SchemaMismatchError, match=r"'observation': 12.*'observation': 11"):
-        Trainer(small()).load_state_dict(state)
+def test_a_checkpoint_of_other_sizes_is_refused(small, tmp_path):
+    train(small(hidden_size=8), models=tmp_path)
+    path = tmp_path / FINAL_NAME
+    checkpoint = load_checkpoint(path, SCHEMA)
+    save_checkpoint(path, replace(checkpoint, config=checkpoint.config | {"hidden_size": 16}))  # of another release
+    with pytest.raises(SchemaMismatchError, match=r"does not fit this runner.*size mismatch.* … and \d+ more"):
+        Trainer.from_checkpoint(path)
 
 
-@pytest.mark.parametrize("name", ["sizes", "search", "learner"])
-def test_a_checkpoint_that_lacks_something_is_refused(small, name):
-    state = Trainer(small()).state_dict()
-    del state[name]
-    with pytest.raises(SchemaMismatchError, match=f"the checkpoint lacks {name}; it holds collector, env_steps"):
-        Trainer(small()).load_state_dict(state)
+@pytest.mark.parametrize("name", ["search", "learner", "collector"])
+def test_a_checkpoint_that_lacks_something_is_refused(small, tmp_path, name):
+    train(small(), models=tmp_path)
+    path = tmp_path / FINAL_NAME
+    checkpoint = load_checkpoint(path, SCHEMA)
+    state = {key: value for key, value in checkpoint.state.items() if key != name}
+    save_checkpoint(path, replace(checkpoint, state=state))
+    with pytest.raises(SchemaMismatchError, match=f"does not fit this runner: '{name}'"):
+        Trainer.from_checkpoint(path)
 
 
 def test_a_batch_that_environments_cannot_share_is_refused():

@@ -203,7 +203,7 @@ class Checkpointing:
                 restore(checkpoint.state)
             except (RuntimeError, ValueError, KeyError) as error:
                 raise SchemaMismatchError(
-                    f"checkpoint {source} does not fit this runner: {error}",
+                    f"checkpoint {source} does not fit this runner: {_shortened(str(error))}",
                     "networks, normalisers and optimiser must have the shapes that were saved",
                     "build the runner with the same classes and configuration, or load another checkpoint",
                 ) from error
@@ -217,3 +217,9 @@ class Checkpointing:
         if path.is_absolute() or self.folder is None:
             return path
         return self.folder / path if (self.folder / path).exists() or not path.exists() else path
+
+
+def _shortened(text: str, lines: int = 3) -> str:
+    """Return the first lines of a message as one; torch names every tensor that does not fit."""
+    first, rest = [line.strip() for line in text.splitlines()][:lines], len(text.splitlines()) - lines
+    return " ".join(first) + (f" … and {rest} more" if rest > 0 else "")

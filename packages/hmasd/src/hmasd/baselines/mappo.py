@@ -100,19 +100,17 @@ class RecurrentPolicy:
     """
 
     def __init__(self, agent: MAPPOAgent, num_envs: int, generator: torch.Generator, *, deterministic: bool) -> None:
-        self._networks, self._device = agent.low.networks, agent.device
+        self._low, self._device = agent.low, agent.device
         self._generator = generator
         self._deterministic = deterministic
         self._memory = torch.zeros(num_envs, agent.n_agents, agent.config.hidden_size, device=agent.device)
         self.skills: Tensor | None = None
 
-    @torch.no_grad()
     def act(self, observations: Tensor, state: Tensor, episode_starts: Tensor) -> Tensor:
         """Return actions ``[E, n, ...]``."""
         self._memory[episode_starts] = 0.0
-        distribution, memories = self._networks.policy(
-            observations.to(self._device).flatten(0, 1).unsqueeze(0), self._memory.flatten(0, 1)
+        inputs = observations.to(self._device)
+        actions, _, self._memory = self._low.sample(
+            inputs, inputs[..., :0], self._memory, self._generator, deterministic=self._deterministic
         )
-        self._memory = memories[0].view_as(self._memory)
-        actions = distribution.mode() if self._deterministic else distribution.sample(self._generator)
-        return actions[0].view(*observations.shape[:2], *actions.shape[2:]).to(observations.device)
+        return actions.to(observations.device)

@@ -4,8 +4,8 @@ The critic runs once over the finished rollout instead of once per step. The end
 level: the value after it is V_l under the same skill, whatever the next skill will be.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -60,6 +60,10 @@ class _Batch:
     critic_mask: Tensor
 
 
+_CRITIC_FIELDS: Final = frozenset({"critic_inputs", "critic_memory", "values", "targets", "critic_mask"})
+"""Fields with one sequence per environment; the others have one per agent."""
+
+
 class LowLevel:
     """Actor and critic with their optimisers, memories and update.
 
@@ -83,6 +87,24 @@ class LowLevel:
         self.critic_memory = torch.zeros(num_envs, networks.width, device=device)
 
     @torch.no_grad()
+    def sample(
+        self,
+        observations: Tensor,
+        codes: Tensor,
+        memory: Tensor,
+        generator: torch.Generator,
+        *,
+        deterministic: bool = False,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return actions ``[E, n, ...]``, their log-probabilities ``[E, n]`` and the memory after the step."""
+        # one step of E·n sequences: [1, E·n, n_actor_inputs]
+        inputs = concat_features(observations, codes).flatten(0, 1).unsqueeze(0)
+        distribution, memories = self.networks.policy(inputs, memory.flatten(0, 1))
+        actions = distribution.mode() if deterministic else distribution.sample(generator)
+        shape = observations.shape[:2]
+        log_probs = distribution.log_prob(actions).view(shape)
+        return actions[0].view(*shape, *actions.shape[2:]), log_probs, memories[0].view_as(memory)
+
     def act(self, rollout: Rollout, codes: Tensor, generator: torch.Generator) -> Tensor:
         """Sample actions for the observations that the rollout has just stored.
 
@@ -97,14 +119,9 @@ class LowLevel:
         step = rollout.filled
         self.actor_memory[rollout.episode_starts[step]] = 0.0
         rollout.memories[step] = self.actor_memory
-        # one step of E·n sequences: [1, E·n, n_actor_inputs]
-        inputs = concat_features(rollout.observations[step], codes).flatten(0, 1).unsqueeze(0)
-        distribution, memories = self.networks.policy(inputs, self.actor_memory.flatten(0, 1))
-        actions = distribution.sample(generator)
-        shape = rollout.actions.shape[1:]
-        rollout.log_probs[step] = distribution.log_prob(actions).view(shape[:2])
-        rollout.actions[step] = actions.view(shape)
-        self.actor_memory = memories[0].view_as(self.actor_memory)
+        rollout.actions[step], rollout.log_probs[step], self.actor_memory = self.sample(
+            rollout.observations[step], codes, self.actor_memory, generator
+        )
         return rollout.actions[step]
 
     def update(self, rollout: Rollout, inputs: LowLevelInputs, generator: torch.Generator) -> dict[str, float]:
@@ -277,16 +294,9 @@ def _select_rows(batch: _Batch, rows: Tensor | None, n_agents: int) -> _Batch:
     if rows is None:
         return batch
     agents = (rows.unsqueeze(-1) * n_agents + torch.arange(n_agents, device=rows.device)).flatten()
-    return _Batch(
-        actor_inputs=batch.actor_inputs[:, agents],
-        actor_memory=batch.actor_memory[agents],
-        actions=batch.actions[:, agents],
-        log_probs=batch.log_probs[:, agents],
-        advantages=batch.advantages[:, agents],
-        mask=batch.mask[:, agents],
-        critic_inputs=batch.critic_inputs[:, rows],
-        critic_memory=batch.critic_memory[rows],
-        values=batch.values[:, rows],
-        targets=batch.targets[:, rows],
-        critic_mask=batch.critic_mask[:, rows],
-    )
+    chosen = {}
+    for field in fields(_Batch):
+        index = rows if field.name in _CRITIC_FIELDS else agents
+        tensor = getattr(batch, field.name)
+        chosen[field.name] = tensor[index] if field.name.endswith("memory") else tensor[:, index]
+    return _Batch(**chosen)

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from apexrl.agent.learner import Learner
 from apexrl.configuration import to_mapping
-from apexrl.runs.errors import SchemaMismatchError
 from apexrl.runs.rng import capture_rng, global_streams, streams_from
 from apexrl.runs.session import Files
 from hmasd.config import HMASDConfig
@@ -39,7 +38,6 @@ FREE_FIELDS: Final = frozenset(
 """Fields that may differ between a checkpoint and the run that resumes it."""
 _RESTART_SEED_STRIDE: Final = 1_000_003
 """Distance between the seeds of two restarts, so that they differ from the seeds of other runs."""
-_STATE_KEYS: Final = frozenset({"sizes", "env_steps", "search", "learner", "collector"})
 
 
 @dataclass
@@ -197,13 +195,11 @@ class SyncLearner(Learner):
 
     def counters(self, state: Mapping[str, Any]) -> tuple[int, int]:
         """Return updates and environment steps of a checkpoint."""
-        _check_keys(state)
         return state["learner"]["version"], state["env_steps"]
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything that a resumed run needs to continue bit by bit."""
         return {
-            "sizes": self._sizes(),
             "env_steps": self.env_steps,
             "search": self.restart_state.state_dict(),
             "learner": self.agent.state_dict(),
@@ -211,18 +207,7 @@ class SyncLearner(Learner):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state_dict` returned.
-
-        Raises:
-            SchemaMismatchError: It lacks an entry, or is of a task with other sizes.
-        """
-        _check_keys(state)
-        if state["sizes"] != self._sizes():
-            raise SchemaMismatchError(
-                f"the checkpoint is of task {self.settings.task} with the sizes {state['sizes']}",
-                f"the task has {self._sizes()} in this release",
-                "train again, or use the release that wrote the checkpoint",
-            )
+        """Restore what :meth:`state_dict` returned."""
         self.env_steps = state["env_steps"]
         self.restart_state = RestartState.from_state_dict(state["search"])
         self.agent.load_state_dict(state["learner"])
@@ -233,26 +218,9 @@ class SyncLearner(Learner):
                 self.settings.task,
             )
 
-    def _sizes(self) -> dict[str, int]:
-        rollout = self.agent.rollout
-        return {
-            "agents": rollout.n_agents,
-            "observation": rollout.observations.shape[-1],
-            "state": rollout.states.shape[-1],
-        }
-
     def close(self) -> None:
         """Close the environments."""
         self.collector.env.close()
-
-
-def _check_keys(state: Mapping[str, Any]) -> None:
-    if missing := sorted(_STATE_KEYS - state.keys()):
-        raise SchemaMismatchError(
-            f"the checkpoint lacks {', '.join(missing)}; it holds {', '.join(sorted(state)) or 'nothing'}",
-            f"resuming needs {', '.join(sorted(_STATE_KEYS))}",
-            "train again, or use the release that wrote the checkpoint",
-        )
 
 
 def _peak_memory() -> dict[str, float]:

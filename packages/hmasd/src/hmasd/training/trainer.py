@@ -21,7 +21,6 @@ from hmasd.training.learner import FREE_FIELDS, SyncLearner
 logger = logging.getLogger(__name__)
 
 SCHEMA: Final = Schema(name=SyncLearner.name, version=SyncLearner.schema_version)
-PATTERN: Final = SyncLearner.files.checkpoint
 FINAL_NAME: Final = "hmasd_sync_enhanced_final.pth"
 MODELS: Final = "models"
 LOGS: Final = "logs"
