@@ -6,6 +6,7 @@
 ``OnPolicyRunner``         trains PPO on a ``VecEnv``
 ``MultiAgentRunner``       trains MAPPO on a ``MultiAgentVecEnv``
 ``OfflineRunner``          trains BC or AWR on recorded decisions
+``check_resume``           checks that a learner's state is complete: a killed run equals an uninterrupted one
 =========================  ================================================================================
 """
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from apexrl.agent.multi_agent_runner import MultiAgentRunner
     from apexrl.agent.offline_runner import OfflineRunner
     from apexrl.agent.on_policy_runner import OnPolicyRunner
+    from apexrl.agent.resume_check import check_resume
     from apexrl.agent.runner import EVENTS, Callback, LearnResult, Runner, StopTraining
 else:
     __getattr__, __dir__ = lazy_names(
@@ -29,6 +31,7 @@ else:
             "apexrl.agent.multi_agent_runner": ("MultiAgentRunner",),
             "apexrl.agent.offline_runner": ("OfflineRunner",),
             "apexrl.agent.on_policy_runner": ("OnPolicyRunner",),
+            "apexrl.agent.resume_check": ("check_resume",),
             "apexrl.agent.runner": ("Callback", "EVENTS", "LearnResult", "Runner", "StopTraining"),
         },
     )
@@ -45,4 +48,5 @@ __all__ = [
     "OnPolicyRunner",
     "Runner",
     "StopTraining",
+    "check_resume",
 ]

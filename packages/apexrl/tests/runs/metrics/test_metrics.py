@@ -3,6 +3,7 @@ import io
 import json
 import math
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from rich.console import Console
 
 from apexrl.runs.errors import DiskFullError, MetricError, UnwritableError
 from apexrl.runs.metrics.jsonl import JsonlSink, read_jsonl
-from apexrl.runs.metrics.logger import ConsoleSink, MetricLogger
+from apexrl.runs.metrics.logger import ConsoleSink, MetricLogger, WandbSink
 
 
 class ListSink:
@@ -251,3 +252,23 @@ def test_tensorboard_shows_a_resumed_run_like_an_uninterrupted_one(tmp_path):
     assert shown(tmp_path / "whole") == [(step, step * 2.0) for step in range(10)]
     assert shown(tmp_path / "killed") == shown(tmp_path / "whole")
     assert shown(tmp_path / "afresh") == shown(tmp_path / "whole")
+
+
+def test_weights_and_biases_offline(tmp_path, monkeypatch):
+    pytest.importorskip("wandb")
+    for name, value in {"MODE": "offline", "SILENT": "true", "CONSOLE": "off"}.items():
+        monkeypatch.setenv(f"WANDB_{name}", value)
+    sink = WandbSink(tmp_path, project="test", settings={"x_disable_stats": True})
+    sink.write(1, {"loss": 0.5})
+    sink.write(2, {"loss": 0.25})
+    sink.flush()
+    sink.close()
+    [file] = tmp_path.glob("wandb/offline-run-*/*.wandb")
+    assert file.stat().st_size > 0
+    assert b"loss" in file.read_bytes()
+
+
+def test_weights_and_biases_missing_is_said_with_the_way_to_install_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(MetricError, match=r"ip install 'apexrl\[wandb\]'"):
+        WandbSink(tmp_path)

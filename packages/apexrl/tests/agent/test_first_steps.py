@@ -1,0 +1,130 @@
+"""What a newcomer writes works where its meaning is clear, and is answered in the newcomer's words elsewhere."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from mpe2 import simple_spread_v3
+
+from apexrl import GymVecEnv, MAPPOConfig, MultiAgentRunner, OnPolicyRunner, PPOConfig
+from apexrl.envs.coercion import NotAnEnvError
+from apexrl.models import CNNCritic, CNNDiscreteActor, DictActor, DictCritic
+from apexrl.models.factory import NetworkOptionError
+
+CFG = PPOConfig(num_steps=16, num_epochs=1, minibatch_size=32)
+
+
+def learn(env, **options):
+    runner = OnPolicyRunner(env=env, **{"cfg": CFG, "show_progress": False, "log_interval": 1} | options)
+    runner.learn(num_iterations=2)
+    return runner
+
+
+class Pictures(gym.Env):
+    """Random observations of a space; actions are ignored."""
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, space):
+        self.observation_space = space
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.observation_space.seed(seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        return self.observation_space.sample(), 1.0, bool(self.np_random.random() < 0.2), False, {}
+
+
+@pytest.mark.parametrize(
+    ("env", "num_envs"),
+    [
+        ("CartPole-v1", 8),
+        (gym.make("CartPole-v1"), 1),
+        (gym.make("Pendulum-v1"), 1),
+        (gym.make("FrozenLake-v1"), 1),
+        ([lambda: gym.make("CartPole-v1")] * 3, 3),
+    ],
+    ids=["id", "env", "box", "integers", "functions"],
+)
+def test_what_stands_for_an_environment(env, num_envs):
+    runner = learn(env)
+    assert runner.total_timesteps == 2 * 16 * num_envs
+
+
+def test_several_agents_have_a_runner_of_their_own():
+    with pytest.raises(NotAnEnvError, match=r"with 3 agents.*MultiAgentRunner"):
+        OnPolicyRunner(env=simple_spread_v3.parallel_env(max_cycles=5))
+    runner = MultiAgentRunner(
+        env=simple_spread_v3.parallel_env(max_cycles=5), cfg=MAPPOConfig(num_steps=16), show_progress=False
+    )
+    assert runner.learn(num_iterations=1).total_timesteps == 16
+
+
+def test_columns_of_rewards_and_vectors_in_the_log(scripted_env):
+    class Columns(scripted_env):
+        def step(self, actions):
+            obs, rewards, dones, extras = super().step(actions)
+            extras["log"] = {"/robot/height": torch.tensor([1.0, 3.0])}
+            return obs, rewards[:, None], dones[:, None], extras
+
+    stats = []
+    runner = OnPolicyRunner(env=Columns(), cfg=CFG, show_progress=False)
+    runner.add_callback("post_rollout", lambda runner, metrics: stats.append(metrics))
+    runner.learn(num_iterations=1)
+    plain = []
+    runner = OnPolicyRunner(env=scripted_env(), cfg=CFG, show_progress=False)
+    runner.add_callback("post_rollout", lambda runner, metrics: plain.append(metrics))
+    runner.learn(num_iterations=1)
+    assert stats[0]["robot/height"] == 2.0
+    assert stats[0]["episode/mean_reward"] == plain[0]["episode/mean_reward"]
+
+
+def test_names_of_other_libraries_for_layers():
+    runner = learn("CartPole-v1", actor_cfg={"hidden_sizes": [7]}, critic_cfg={"net_arch": [5]})
+    assert runner.agent.policy.actor.net[0].out_features == 7
+    assert runner.agent.policy.critic.net[0].out_features == 5
+    with pytest.raises(NetworkOptionError, match="Perhaps hidden_dims was meant"):
+        learn("CartPole-v1", actor_cfg={"hiden_dim": [7]})
+
+
+def test_pictures_are_learned_by_convolutions():
+    runner = learn(GymVecEnv([lambda: Pictures(spaces.Box(0, 255, (8, 8, 3), np.uint8))] * 2))
+    assert isinstance(runner.agent.policy.actor, CNNDiscreteActor)
+    assert isinstance(runner.agent.policy.critic, CNNCritic)
+
+
+def test_dicts_are_learned_by_key_and_predicted_as_the_environment_gives_them():
+    space = spaces.Dict({"camera": spaces.Box(0, 255, (8, 8, 3), np.uint8), "speed": spaces.Box(-1, 1, (2,))})
+    runner = learn(GymVecEnv([lambda: Pictures(space)] * 2))
+    assert isinstance(runner.agent.policy.actor, DictActor)
+    assert isinstance(runner.agent.policy.critic, DictCritic)
+    observation = space.sample()
+    action, _ = runner.predict(observation)
+    packed, _ = runner.predict(runner.agent.policy.actor.observation_space.pack(observation))
+    assert action == packed
+
+
+def test_integer_boxes_are_acted_on():
+    class Steps(Pictures):
+        action_space = spaces.Box(-1, 2, (2,), np.int32)
+
+        def step(self, action):
+            assert self.action_space.contains(action)
+            return super().step(action)
+
+    assert learn(GymVecEnv([lambda: Steps(spaces.Box(-1, 1, (3,)))] * 2)).iteration == 2
+
+
+def test_success_is_counted_by_episode():
+    runner = OnPolicyRunner(
+        env=GymVecEnv.make("apexrl/CueRecall-v0", 8, delay=3), cfg=PPOConfig(num_steps=16), show_progress=False
+    )
+    stats = []
+    runner.add_callback("post_rollout", lambda runner, metrics: stats.append(metrics))
+    runner.learn(num_iterations=1)
+    assert stats[0]["episode/success_rate"] == stats[0]["episode/mean_reward"]  # the reward is 1 for success
+    evaluated = runner.eval(num_episodes=16)
+    assert evaluated["eval/success_rate"] == evaluated["eval/mean_reward"]
