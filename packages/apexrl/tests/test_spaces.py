@@ -6,7 +6,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from apexrl.spaces import PackedBox, is_image, pack_space
+from apexrl.spaces import PackedBox, is_image, observation_array, pack_space
 
 SPACE = spaces.Dict(
     {
@@ -73,3 +73,13 @@ def test_pictures_are_bytes_of_three_dimensions():
 def test_a_part_without_a_size_is_refused():
     with pytest.raises(TypeError, match="part 'words' of the observation has no fixed size"):
         pack_space(spaces.Dict({"words": spaces.Sequence(spaces.Discrete(2))}))
+
+
+def test_observations_as_environments_give_them():
+    packed, _ = pack_space(SPACE)
+    sample = SPACE.sample()
+    np.testing.assert_array_equal(observation_array(packed, sample), packed.pack(sample))
+    assert observation_array(spaces.Box(0, 1, (4,)), np.int64(2)).tolist() == [0, 0, 1, 0]
+    assert observation_array(spaces.Box(0, 1, (2,)), [0.5, 1]).tolist() == [0.5, 1]
+    tensor = torch.zeros(3)
+    assert observation_array(spaces.Box(0, 1, (3,)), tensor) is tensor

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from apexrl.arrays import Floats32
 
-__all__ = ["PackedBox", "is_image", "pack_space"]
+__all__ = ["PackedBox", "is_image", "observation_array", "pack_space"]
 
 
 class PackedBox(spaces.Box):
@@ -85,6 +85,19 @@ def _look_up(observation: Any, name: str) -> Any:  # noqa: ANN401 - nested dicts
         except (KeyError, IndexError, ValueError, TypeError) as error:
             raise ValueError(f"The observation has no part {name!r}.") from error
     return value
+
+
+def observation_array(space: spaces.Space[Any], observation: Any) -> Any:  # noqa: ANN401 - see below
+    """Return an environment's own observation as networks take it: an array or a tensor of the space's shape.
+
+    Dicts and tuples are packed, a single integer beside a vector space is its one-hot index, lists become arrays, and
+    arrays and tensors are returned as they are.
+    """
+    if isinstance(space, PackedBox) and isinstance(observation, Mapping | tuple):
+        return space.pack(observation)
+    if isinstance(observation, int | np.integer) and space.shape is not None and len(space.shape) == 1:
+        return np.eye(space.shape[0], dtype=np.float32)[int(observation)]
+    return observation if isinstance(observation, Tensor) else np.asarray(observation)
 
 
 def is_image(space: spaces.Space[Any]) -> bool:

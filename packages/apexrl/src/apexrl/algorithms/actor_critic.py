@@ -18,6 +18,7 @@ from apexrl.models import make_actor, make_critic
 from apexrl.models.base import Actor, Critic, Policy, RecurrentActor, RecurrentCritic, ValueFunction
 from apexrl.models.distributions import Distribution
 from apexrl.models.normalizers import RunningObservationNormalizer, ValueNormalizer
+from apexrl.spaces import observation_array
 from apexrl.storage.samples import Samples
 
 _VALUE_BATCH = 16_384
@@ -83,7 +84,7 @@ class ActingPolicy(nn.Module):
     @torch.no_grad()
     def predict(
         self,
-        observation: NDArray[Any] | Tensor,
+        observation: Any,  # noqa: ANN401 - an array, a tensor, or a Dict of arrays
         state: dict[str, Tensor] | None = None,
         episode_start: NDArray[Any] | Tensor | None = None,
         deterministic: bool = True,
@@ -93,7 +94,7 @@ class ActingPolicy(nn.Module):
 
         Args:
             observation: One observation ``[*obs]``, or a batch ``[n, *obs]``; with several agents ``[A, *obs]`` or
-                ``[n, A, *obs]``.
+                ``[n, A, *obs]``. An environment's own Dict, tuple or integer is understood.
             state: Memory from the last call, for recurrent actors; None at the start.
             episode_start: Which observations are the first of an episode ``[n]``; their memory is reset.
             deterministic: Take the most probable action instead of sampling.
@@ -102,7 +103,7 @@ class ActingPolicy(nn.Module):
         Returns:
             Actions, within the bounds of a Box, as numpy if the observation is, and the memory for the next call.
         """
-        obs = torch.as_tensor(observation, device=self.device)
+        obs = torch.as_tensor(observation_array(self.actor.observation_space, observation), device=self.device)
         obs = obs.to(self.dtype) if obs.is_floating_point() else obs
         single_dims = len(self.actor.observation_space.shape or ()) + self.actor.agent_axes
         if obs.dim() == single_dims:
