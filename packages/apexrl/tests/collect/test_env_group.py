@@ -123,20 +123,37 @@ def test_rewards_that_are_no_numbers_are_named_with_environment_and_step(scripte
             group.collect(snapshot, 6)
 
 
+@pytest.mark.parametrize("at", [2, 6])  # 6: the observation after the last step, which only its value needs
 @pytest.mark.parametrize("continuous", [True, False])
-def test_observations_that_are_no_numbers_are_named_with_environment_and_step(scripted_env, continuous):
+def test_observations_that_are_no_numbers_are_named_with_environment_and_step(scripted_env, continuous, at):
     env = scripted_env(ends=(30, 50), continuous=continuous)
     original = env.step
 
     def step(actions):
         obs, *rest = original(actions)
-        if env.total == 2:
+        if env.total == at:
             obs[0, 1] = float("nan")
         return obs, *rest
 
     env.step = step
     group, snapshot = start(env)
-    with pytest.raises(DivergedError, match="observations of environment 0 at step 2 of the rollout"):
+    with pytest.raises(DivergedError, match=f"observations of environment 0 at step {at} of the rollout"):
+        group.collect(snapshot, 6)
+
+
+def test_final_observations_that_are_no_numbers_are_named(scripted_env):
+    env = scripted_env(ends=(3, 50))
+    original = env.step
+
+    def step(actions):
+        *result, extras = original(actions)
+        if "final_observation" in extras:
+            extras["final_observation"][0] = float("inf")
+        return *result, extras
+
+    env.step = step
+    group, snapshot = start(env)
+    with pytest.raises(DivergedError, match="final_observation of environment 0 at step 2 of the rollout"):
         group.collect(snapshot, 6)
 
 

@@ -221,6 +221,7 @@ class EnvGroup:
         terminated, time_outs, dones = self._borders_of(fields)
         final_values = self._spread_finals(policy, fields["values"], finals, time_outs)
         fields["following"] = next_values(fields["values"], last, terminated, final_values[1], final_values[0])
+        self._check_following(fields["following"], fields["dones"])
         # Episodes that ended here: team rewards and reward components, both [T, n]
         valid, counted = self._validity(fields)
         parts = [name for name in fields if name.startswith("part/")]
@@ -255,25 +256,32 @@ class EnvGroup:
         return tuple(name for name in names if name != "action_masks")
 
     def _check_finite(self, fields: dict[str, Tensor]) -> None:
-        """Refuse a rollout with NaN or infinities before anything learns from it.
-
-        Raises:
-            DivergedError: It names the environment, the step and the key.
-        """
+        """Refuse a rollout with NaN or infinities before anything learns from it."""
         for name in ("observations", "critic_observations", "rewards", "outputs"):
             values = fields.get(name)
             if values is None or not values.is_floating_point() or bool(torch.isfinite(values).all()):
                 continue
             t, env = (~torch.isfinite(values)).nonzero()[0, :2].tolist()
-            shown = [round(value, 4) for value in values[t, env].flatten()[:8].tolist()]
-            whose = "the actor's outputs" if name == "outputs" else f"what {type(self.env).__name__} returned as {name}"
-            raise DivergedError(
-                f"{name} of environment {self.env_ids[env]} at step {t} of the rollout: {shown} is not finite",
-                f"{whose} must be finite numbers, because one bad number spoils all weights",
-                "the networks have diverged: lower the learning rate, and resume from the last checkpoint"
-                if name == "outputs"
-                else "run apexrl.check_env, and bound what the environment computes; the last checkpoint is sound",
-            )
+            raise self._not_finite(name, env, t, values[t, env])
+
+    def _check_following(self, following: Tensor, dones: Tensor) -> None:
+        """Refuse values of what came after a step that are not finite: the last or a final observation is to blame."""
+        if not bool(torch.isfinite(following).all()):
+            t, env = (~torch.isfinite(following)).nonzero()[0, :2].tolist()
+            is_end = bool(dones[t, env])
+            name, step = ("final_observation", t) if is_end else ("observations", t + 1)
+            raise self._not_finite(name, env, step, following[t, env] if is_end else self._now["observations"][env])
+
+    def _not_finite(self, name: str, env: int, step: int, values: Tensor) -> DivergedError:
+        shown = [round(value, 4) for value in values.flatten()[:8].tolist()]
+        whose = "the actor's outputs" if name == "outputs" else f"what {type(self.env).__name__} returned as {name}"
+        return DivergedError(
+            f"{name} of environment {self.env_ids[env]} at step {step} of the rollout: {shown} is not finite",
+            f"{whose} must be finite numbers, because one bad number spoils all weights",
+            "the networks have diverged: lower the learning rate, and resume from the last checkpoint"
+            if name == "outputs"
+            else "run apexrl.check_env, and bound what the environment computes; the last checkpoint is sound",
+        )
 
     def _value_all(self, policy: ActorCritic, fields: dict[str, Tensor]) -> Tensor:
         """Fill in V of every step and return V of the observation after the last one."""
