@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from litaagent_std.policy.observation import Observation, Offer, ThreadObservation, observe_day
-from litaagent_std.records.interface import RecordedInterface, WorldTables
+from litaagent_std.policy.observation import Observation, Offer, ThreadObservation
+from litaagent_std.records.columns import WorldColumns
+from litaagent_std.records.observations import WorldDays
 from litaagent_std.records.reasons import SeatReasons, seat_reasons
 from litaagent_std.records.schema import REASON_TABLES
 from litaagent_std.records.threads import decisions
@@ -99,16 +100,18 @@ class WorldRecord:
         return tuple(row["name"] for row in self.factories)
 
     @cached_property
-    def _lookup(self) -> WorldTables:
-        return WorldTables(self.tables)
+    def columns(self) -> WorldColumns:
+        """Its negotiations and turns as arrays."""
+        return WorldColumns.of(self.tables)
+
+    @cached_property
+    def days(self) -> WorldDays:
+        """What its factories saw at the start of their days, as arrays."""
+        return WorldDays.of(self.tables)
 
     def observations(self, factory: int) -> list[Observation]:
         """Return a factory's days, each before its negotiations, equal to what its agent could see."""
-        observations: list[Observation] = []
-        for day in range(self.facts["n_days"]):
-            yesterday = observations[-1] if observations else None
-            observations.append(observe_day(RecordedInterface(self._lookup, factory, day), yesterday))
-        return observations
+        return self.days.observations(factory)
 
     def decisions(self, factory: int) -> Iterator[tuple[ThreadObservation, TurnRow]]:
         """Every turn of a factory with what it knew of that thread before it, in the order of play.
@@ -116,8 +119,9 @@ class WorldRecord:
         The calendar in an observation holds the contracts that were concluded before the turn was decided. A
         synchronous agent decides about all its partners together, often before other turns are taken.
         """
-        for thread, row in decisions(self._lookup, factory):
-            yield thread, _turn(row)
+        turns = self.tables["turns"].to_pylist()
+        for thread, row in decisions(self.tables, self.columns, self.days, factory):
+            yield thread, _turn(turns[row])
 
     def reasons(self, factory: int) -> SeatReasons | None:
         """Return why a factory's agent decided as it did; None if the record does not say."""

@@ -53,13 +53,9 @@ def known_threads():
     """What a factory knew before each of its turns, in the order of negotiations, from the reader of records."""
 
     def threads(record, seat):
-        rows = record.tables["negotiations"].select(["day", "negotiation"]).to_pylist()
-        numbers = {(row["day"], row["negotiation"]): number for number, row in enumerate(rows)}
-        turns = [
-            ((numbers[row["day"], row["negotiation"]], row["turn"]), thread, row)
-            for thread, row in decisions(record._lookup, seat)
-        ]
-        return [(key[0], thread, row) for key, thread, row in sorted(turns, key=lambda item: item[0])]
+        rows = record.tables["turns"].to_pylist()
+        known = dict((row, thread) for thread, row in decisions(record.tables, record.columns, record.days, seat))
+        return [(int(record.columns.thread[row]), known[row], rows[row]) for row in sorted(known)]
 
     return threads
 

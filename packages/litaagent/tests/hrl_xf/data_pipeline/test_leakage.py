@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from litaagent_std.hrl_xf.data_pipeline.extraction.columns import ints
+from litaagent_std.records.columns import ints
 from litaagent_std.records.world import WorldRecord
 
 DAY = 2

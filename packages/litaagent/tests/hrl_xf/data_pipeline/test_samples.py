@@ -7,9 +7,9 @@ import pytest
 
 from litaagent_std.hrl_xf import data_pipeline
 from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
-from litaagent_std.hrl_xf.data_pipeline.extraction.columns import ACCEPT, END, REJECT
 from litaagent_std.hrl_xf.data_pipeline.storage import load_samples, save_samples
 from litaagent_std.policy.features import WiderHorizonWarning
+from litaagent_std.records.columns import ACCEPT, END, REJECT
 
 DOCUMENTED = """
 from litaagent_std.hrl_xf import data_pipeline

@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 
 from apexrl.runs.atomic import atomic_file
-from litaagent_std.hrl_xf.data_pipeline.extraction.columns import ints
 from litaagent_std.hrl_xf.data_pipeline.extraction.labels import SeatReturns, seat_returns
 from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import (
     Arrays,
@@ -28,6 +27,7 @@ from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import (
 )
 from litaagent_std.hrl_xf.data_pipeline.options import Labels
 from litaagent_std.hrl_xf.data_pipeline.selection import SelectedWorld
+from litaagent_std.records.columns import ints
 from litaagent_std.records.reader import Records, WorldKey, open_records
 from litaagent_std.records.world import WorldRecord
 

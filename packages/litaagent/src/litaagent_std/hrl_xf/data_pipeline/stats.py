@@ -12,10 +12,10 @@ from typing import Any, Final
 import numpy as np
 
 from litaagent_std.hrl_xf.data_pipeline.dataset import OfflineData
-from litaagent_std.hrl_xf.data_pipeline.extraction.columns import ACCEPT, END, REJECT
 from litaagent_std.policy.arrays import Array, Ints
 from litaagent_std.policy.features import DAY_FEATURES
 from litaagent_std.policy.parameters import LEVELS
+from litaagent_std.records.columns import ACCEPT, END, REJECT
 
 __all__ = ["QUANTILES", "Distribution", "Operations", "Statistics", "dataset_statistics"]
 

@@ -22,7 +22,6 @@ import numpy as np
 import pyarrow as pa
 
 from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError, NoSuchAgentError
-from litaagent_std.hrl_xf.data_pipeline.extraction.columns import ACCEPT, END, REJECT
 from litaagent_std.hrl_xf.data_pipeline.samples import MacroSample, MicroSample
 from litaagent_std.policy.arrays import Floats32, Ints32
 from litaagent_std.policy.buckets import bucket_edges
@@ -30,6 +29,7 @@ from litaagent_std.policy.l1 import baseline as l1_baseline
 from litaagent_std.policy.observation import Agenda, Calendar, Offer, ThreadObservation
 from litaagent_std.policy.parameters import Parameters
 from litaagent_std.policy.plan import Goals
+from litaagent_std.records.columns import ACCEPT, END, REJECT
 
 __all__ = ["NEGOTIATIONS_CSV", "build_macro_dataset", "build_micro_dataset", "load_negotiation_csv"]
 

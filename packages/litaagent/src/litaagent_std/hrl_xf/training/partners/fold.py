@@ -14,13 +14,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from litaagent_std.hrl_xf.data_pipeline.extraction.columns import REJECT, WorldColumns, ints
 from litaagent_std.hrl_xf.training.partners.mixture import Mixture
 from litaagent_std.policy.arrays import Array
 from litaagent_std.policy.l1.baseline import progress_at
 from litaagent_std.policy.l3.heuristic import ARCHETYPES
 from litaagent_std.policy.observation import Offer
 from litaagent_std.policy.partners.signature import FEATURES, Frame, Signature
+from litaagent_std.records.columns import REJECT, ints
 from litaagent_std.records.world import WorldRecord
 
 __all__ = ["COLUMNS", "TABLES", "PairView", "decisions", "fold_world", "type_of"]
@@ -123,7 +123,7 @@ class _World:
     """
 
     def __init__(self, record: WorldRecord, *, mixture: bool) -> None:
-        self.columns = WorldColumns.of(record)
+        self.columns = record.columns
         facts, markets = record.facts, record.tables["markets"]
         self.n_levels: int = facts["n_levels"]
         self.levels = [row["level"] for row in record.factories]

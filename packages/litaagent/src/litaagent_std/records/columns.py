@@ -8,11 +8,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
-from litaagent_std.policy.arrays import Bools, Ints
-from litaagent_std.records.world import WorldRecord
+from litaagent_std.policy.arrays import Bools, Floats, Ints
+from litaagent_std.records.segment import RecordsDamagedError, Tables
 
-__all__ = ["ACCEPT", "END", "REJECT", "WorldColumns"]
+__all__ = ["ACCEPT", "END", "REJECT", "WorldColumns", "floats", "ints"]
 
 
 ACCEPT: Final = 0
@@ -39,6 +38,7 @@ class WorldColumns:
         n_offers: Offers that were made in it.
         offers: All offers as (quantity, delivery day, unit price), in the order of negotiations and turns.
         offer_by: Seat that made each offer.
+        offer_round: Rounds completed before it.
         thread: Negotiation of each turn.
         factory: Seat that acts.
         round: Rounds completed before it.
@@ -63,6 +63,7 @@ class WorldColumns:
     n_offers: Ints
     offers: Ints
     offer_by: Ints
+    offer_round: Ints
     thread: Ints
     factory: Ints
     round: Ints
@@ -75,16 +76,16 @@ class WorldColumns:
     bankrupt: Bools
 
     @classmethod
-    def of(cls, record: WorldRecord) -> WorldColumns:
+    def of(cls, tables: Tables) -> WorldColumns:
         """Read a world.
 
         Raises:
-            DatasetError: If its turns do not belong to its negotiations.
+            RecordsDamagedError: If its turns do not belong to its negotiations.
         """
-        n, t, facts = record.tables["negotiations"], record.tables["turns"], record.facts
+        n, t, [facts] = tables["negotiations"], tables["turns"], tables["worlds"].to_pylist()
         n_turns = ints(n["n_turns"])
         thread = np.repeat(np.arange(len(n_turns)), n_turns)  # [turn] number of its negotiation
-        _check_turns(record, thread)
+        _check_turns(tables, thread)
         has, quantity = _present(t["quantity"]), ints(t["quantity"])
         offers = np.stack([quantity, ints(t["time"]), ints(t["unit_price"])], axis=1)[has]  # [offer, 3]
         earlier: Ints = np.cumsum(has) - has  # [turn] offers of the world before it
@@ -106,6 +107,7 @@ class WorldColumns:
             n_offers=np.append(first_offer[1:], has.sum()) - first_offer,
             offers=offers,
             offer_by=ints(t["factory"])[has],
+            offer_round=ints(t["round"])[has],
             thread=thread,
             factory=ints(t["factory"]),
             round=ints(t["round"]),
@@ -115,7 +117,7 @@ class WorldColumns:
             own_offer=earlier,
             received=earlier - 1,
             taken=_taken(thread, op),
-            bankrupt=_bankrupt(record),
+            bankrupt=bankrupt_days(tables["days"], facts["n_days"], tables["factories"].num_rows),
         )
 
 
@@ -125,18 +127,23 @@ def ints(column: Any) -> Ints:  # noqa: ANN401 - an Arrow column
     return np.asarray(filled.to_numpy(), np.int64)
 
 
+def floats(column: Any) -> Floats:  # noqa: ANN401 - an Arrow column
+    """Return an Arrow column as floats."""
+    return np.asarray(column.to_numpy(), np.float64)
+
+
 def _present(column: Any) -> Bools:  # noqa: ANN401 - an Arrow column
     return np.asarray(column.is_valid().to_numpy(), np.bool_)
 
 
-def _check_turns(record: WorldRecord, thread: Ints) -> None:
-    n, t = record.tables["negotiations"], record.tables["turns"]
+def _check_turns(tables: Tables, thread: Ints) -> None:
+    n, t = tables["negotiations"], tables["turns"]
     fits = t.num_rows == len(thread)
     for name in ("day", "negotiation"):
         fits = fits and np.array_equal(ints(t[name]), ints(n[name])[thread])
     if not fits:
-        raise DatasetError(
-            f"the turns of world {record.facts['world']} do not follow its negotiations",
+        raise RecordsDamagedError(
+            f"the turns of world {tables['worlds']['world'][0]} do not follow its negotiations",
             "turns are ordered by negotiation, and each negotiation says how many it has",
             "run lita records PATH --verify, and collect the tournament again if it finds damage",
         )
@@ -150,8 +157,8 @@ def _taken(thread: Ints, op: Ints) -> Ints:
     return taken
 
 
-def _bankrupt(record: WorldRecord) -> Bools:
-    table: pa.Table = record.tables["days"]
-    bankrupt = np.zeros((record.facts["n_days"], len(record.factories)), np.bool_)
+def bankrupt_days(table: pa.Table, n_days: int, n_seats: int) -> Bools:
+    """Return whether each factory is bankrupt at the start of each day, [day, factory]."""
+    bankrupt = np.zeros((n_days, n_seats), np.bool_)
     bankrupt[ints(table["day"]), ints(table["factory"])] = table["bankrupt"].to_numpy()
     return bankrupt
