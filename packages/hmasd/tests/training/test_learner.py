@@ -77,3 +77,13 @@ def test_a_run_resumes_with_another_number_of_environments(small, tmp_path, capl
     trainer.run()
     assert (trainer.env_steps, trainer.agent.version) == (552, 6)
     assert trainer.agent.low.actor_memory.shape[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_cut"),
+    [({}, True), ({"batch_size": 4 * 24}, False), ({"skill_steps": 50}, True), ({"algorithm": "mappo"}, False)],
+)
+def test_a_batch_that_cuts_skills_says_so(small, caplog, changes, is_cut):
+    SyncLearner(small(**changes)).start(0.0)
+    assert ("the last ones last 23 steps" in caplog.text) == (changes == {"skill_steps": 50})
+    assert ("a batch_size that is a multiple of" in caplog.text) == is_cut
