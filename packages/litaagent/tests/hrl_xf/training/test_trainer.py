@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,14 +12,15 @@ import numpy as np
 import pytest
 import torch
 
-from apexrl.runs.signals import StopRequest
+from apexrl.runs.errors import RunLockedError
+from apexrl.runs.session import Session
 from litaagent_std.hrl_xf.acceptance import AcceptanceModel
 from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
 from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
 from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
-from litaagent_std.hrl_xf.training import HRLXFTrainer, TrainConfig
+from litaagent_std.hrl_xf.training import HRLXFTrainer, TrainConfig, phases
 from litaagent_std.hrl_xf.training.data import DataError, MacroRows
-from litaagent_std.hrl_xf.training.loop import Interrupted
+from litaagent_std.hrl_xf.training.learner import Interrupted
 from litaagent_std.hrl_xf.training.record import TrainingRecord, curves
 from litaagent_std.hrl_xf.training.trainer import weights_digest
 
@@ -108,11 +111,12 @@ def test_goals_of_training_rows_are_predicted_out_of_fold(trained, made_data):
     assert np.abs(goals.quantity[train] - shipped[train]).mean() > 0.05
 
 
-class StopAfter(StopRequest):
+class StopAfter:
     """Requests a stop at the n-th check."""
 
+    signal, exit_code = None, 0
+
     def __init__(self, checks):
-        super().__init__()
         self.left = checks
 
     @property
@@ -124,9 +128,10 @@ class StopAfter(StopRequest):
 @pytest.mark.parametrize("checks", [11, 40, 95])
 def test_killed_anywhere_and_started_again_gives_the_same_bits(checks, trained, made_data, tmp_path):
     killed = make_trainer(tmp_path)
-    killed.stop = StopAfter(checks)
-    with pytest.raises(Interrupted):
-        train_everything(killed, made_data)
+    with Session(tmp_path, config=killed.cfg) as killed.session:
+        killed.session.stop = StopAfter(checks)
+        with pytest.raises(Interrupted):
+            train_everything(killed, made_data)
     again = make_trainer(tmp_path)
     train_everything(again, made_data)
     assert digests(again) == digests(trained[0])
@@ -134,6 +139,24 @@ def test_killed_anywhere_and_started_again_gives_the_same_bits(checks, trained, 
     assert (tmp_path / backfill).read_bytes() == (trained[2] / backfill).read_bytes()
     for phase in ("l2_bc", "l3_awr"):
         assert curves(tmp_path, phase) == curves(trained[2], phase)
+
+
+def test_a_call_locks_the_folder_and_a_signal_interrupts_it(made_data, tmp_path, monkeypatch):
+    def interrupt(parts):
+        with pytest.raises(RunLockedError):
+            Session(tmp_path).__enter__()
+        os.kill(os.getpid(), signal.SIGTERM)
+        return "line"
+
+    monkeypatch.setattr(phases, "_l2_line", interrupt)
+    with pytest.raises(Interrupted, match="l2_bc: stopped after epoch 1; run the same command again"):
+        make_trainer(tmp_path, l2_epochs=50).train_l2(made_data)
+    assert (tmp_path / "l2_bc_epoch1.ckpt.pt").exists()
+    monkeypatch.undo()
+    trainer = make_trainer(tmp_path, l2_epochs=2)
+    trainer.train_l2(made_data)
+    assert trainer.session is None
+    assert [line["step"] for line in curves(tmp_path, "l2_bc")] == [1, 2]
 
 
 def test_a_run_resumes_from_the_named_checkpoint(trained, made_data, tmp_path):

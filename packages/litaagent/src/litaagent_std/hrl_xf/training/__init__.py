@@ -4,7 +4,7 @@ Doors: `TrainConfig` and `HRLXFTrainer`; ``lita train`` and ``runners/run_hrl_bc
 
 ===============  =========================================================================================
 ``config``       options; ``data``: batches from a dataset's arrays; ``losses``: what is minimised
-``phases``       loss, data and options of each phase; ``loop``: its epochs, checkpoints and resume
+``phases``       loss, data and options of each phase; ``learner``: its epochs, for the engine's run loop
 ``backfill``     goals for L3, predicted out of fold; ``l4_rounds``: rounds to distil L4 from
 ``trainer``      `HRLXFTrainer`: the phases in order; ``launch``: a run from records to weights for play
 ``export``       networks as ``.npz``; ``record``, ``report``: what was trained, with what result

@@ -22,7 +22,7 @@ import torch
 from torch import nn
 
 from apexrl.runs.atomic import ensure_folder, write_json
-from apexrl.runs.signals import StopRequest
+from apexrl.runs.session import Session
 from litaagent_std.hrl_xf.training.data import (
     Batches,
     DataError,
@@ -33,7 +33,7 @@ from litaagent_std.hrl_xf.training.data import (
     batch_order,
     rows_of,
 )
-from litaagent_std.hrl_xf.training.loop import Interrupted
+from litaagent_std.hrl_xf.training.learner import Interrupted
 from litaagent_std.policy.arrays import Array, Floats32, Ints
 
 __all__ = ["SHIPPED", "Backfill", "fold_rows", "folds_of", "predict_days", "world_chunks"]
@@ -83,7 +83,7 @@ class Backfill:
         world_chunk: Worlds per chunk.
         batch_size: Rows per batch.
         device: Device of the networks.
-        stop: Set by a signal.
+        session: The run's session, which may ask to stop.
     """
 
     data: TrainingData
@@ -94,7 +94,7 @@ class Backfill:
     world_chunk: int
     batch_size: int
     device: torch.device
-    stop: StopRequest | None = None
+    session: Session
 
     def run(self) -> GoalHat:
         """Compute the missing chunks, and open the result."""
@@ -110,7 +110,7 @@ class Backfill:
         chunks = world_chunks(np.asarray(self.data.macro["world"]), self.world_chunk)
         arrays, done = self._arrays(manifest)
         for number in range(done, len(chunks)):
-            if self.stop is not None and self.stop.requested:
+            if self.session.should_stop:
                 raise Interrupted(f"backfill: stopped at chunk {number}; run the same command again to resume")
             self._fill(arrays, chunks[number])
             for array in arrays:

@@ -17,8 +17,8 @@ import torch
 from apexrl.configuration import to_mapping
 from apexrl.runs.digest import differences
 from apexrl.runs.errors import UserFacingError
-from apexrl.runs.run_dir import RunDir, RunRecord
-from apexrl.runs.signals import StopRequest, stop_on_signals
+from apexrl.runs.run_dir import RunRecord
+from apexrl.runs.session import Session
 from litaagent_std.hrl_xf.acceptance import AcceptanceModel
 from litaagent_std.hrl_xf.data_pipeline.build import build_dataset
 from litaagent_std.hrl_xf.data_pipeline.dataset import OfflineData
@@ -29,7 +29,7 @@ from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
 from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
 from litaagent_std.hrl_xf.training.config import PHASES, RUN_FREE, TrainRunConfig
 from litaagent_std.hrl_xf.training.evaluation.run import evaluate_all
-from litaagent_std.hrl_xf.training.loop import Interrupted, load_state
+from litaagent_std.hrl_xf.training.learner import Interrupted, load_state
 from litaagent_std.hrl_xf.training.partners.phase import train_partner_types
 from litaagent_std.hrl_xf.training.record import RECORD_NAME, RUNS_FOLDER, TrainingRecord
 from litaagent_std.hrl_xf.training.trainer import HRLXFTrainer
@@ -39,8 +39,6 @@ from litaagent_std.policy.features import check_digest
 __all__ = ["new_run", "train"]
 
 logger = logging.getLogger("litaagent_std.hrl_xf")
-
-_INTERRUPTED: Final = 130
 
 
 class _WrongWeightsError(UserFacingError):
@@ -66,27 +64,25 @@ def train(config: TrainRunConfig) -> int:
     folder = new_run(config)
     config = replace(config, output_dir=folder)
     with (
-        RunDir.start(folder, config=to_mapping(config), seed=config.seed, free=RUN_FREE),
+        Session(folder, config=to_mapping(config), seed=config.seed, free=RUN_FREE) as session,
         _log_file(config.log_dir, folder.name) as log,
-        stop_on_signals() as stop,
     ):
         record = TrainingRecord.open(folder)
         record.log(str(log))
         try:
             if set(config.phases) & set(PHASES):
-                record = _train_layers(config, stop)
+                record = _train_layers(config, session)
             if "partner" in config.phases:
-                train_partner_types(config, record, stop)
+                train_partner_types(config, record, session)
         except Interrupted as interruption:
             logger.info("%s", interruption)
-            return _INTERRUPTED
-    return 0
+    return session.exit_code
 
 
-def _train_layers(config: TrainRunConfig, stop: StopRequest) -> TrainingRecord:
+def _train_layers(config: TrainRunConfig, session: Session) -> TrainingRecord:
     """Build the dataset and train the phases of the layers; return the record."""
     trainer = _trainer(config)
-    trainer.stop = stop
+    trainer.session = session
     data = build_dataset(
         config.data_dir,
         config.dataset_dir,

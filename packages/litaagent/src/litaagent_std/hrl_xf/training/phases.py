@@ -1,4 +1,4 @@
-"""The phases of training: loss, log line, data and options of each, as a `PhaseSpec` for the loop."""
+"""The phases of training: loss, log line, data and options of each, as a `PhaseSpec` for its learner."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from apexrl.runs.signals import StopRequest
 from litaagent_std.hrl_xf.acceptance import AcceptanceModel
 from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO, ReturnCritic
 from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
@@ -21,7 +20,7 @@ from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
 from litaagent_std.hrl_xf.training.config import TrainConfig, stage_lr
 from litaagent_std.hrl_xf.training.data import Batches, GoalHat, MacroRows, MicroRows, TrainingData, rows_of
 from litaagent_std.hrl_xf.training.l4_rounds import Rounds
-from litaagent_std.hrl_xf.training.loop import Losses, PhaseSpec
+from litaagent_std.hrl_xf.training.learner import Losses, PhaseSpec
 from litaagent_std.hrl_xf.training.losses import GoalValue, cql_losses, goal_errors, goal_inputs, l3_losses
 from litaagent_std.policy.arrays import Floats32, Ints
 
@@ -153,14 +152,12 @@ class Specs:
         folder: The run's folder.
         device: Device of training.
         data: The dataset.
-        stop: Set by a signal.
     """
 
     cfg: TrainConfig
     folder: Path
     device: torch.device
     data: TrainingData
-    stop: StopRequest | None
 
     def l2(self, name: str, folder: Path, model: HorizonManagerPPO, rows: Ints) -> PhaseSpec:
         """Return the phase of L2, or of the L2 of a fold."""
@@ -282,7 +279,6 @@ class Specs:
             batch_log_every=cfg.batch_log_every,
             meta=weights_meta(model, self.data),
             label="" if name in ("l2_bc", "l3_bc") else f"{name} ",
-            stop=self.stop,
             **more,
         )
 

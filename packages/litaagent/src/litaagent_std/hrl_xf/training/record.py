@@ -16,7 +16,7 @@ from apexrl.runs.metrics.jsonl import read_jsonl
 
 if TYPE_CHECKING:
     from litaagent_std.hrl_xf.training.data import TrainingData
-    from litaagent_std.hrl_xf.training.loop import PhaseResult, PhaseSpec
+    from litaagent_std.hrl_xf.training.learner import PhaseResult, PhaseSpec
 
 __all__ = ["RECORD_NAME", "RUNS_FOLDER", "TrainingRecord", "curves", "stages_of"]
 

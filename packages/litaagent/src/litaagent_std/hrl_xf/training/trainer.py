@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +17,7 @@ from torch import nn
 from apexrl.algorithms.devices import resolve_device
 from apexrl.algorithms.losses import awr_weights, standardize
 from apexrl.runs.digest import to_plain
-from apexrl.runs.signals import StopRequest
+from apexrl.runs.session import Files, Session
 from litaagent_std.hrl_xf.acceptance import AcceptanceModel
 from litaagent_std.hrl_xf.data_pipeline.dataset import OfflineData
 from litaagent_std.hrl_xf.data_pipeline.options import SPLITS, Split
@@ -29,7 +30,7 @@ from litaagent_std.hrl_xf.training.config import TrainConfig
 from litaagent_std.hrl_xf.training.data import DataError, GoalHat, TrainingData, rows_of
 from litaagent_std.hrl_xf.training.export import export_layer
 from litaagent_std.hrl_xf.training.l4_rounds import rounds_of
-from litaagent_std.hrl_xf.training.loop import PhaseResult, PhaseSpec, measure, run_phase, save_weights
+from litaagent_std.hrl_xf.training.learner import PhaseResult, PhaseSpec, measure, run_phase, save_weights
 from litaagent_std.hrl_xf.training.losses import effective_sample_size
 from litaagent_std.hrl_xf.training.phases import Specs, seeded, weights_meta
 from litaagent_std.hrl_xf.training.record import TrainingRecord
@@ -66,7 +67,8 @@ class HRLXFTrainer:
 
     Attributes:
         record: The training record; ``training.json`` in the folder.
-        stop: Request to stop at the next batch; the same calls resume afterwards.
+        session: The session of the run. Default: one for each call, which locks the folder; a signal then raises
+            `Interrupted` at the next batch, and the same calls resume.
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class HRLXFTrainer:
         self.folder = Path("training_runs/hrl_xf") if cfg.output_dir is None else Path(cfg.output_dir)
         self.device = resolve_device(cfg.device)
         self.record = TrainingRecord.open(self.folder)
-        self.stop: StopRequest | None = None
+        self.session: Session | None = None
         self._goal_hat: GoalHat | None = None
         self._data: TrainingData | None = None
 
@@ -93,9 +95,10 @@ class HRLXFTrainer:
             micro: Decisions of the same dataset; may be left out.
         """
         data = self._attach(macro, micro)
-        self.train_l2(data)
-        if self.l3 is not None:
-            self.train_l3(data)
+        with self._open_session():
+            self.train_l2(data)
+            if self.l3 is not None:
+                self.train_l3(data)
 
     def train_phase1_awr(self, macro: Samples, micro: Samples | None = None) -> None:
         """Train L3 by advantage-weighted regression, starting from its present weights."""
@@ -106,7 +109,7 @@ class HRLXFTrainer:
             "AWR: effective sample size %.3f, critic explains %.3f", figures["ess"], figures["critic_explained"]
         )
         spec = self._specs(data).l3(model, self.goal_hat(data), weights)
-        result = run_phase(spec)
+        result = self._run(spec)
         self._finish(spec, result, self._evaluate_l3(spec, data, "L3/AWR"), **figures)
 
     def train_l2(self, data: TrainingData) -> None:
@@ -114,7 +117,7 @@ class HRLXFTrainer:
         data = self._attach(data)
         spec = self._specs(data).l2("l2_bc", self.folder, self.l2, rows_of(data.macro, "train"))
         self._log_split("L2", data)
-        result = run_phase(spec)
+        result = self._run(spec)
         evaluation: dict[str, float] = {}
         for split in _HELD_OUT:
             rows = rows_of(data.macro, split)
@@ -129,14 +132,14 @@ class HRLXFTrainer:
         data = self._attach(data)
         self._log_split("L3", data)
         spec = self._specs(data).l3(_needed(self.l3, "l3"), self.goal_hat(data))
-        result = run_phase(spec)
+        result = self._run(spec)
         self._finish(spec, result, self._evaluate_l3(spec, data, "L3"))
 
     def train_acceptance(self, data: TrainingData) -> None:
         """Train the acceptance model on counter-offers that were answered."""
         data = self._attach(data)
         spec = self._specs(data).acceptance(_needed(self.acceptance, "acceptance"))
-        self._finish(spec, run_phase(spec), {})
+        self._finish(spec, self._run(spec), {})
 
     def train_l4_distill(self, macro: Samples, micro: Samples | None = None) -> None:
         """Distil L4 from the exact coordinator, on recorded rounds."""
@@ -150,13 +153,15 @@ class HRLXFTrainer:
                 "no round has an offer on the table", "L4 weighs offers against each other", "collect more worlds"
             )
         spec = self._specs(data).l4(model, train, held_out)
-        self._finish(spec, run_phase(spec), {}, rounds=len(train))
+        self._finish(spec, self._run(spec), {}, rounds=len(train))
 
     def goal_hat(self, data: TrainingData) -> GoalHat:
         """Return the goals of all days, out of fold in training; computed once, and kept on disk."""
         data = self._attach(data)
-        if self._goal_hat is None:
-            folds = folds_of(data.macro, self.cfg.backfill_folds, self.cfg.seed)
+        if self._goal_hat is not None:
+            return self._goal_hat
+        folds = folds_of(data.macro, self.cfg.backfill_folds, self.cfg.seed)
+        with self._open_session() as session:
             models = {fold: self._fold_model(fold, folds, data) for fold in np.unique(folds).tolist()}
             backfill = Backfill(
                 data=data,
@@ -167,7 +172,7 @@ class HRLXFTrainer:
                 world_chunk=self.cfg.backfill_world_chunk,
                 batch_size=self.cfg.l2_backfill_batch_size,
                 device=resolve_device(self.cfg.l2_backfill_device),
-                stop=self.stop,
+                session=session,
             )
             self._goal_hat = backfill.run()
         return self._goal_hat
@@ -219,7 +224,7 @@ class HRLXFTrainer:
         model = seeded(self.cfg.seed + 1 + fold, lambda: HorizonManagerPPO(league_horizon=league_horizon, **sizes))
         rows, _ = fold_rows(folds, fold)
         logger.info("backfill: L2 without fold %d, %d days", fold, len(rows))
-        run_phase(self._specs(data).l2(f"l2_fold{fold}", self.folder / "backfill", model, rows))
+        self._run(self._specs(data).l2(f"l2_fold{fold}", self.folder / "backfill", model, rows))
         return model
 
     def _awr_weights(self, data: TrainingData) -> tuple[Floats32, dict[str, float]]:
@@ -230,7 +235,7 @@ class HRLXFTrainer:
             critic = seeded(self.cfg.seed + 101 + fold, lambda: ReturnCritic(self.l2.horizon, data.league_horizon))
             rows, predicted = fold_rows(folds, fold)
             name = "critic" if fold == SHIPPED else f"critic_fold{fold}"
-            run_phase(self._specs(data).critic(name, critic, rows))
+            self._run(self._specs(data).critic(name, critic, rows))
             size, device = self.cfg.l2_backfill_batch_size, self.device
             if len(predicted):
                 value[predicted] = predict_days(critic, data, predicted, size, device)[0]
@@ -259,8 +264,26 @@ class HRLXFTrainer:
     def _finish(self, spec: PhaseSpec, result: PhaseResult, evaluation: Mapping[str, float], **more: float) -> None:
         self.record.phase(spec, result, {**evaluation, **more}, weights_digest(spec.model))
 
+    @contextmanager
+    def _open_session(self) -> Iterator[Session]:
+        """Hold the session of the run: the one around it, or one of this call."""
+        if self.session is not None:
+            yield self.session
+            return
+        with Session(
+            self.folder, files=Files(has_log=False), config=self.cfg, seed=self.cfg.seed, existing="adopt"
+        ) as self.session:
+            try:
+                yield self.session
+            finally:
+                self.session = None
+
+    def _run(self, spec: PhaseSpec) -> PhaseResult:
+        with self._open_session() as session:
+            return run_phase(spec, session)
+
     def _specs(self, data: TrainingData) -> Specs:
-        return Specs(self.cfg, self.folder, self.device, data, self.stop)
+        return Specs(self.cfg, self.folder, self.device, data)
 
     def _log_split(self, layer: str, data: TrainingData) -> None:
         """Log the number of worlds of each split."""

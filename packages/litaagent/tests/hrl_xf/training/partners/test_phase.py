@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from apexrl.runs.signals import StopRequest
+from apexrl.runs.session import Session
 from litaagent_std.agents.hrl import LitaAgentHRL
 from litaagent_std.hrl_xf.training.config import TrainRunConfig
 from litaagent_std.hrl_xf.training.launch import train
-from litaagent_std.hrl_xf.training.loop import Interrupted
+from litaagent_std.hrl_xf.training.learner import Interrupted
 from litaagent_std.hrl_xf.training.partners.dataset import build_partner_data
 from litaagent_std.hrl_xf.training.partners.evaluation import evaluate_types, summary
 from litaagent_std.hrl_xf.training.partners.network import PartnerTypeModel
@@ -104,11 +104,12 @@ def test_the_weights_play(league):
     assert LitaAgentHRL(l3="types", weights=weights).brain.layers.l3 == "types"
 
 
-class StopAfter(StopRequest):
+class StopAfter:
     """Ask to stop at the n-th look."""
 
+    signal, exit_code = None, 0
+
     def __init__(self, looks):
-        super().__init__()
         self._looks = looks
 
     @property
@@ -121,10 +122,14 @@ def test_a_run_that_stops_ends_with_the_same_weights(league, data):
     batches = -(-len(data.rows("train")) // 128)
     folder = league / "training_runs" / "stopped"
     stopped = config(league, "stopped")
-    with pytest.raises(Interrupted):
-        train_partner_types(stopped, TrainingRecord.open(folder), StopAfter(batches + 2))
+    with Session(folder, config=stopped) as session:
+        session.stop = StopAfter(batches + 8)  # the loop looks, too, before and after an epoch
+        with pytest.raises(Interrupted):
+            train_partner_types(stopped, TrainingRecord.open(folder), session)
     assert (folder / "partner_epoch1.ckpt.pt").exists()
-    train_partner_types(stopped, TrainingRecord.open(folder), None)
+    assert not (folder / "partner_epoch2.ckpt.pt").exists()
+    with Session(folder, config=stopped) as session:
+        train_partner_types(stopped, TrainingRecord.open(folder), session)
     first, second = (
         load_weights(league / "training_runs" / name / "weights/partner.npz") for name in ("first", "stopped")
     )

@@ -18,7 +18,7 @@ from litaagent_std.hrl_xf.data_pipeline.options import DatasetOptions, Split
 from litaagent_std.hrl_xf.data_pipeline.split import SPLIT_NAME, WorldSplit
 from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
 from litaagent_std.hrl_xf.training.evaluation.l2 import goal_error
-from litaagent_std.hrl_xf.training.loop import load_state
+from litaagent_std.hrl_xf.training.learner import load_state
 
 __all__ = ["L2ErrorConfig", "l2_error", "run"]
 

@@ -18,13 +18,13 @@ from torch.nn import functional
 from apexrl.algorithms.devices import resolve_device
 from apexrl.runs.atomic import atomic_file, ensure_folder
 from apexrl.runs.digest import to_plain
-from apexrl.runs.signals import StopRequest
+from apexrl.runs.session import Session
 from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
 from litaagent_std.hrl_xf.data_pipeline.options import SPLITS, Split
 from litaagent_std.hrl_xf.training.config import TrainRunConfig
 from litaagent_std.hrl_xf.training.evaluation.tables import summary_lines
 from litaagent_std.hrl_xf.training.export import TOLERANCE, ExportError
-from litaagent_std.hrl_xf.training.loop import Losses, PhaseSpec, run_phase
+from litaagent_std.hrl_xf.training.learner import Losses, PhaseSpec, run_phase
 from litaagent_std.hrl_xf.training.partners.dataset import PartnerData, build_partner_data
 from litaagent_std.hrl_xf.training.partners.evaluation import evaluate_types, frequencies
 from litaagent_std.hrl_xf.training.partners.network import PartnerTypeModel
@@ -37,7 +37,7 @@ from litaagent_std.policy.networks.weights import FORMAT, FORMAT_VERSION, load_w
 from litaagent_std.policy.partners.signature import FEATURES, signature_digest
 from litaagent_std.policy.partners.types import PartnerTypes
 
-__all__ = ["export_types", "train_partner_types"]
+__all__ = ["export_types", "partner_spec", "train_partner_types"]
 
 logger = logging.getLogger(__name__)
 
@@ -46,13 +46,13 @@ _HELD_OUT: Final[tuple[Split, ...]] = ("val", "test")
 _LEAST_STD: Final = 1e-3
 
 
-def train_partner_types(config: TrainRunConfig, record: TrainingRecord, stop: StopRequest | None) -> Path:
+def train_partner_types(config: TrainRunConfig, record: TrainingRecord, session: Session) -> Path:
     """Train the phase ``partner`` from all factories of the records, and write its weights for play.
 
     Args:
         config: The options.
         record: The run's record.
-        stop: Set by a signal.
+        session: The run's session.
 
     Returns:
         ``weights/partner.npz`` of the run.
@@ -72,8 +72,8 @@ def train_partner_types(config: TrainRunConfig, record: TrainingRecord, stop: St
     facts = {"partner_digest": data.digest, "partner_worlds": data.manifest["worlds"], "partner_snapshots": len(data)}
     record.partner_data(facts, to_plain(asdict(config)))
     meta = _meta(data)
-    spec = _spec(config, record.folder, data, meta, stop)
-    result = run_phase(spec)
+    spec = partner_spec(config, record.folder, data, meta)
+    result = run_phase(spec, session)
     model = spec.model.cpu()
     assert isinstance(model, PartnerTypeModel)
     path = ensure_folder(record.folder / "weights") / "partner.npz"
@@ -115,9 +115,8 @@ def _meta(data: PartnerData) -> dict[str, Any]:
     }
 
 
-def _spec(
-    config: TrainRunConfig, folder: Path, data: PartnerData, meta: Mapping[str, Any], stop: StopRequest | None
-) -> PhaseSpec:
+def partner_spec(config: TrainRunConfig, folder: Path, data: PartnerData, meta: Mapping[str, Any]) -> PhaseSpec:
+    """Return the phase: its network, with weights from the seed, and its data."""
     train = data.rows("train")
     features = np.asarray(data["features"][train])
     mean, std = features.mean(0, dtype=np.float64), features.std(0, dtype=np.float64) + _LEAST_STD
@@ -146,7 +145,6 @@ def _spec(
         batch_log_every=config.batch_log_every,
         meta=meta,
         label=f"{_NAME} ",
-        stop=stop,
     )
 
 

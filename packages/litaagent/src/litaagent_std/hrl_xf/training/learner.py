@@ -1,0 +1,370 @@
+"""A phase of supervised training as a learner of the run loop: an iteration is an epoch.
+
+Files of a phase called ``l2_bc`` in its folder::
+
+    l2_bc_epoch3.pt        weights after epoch 3
+    l2_bc_epoch3.ckpt.pt   checkpoint: everything that epoch 4 needs
+    l2_bc.pt               weights of the epoch with the best validation loss, when the phase is done
+    metrics/l2_bc/         metrics.jsonl, timings.jsonl: a line for each epoch
+
+All of them load with ``torch.load(…, weights_only=True)``.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from apexrl.agent.learner import IterationAbandoned, Learner
+from apexrl.agent.runner import Runner
+from apexrl.runs.atomic import write_bytes
+from apexrl.runs.errors import SchemaMismatchError
+from apexrl.runs.session import Files, Session
+from litaagent_std.hrl_xf.training.data import DataError, batch_order
+from litaagent_std.policy.arrays import Ints
+
+__all__ = [
+    "Interrupted",
+    "Losses",
+    "PhaseLearner",
+    "PhaseResult",
+    "PhaseSpec",
+    "load_state",
+    "measure",
+    "phase_runner",
+    "run_phase",
+    "save_weights",
+]
+
+logger = logging.getLogger(__name__)
+
+Losses = Callable[[Mapping[str, Tensor]], tuple[Tensor, dict[str, Tensor]]]
+"""Maps the tensors of a batch to the loss and its parts."""
+Loader = Callable[[list[Ints], torch.device], Iterator[dict[str, Tensor]]]
+
+
+class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for it
+    """A signal asked to stop; the same command resumes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseSpec:
+    """Specification of a phase: network, loss, data, options.
+
+    Attributes:
+        name: Prefix of its files.
+        folder: Folder of its files.
+        model: The network.
+        losses: The loss of a batch.
+        loader: Prepares batches.
+        rows: Rows to train on.
+        val_rows: Rows to validate on; may be empty.
+        epochs: Epochs in total.
+        batch_size: Rows of a step.
+        lr: Learning rate of each epoch, counted from 1.
+        line: Log line of an epoch, from the mean parts of the loss.
+        seed: Seed of the batch order.
+        device: Device of training.
+        weight_decay: Of AdamW.
+        max_grad_norm: Maximal norm of the gradient.
+        save_every: Epochs between checkpoints.
+        patience: Epochs without a better validation loss before it stops; 0 never stops early.
+        batch_log_every: Batches between log lines; 0 for none.
+        resume_path: Checkpoint to resume from; default: the newest.
+        meta: Stored in every weights file beside the arrays.
+        companions: Networks that are trained with it (a critic) and saved in checkpoints only.
+        label: Prefix of its log lines.
+    """
+
+    name: str
+    folder: Path
+    model: nn.Module
+    losses: Losses
+    loader: Loader
+    rows: Ints
+    val_rows: Ints
+    epochs: int
+    batch_size: int
+    lr: Callable[[int], float]
+    line: Callable[[Mapping[str, float]], str]
+    seed: int
+    device: torch.device
+    weight_decay: float = 0.0
+    max_grad_norm: float = 1.0
+    save_every: int = 1
+    patience: int = 0
+    batch_log_every: int = 0
+    resume_path: Path | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    companions: Mapping[str, nn.Module] = field(default_factory=dict)
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class PhaseResult:
+    """Result of a phase.
+
+    Attributes:
+        epochs: Epochs done in all.
+        best_epoch: The epoch whose weights the model holds now.
+        losses: Parts of the last epoch, ``train/…`` and ``val/…``.
+        stopped_early: Whether validation ended it.
+        rows_per_second: Rows per CPU second of this process, independent of other load on the machine; 0 if nothing
+            was left to do.
+    """
+
+    epochs: int
+    best_epoch: int
+    losses: dict[str, float]
+    stopped_early: bool
+    rows_per_second: float
+
+
+class PhaseLearner(Learner):
+    """Learns one epoch of a phase per iteration, and keeps the weights of the best one.
+
+    Args:
+        spec: The phase.
+
+    Attributes:
+        epoch: Epochs so far, those before a resume included.
+        best_epoch: The epoch with the smallest validation loss (training loss if there is no validation).
+        best: Its weights.
+        losses: Parts of the last epoch, ``train/…`` and ``val/…``.
+        rows: Rows that this process has learned from.
+        seconds: CPU seconds that it took.
+    """
+
+    unit = "epochs"
+    collects = False
+
+    def __init__(self, spec: PhaseSpec) -> None:
+        self.name = f"litaagent.{spec.name}"
+        self.files = Files(
+            metrics=f"metrics/{spec.name}/metrics.jsonl",
+            has_log=False,
+            checkpoints=".",
+            checkpoint=f"{spec.name}_epoch{{step}}.ckpt.pt",
+        )
+        self.spec = spec
+        self._modules = {"model": spec.model, **spec.companions}
+        for module in self._modules.values():
+            module.to(spec.device)
+        parameters = [p for module in self._modules.values() for p in module.parameters()]
+        self._optimizer = torch.optim.AdamW(parameters, lr=spec.lr(1), weight_decay=spec.weight_decay)
+        self.epoch, self.best_epoch, self._best_loss = 0, 0, float("inf")
+        self.best = _copied(spec.model)
+        self.losses: dict[str, float] = {}
+        self.rows, self.seconds = 0, 0.0
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """Nothing: the options of all phases are in the record of the run."""
+        return {}
+
+    @property
+    def seed(self) -> int:
+        """Seed of the batch order."""
+        return self.spec.seed
+
+    def update(self) -> dict[str, float]:
+        """Learn one epoch, validate, and keep the weights if they are the best so far.
+
+        Raises:
+            IterationAbandoned: If a stop was requested.
+            DataError: If a loss is not finite.
+        """
+        spec, number = self.spec, self.epoch + 1
+        began = time.process_time()
+        means = self._learn(number)
+        self.epoch = number
+        self.losses = {f"train/{name}": value for name, value in means.items()}
+        if len(spec.val_rows):
+            self.losses |= {f"val/{name}": value for name, value in measure(spec, spec.val_rows).items()}
+        loss = self.losses.get("val/loss", self.losses["train/loss"])
+        if loss < self._best_loss:
+            self._best_loss, self.best_epoch, self.best = loss, self.epoch, _copied(spec.model)
+        self._check_patience()
+        seconds = time.process_time() - began
+        self.rows, self.seconds = self.rows + len(spec.rows), self.seconds + seconds
+        logger.info("%sEpoch %d/%d | %s", spec.label, number, spec.epochs, spec.line(means))
+        speed = {"time/rows_per_cpu_second": len(spec.rows) / max(seconds, 1e-9)}
+        return self.losses | {"lr": spec.lr(number)} | speed
+
+    def _learn(self, number: int) -> dict[str, float]:
+        """Learn from all batches of an epoch; return the mean losses."""
+        spec, optimizer = self.spec, self._optimizer
+        for group in optimizer.param_groups:
+            group["lr"] = spec.lr(number)
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        batches = batch_order(spec.rows, spec.batch_size, spec.seed, spec.name, number)
+        sums = _Sums()
+        # One step per batch: loss, gradient, clipping, AdamW.
+        for index, tensors in enumerate(spec.loader(batches, spec.device)):
+            if self.session is not None and self.session.should_stop:
+                raise IterationAbandoned
+            loss, parts = spec.losses(tensors)
+            if not torch.isfinite(loss):
+                raise _not_finite(spec.name, number, batches[index], parts)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]  # torch's own annotation is missing
+            torch.nn.utils.clip_grad_norm_(parameters, spec.max_grad_norm)
+            optimizer.step()
+            sums.add({"loss": loss} | parts, len(batches[index]))
+            if spec.batch_log_every and (index + 1) % spec.batch_log_every == 0:
+                line = "%s epoch %d batch %d/%d | Loss %.4f"
+                logger.info(line, spec.name, number, index + 1, len(batches), loss.item())
+        return sums.means()
+
+    def _check_patience(self) -> None:
+        patience = self.spec.patience
+        if patience and self.epoch - self.best_epoch >= patience:
+            self.finished = f"no better validation loss for {patience} epochs"
+
+    def before_save(self, step: int) -> None:
+        """Write the weights of the epoch."""
+        save_weights(self.spec.folder / f"{self.spec.name}_epoch{step}.pt", self.spec.model, self.spec.meta)
+
+    def counters(self, state: Mapping[str, Any]) -> tuple[int, int]:
+        """Return the epoch, which is both iteration and progress."""
+        return state["epoch"], state["epoch"]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return networks, optimiser, and the best epoch so far."""
+        return {
+            "modules": {name: module.state_dict() for name, module in self._modules.items()},
+            "optimizer": self._optimizer.state_dict(),
+            "epoch": self.epoch,
+            "best_epoch": self.best_epoch,
+            "best_loss": self._best_loss,
+            "best": self.best,
+            "losses": self.losses,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        for name, module in self._modules.items():
+            module.load_state_dict(state["modules"][name])
+        self._optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))
+        self.epoch, self.best_epoch, self._best_loss = state["epoch"], state["best_epoch"], state["best_loss"]
+        self.best, self.losses = dict(state["best"]), dict(state["losses"])
+        self._check_patience()
+
+
+def _copied(model: nn.Module) -> dict[str, Tensor]:
+    return {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
+
+
+def phase_runner(spec: PhaseSpec, session: Session | None = None) -> Runner:
+    """Return the runner of a phase, in its folder; a session around it is of the whole run."""
+    return Runner(
+        PhaseLearner(spec),
+        log_dir=spec.folder,
+        save_interval=spec.save_every,
+        save_last=True,
+        sinks=("jsonl",),
+        show_progress=False,
+        session=session,
+    )
+
+
+def run_phase(spec: PhaseSpec, session: Session) -> PhaseResult:
+    """Train a phase to its end, resuming from its newest checkpoint; the model then holds the best epoch's weights.
+
+    Raises:
+        Interrupted: If a stop was requested.
+    """
+    runner = phase_runner(spec, session)
+    learner = runner.learner
+    assert isinstance(learner, PhaseLearner)
+    if spec.resume_path is not None:
+        runner.load_checkpoint(spec.resume_path)
+    else:
+        runner.resume()
+    if learner.epoch:
+        logger.info("%s: resuming from epoch %d", spec.name, learner.epoch)
+    if learner.epoch < spec.epochs and learner.finished is None:
+        stopped_by = runner.learn(total_timesteps=spec.epochs).stopped_by
+        if stopped_by not in ("goal", "learner"):
+            raise Interrupted(f"{spec.name}: stopped after epoch {learner.epoch}; run the same command again to resume")
+    # The phase ends with the weights of the best epoch.
+    spec.model.load_state_dict(learner.best)
+    save_weights(spec.folder / f"{spec.name}.pt", spec.model, spec.meta)
+    speed = learner.rows / learner.seconds if learner.seconds else 0.0
+    return PhaseResult(learner.epoch, learner.best_epoch, learner.losses, learner.epoch < spec.epochs, speed)
+
+
+def _not_finite(phase: str, epoch: int, rows: Ints, parts: Mapping[str, Tensor]) -> DataError:
+    bad = [name for name, value in parts.items() if not torch.isfinite(value)] or ["loss"]
+    return DataError(
+        f"{phase}: {', '.join(bad)} of rows {int(rows.min())} to {int(rows.max())} is not finite in epoch {epoch}",
+        "features, goals and returns are finite numbers, and so are losses",
+        "check these rows of the dataset (build it again if they hold NaN), or lower the learning rate",
+    )
+
+
+class _Sums:
+    """Running means of the parts of the loss, weighted by rows."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, Tensor] = {}
+        self._rows = 0
+
+    def add(self, parts: Mapping[str, Tensor], rows: int) -> None:
+        for name, value in parts.items():
+            total = self._sums.get(name)
+            part = value.detach().double() * rows
+            self._sums[name] = part if total is None else total + part
+        self._rows += rows
+
+    def means(self) -> dict[str, float]:
+        return {name: float(value) / max(1, self._rows) for name, value in self._sums.items()}
+
+
+@torch.no_grad()
+def measure(spec: PhaseSpec, rows: Ints) -> dict[str, float]:
+    """Return the mean losses of rows, without training."""
+    batches = batch_order(rows, 4 * spec.batch_size, spec.seed, spec.name, None)
+    sums = _Sums()
+    for index, tensors in enumerate(spec.loader(batches, spec.device)):
+        loss, parts = spec.losses(tensors)
+        sums.add({"loss": loss} | parts, len(batches[index]))
+    return sums.means()
+
+
+def save_weights(path: Path, model: nn.Module, meta: Mapping[str, Any]) -> None:
+    """Write a network's arrays and their metadata atomically."""
+    buffer = io.BytesIO()
+    torch.save({"meta": dict(meta), "model": _copied(model)}, buffer)
+    write_bytes(path, buffer.getvalue())
+
+
+def load_state(path: Path, model: nn.Module) -> dict[str, Any]:
+    """Read what `save_weights` wrote into a network.
+
+    Returns:
+        The metadata of the weights.
+
+    Raises:
+        SchemaMismatchError: If the sizes differ.
+    """
+    content = torch.load(path, map_location="cpu", weights_only=True)
+    try:
+        model.load_state_dict(content["model"])
+    except (RuntimeError, KeyError) as error:
+        raise SchemaMismatchError(
+            f"weights {str(path)!r} do not fit the network: {error}",
+            "sizes must be those that were saved",
+            "build the network with the sizes in the file's meta, or train again",
+        ) from error
+    meta: dict[str, Any] = content["meta"]
+    return meta
