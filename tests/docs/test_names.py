@@ -17,7 +17,7 @@ SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 NAME = re.compile(r"(?<![\w./-])(?:apexrl|hmasd|litaagent_std|lita)(?:\.\w+)+(?![\w/-])")
 PATH = re.compile(r"(?<![\w./-])(?:packages|docs|benchmarks|tests|scripts|runners|examples)/[\w./*-]*[\w*]")
-MODULE_PATH = re.compile(r"(?<![\w./-])(?:apexrl|hmasd|litaagent_std|lita)/[\w./]*\w")
+MODULE_PATH = re.compile(r"(?<![\w./-])(?:apexrl|hmasd|litaagent_std|lita)/[\w./]*\w(?![\w-])")  # no Gymnasium ids
 WRITTEN_LATER = re.compile(r"docs/_build|/NAME\b")
 BASES = [ROOT, ROOT / "docs", *ROOT.glob("packages/*/src")]
 
