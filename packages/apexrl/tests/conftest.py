@@ -80,10 +80,6 @@ class ScriptedEnv(VecEnv):
                 extras["final_privileged_observation"] = torch.cat((final, final[:, :1] * 10), 1)
         return obs, torch.full((self.num_envs,), float(self.total)), dones, extras
 
-    @property
-    def supports_state(self):
-        return True
-
     def state_dict(self):
         return {"step": self.step_in_episode.clone(), "total": self.total}
 
@@ -149,10 +145,6 @@ class ScriptedTeam(MultiAgentVecEnv):
             extras |= {"final_observation": final_obs, "final_state": final_state, "final_agent_mask": final_mask}
         rewards = torch.tensor([1.0, 2.0, 3.0]).expand(self.num_envs, 3) * acted
         return obs, rewards, dones, extras
-
-    @property
-    def supports_state(self):
-        return True
 
     def state_dict(self):
         return {"t": self.t}

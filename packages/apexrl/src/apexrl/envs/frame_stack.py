@@ -69,11 +69,6 @@ class FrameStack(VecEnv):
         self._frames = torch.where(starts, self._repeat(obs), self._append(obs))
         return self._show(self._frames), rewards, dones, extras
 
-    @property
-    def supports_state(self) -> bool:
-        """Whether the environments underneath can be captured."""
-        return self.env.supports_state
-
     def state_dict(self) -> StateDict:
         """Return the environments' state and the frames seen so far."""
         return {"env": self.env.state_dict(), "frames": self._frames.clone()}

@@ -159,8 +159,12 @@ class EnvBatch:
 
     @property
     def supports_state(self) -> bool:
-        """Whether `state_dict` captures everything, so that a resumed run continues bit by bit."""
-        return False
+        """Whether there is a `state_dict` that captures everything, so that a resumed run continues bit by bit."""
+        try:
+            self.state_dict()
+        except StateNotSupportedError:
+            return False
+        return True
 
     def state_dict(self) -> StateDict:
         """Return everything that decides the future of the batch: physics, counters, random streams.

@@ -284,8 +284,6 @@ def test_unseeded_noise_is_found(walk_env):
 
 def test_an_incomplete_state_is_found(walk_env):
     class Broken(walk_env):
-        supports_state = True
-
         def state_dict(self):
             return {"position": self.position.clone(), "steps": self.steps.clone()}
 

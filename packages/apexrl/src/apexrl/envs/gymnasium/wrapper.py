@@ -328,15 +328,6 @@ class GymVecEnv(VecEnv):
             rows[i] = self._observations.single(final_obs[i])
         return to_tensor(rows, self._target)
 
-    @property
-    def supports_state(self) -> bool:
-        """Whether every environment's Python state and random stream can be captured."""
-        try:
-            self.state_dict()
-        except StateNotSupportedError:
-            return False
-        return True
-
     def state_dict(self) -> StateDict:
         """Return snapshots of all environments; see `apexrl.envs.snapshot`."""
         env = self.vector_env

@@ -12,7 +12,7 @@ from apexrl.arrays import Array, Bools, Floats32
 from apexrl.envs.multi_agent import MultiAgentExtras, MultiAgentVecEnv
 from apexrl.envs.pettingzoo.spaces import AgentActions, AgentObservations, ParallelEnv
 from apexrl.envs.snapshot import capture, restore
-from apexrl.envs.vec_env import Opaque, StateDict, StateNotSupportedError
+from apexrl.envs.vec_env import Opaque, StateDict
 from apexrl.runs.errors import SchemaMismatchError
 
 StateFn = Callable[[Any], Array]
@@ -187,15 +187,6 @@ class PettingZooVecEnv(MultiAgentVecEnv):
 
     def _tensor(self, array: Array) -> Tensor:
         return torch.from_numpy(array).to(self.device)
-
-    @property
-    def supports_state(self) -> bool:
-        """Whether every environment's Python state and random stream can be captured."""
-        try:
-            self.state_dict()
-        except StateNotSupportedError:
-            return False
-        return True
 
     def state_dict(self) -> StateDict:
         """Return snapshots of all environments (see `apexrl.envs.snapshot`) and the steps of the episodes under way."""
