@@ -62,7 +62,7 @@ def test_the_version_is_the_distributions():
     assert apexrl.__version__.count(".") == 2
 
 
-MODULES = ["atomic", "digest", "errors", "metrics.jsonl", "metrics.logger", "run_dir", "signals"]
+MODULES = ["atomic", "digest", "errors", "metrics.jsonl", "metrics.logger", "run_dir", "session", "signals"]
 
 
 @pytest.mark.parametrize("module", MODULES)

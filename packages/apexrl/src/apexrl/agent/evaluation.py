@@ -12,7 +12,7 @@ from torch import Tensor
 from apexrl.agent.runner import Runner
 from apexrl.algorithms.actor_critic import ActingPolicy
 from apexrl.arrays import Bools, Floats, Ints
-from apexrl.collect.env_group import AnyVecEnv, derived_seed
+from apexrl.collect.env_group import AnyVecEnv, derived_seed, one_thread
 from apexrl.envs.multi_agent import MultiAgentVecEnv
 from apexrl.envs.vec_env import read_step
 
@@ -142,6 +142,13 @@ def evaluate(
     Raises:
         EvaluationError: An episode does not end.
     """
+    with one_thread():  # as in collection, so that results do not depend on how many threads a process has
+        return _evaluate(policy, env, num_episodes, seed, deterministic, max_episode_steps)
+
+
+def _evaluate(
+    policy: ActingPolicy, env: AnyVecEnv, num_episodes: int, seed: int, deterministic: bool, max_episode_steps: int
+) -> dict[str, float]:
     left = quotas(num_episodes, env.num_envs)
     returns: list[float] = []
     lengths: list[int] = []
