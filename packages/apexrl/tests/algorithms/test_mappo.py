@@ -3,7 +3,7 @@ import torch
 
 from apexrl.agent.multi_agent_runner import MultiAgentRunner
 from apexrl.algorithms.mappo import MAPPO, MAPPOConfig
-from apexrl.models import GRUDiscreteActor
+from apexrl.models import GRUCritic, GRUDiscreteActor
 from apexrl.storage.samples import gae
 
 SMALL = {"num_steps": 8, "minibatch_size": 8, "num_epochs": 2, "learning_rate": 3e-3}
@@ -102,9 +102,39 @@ def test_team_reward_is_the_mean_over_present_agents(scripted_team):
     assert shared.tolist() == [[[1.5, 1.5, 1.5]]]
 
 
-def test_recurrent_networks_are_refused_by_name(scripted_team):
-    with pytest.raises(TypeError, match="GRUDiscreteActor"):
-        MAPPO(scripted_team(), actor_class=GRUDiscreteActor)
+def test_networks_with_memory_that_do_not_fit_are_refused_by_name(scripted_team):
+    with pytest.raises(TypeError, match="GRUDiscreteActor has memory"):
+        MAPPO(scripted_team(), MAPPOConfig(share_actor=False), actor_class=GRUDiscreteActor)
+    with pytest.raises(TypeError, match="GRUCritic"):
+        MAPPO(scripted_team(), critic_class=GRUCritic)
+
+
+@pytest.mark.parametrize("add_agent_ids", [False, True])
+def test_agents_with_memory_learn_together(scripted_team, add_agent_ids):
+    cfg = MAPPOConfig(num_steps=16, sequence_length=8, num_epochs=2, minibatch_size=16, add_agent_ids=add_agent_ids)
+    runner = MultiAgentRunner(scripted_team(), cfg=cfg, actor_class=GRUDiscreteActor, show_progress=False)
+    stats = []
+    runner.add_callback("post_update", lambda runner, metrics: stats.append(metrics))
+    runner.learn(num_iterations=3)
+    assert max(metrics["train/replay_error"] for metrics in stats) < 1e-5  # memories were restored rightly
+    assert stats[0]["train/grad_norm"] > 0
+    assert runner.eval(num_episodes=4)["eval/num_episodes"] == 4
+
+
+def test_each_agent_has_a_memory_of_its_own(scripted_team):
+    agent = MAPPO(scripted_team(), actor_class=GRUDiscreteActor, actor_cfg={"rnn_hidden_dim": 8})
+    actor = agent.policy.actor
+    torch.manual_seed(0)
+    obs, starts = torch.randn(6, 2, 3, 2), torch.rand(6, 2) < 0.3
+    whole, after = actor(obs, actor.initial_state(2), starts)
+    changed = obs.clone()
+    changed[:, :, 1] += 1.0
+    other, other_after = actor(changed, actor.initial_state(2), starts)
+    assert whole.shape == (6, 2, 3, 3)
+    assert after.shape == (2, 3, 1, 8)
+    for values, others, axis in ((whole, other, 2), (after, other_after, 1)):
+        same = [torch.equal(values.select(axis, a), others.select(axis, a)) for a in range(3)]
+        assert same == [True, False, True]
 
 
 def test_learns_on_a_pettingzoo_task():

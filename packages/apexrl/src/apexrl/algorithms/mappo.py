@@ -13,6 +13,7 @@ from apexrl.algorithms.multi_agent_networks import (
     LocalCritic,
     SeparateActors,
     SharedActor,
+    SharedRecurrentActor,
     with_agent_ids,
 )
 from apexrl.algorithms.ppo import PPO
@@ -23,6 +24,8 @@ from apexrl.models.base import Policy, ValueFunction
 from apexrl.models.normalizers import RunningObservationNormalizer, ValueNormalizer
 
 __all__ = ["MAPPO", "MAPPOConfig"]
+
+AgentsActor = SharedActor | SharedRecurrentActor | SeparateActors
 
 
 @configuration
@@ -72,11 +75,15 @@ class MAPPO(PPO):
         cfg = self.cfg
         if env.num_agents is None or env.state_space is None:
             raise TypeError("MAPPO needs an environment with several agents: for a single one, use PPO, OnPolicyRunner")
-        for network in (actor_class, critic_class):
-            if network is not None and network.is_recurrent:
-                raise TypeError(
-                    f"MAPPO takes feed-forward networks, got {network.__name__}; use its feed-forward version"
-                )
+        if critic_class is not None and critic_class.is_recurrent:
+            raise TypeError(
+                f"MAPPO's critic sees the state and needs no memory, got {critic_class.__name__}; use a feed-forward one"
+            )
+        if actor_class is not None and actor_class.is_recurrent and not cfg.share_actor:
+            raise TypeError(
+                f"{actor_class.__name__} has memory, which agents share a policy for; use share_actor=True or its "
+                "feed-forward version"
+            )
         actor = self._actor(env, actor_class, actor_cfg)
         critic = self._critic(env, critic_class, critic_cfg)
         observation_normalizer = critic_normalizer = None
@@ -88,7 +95,7 @@ class MAPPO(PPO):
         source = "state" if cfg.centralized_critic else None
         return ActorCritic(actor, critic, observation_normalizer, critic_normalizer, value_normalizer, source)  # type: ignore[arg-type]  # mypy widens the literal
 
-    def _actor(self, env: Spaces, network: Any, options: Mapping[str, Any]) -> SharedActor | SeparateActors:  # noqa: ANN401
+    def _actor(self, env: Spaces, network: Any, options: Mapping[str, Any]) -> AgentsActor:  # noqa: ANN401
         assert env.num_agents is not None  # _build refused it
         if not self.cfg.share_actor:
             return SeparateActors(
@@ -97,9 +104,10 @@ class MAPPO(PPO):
         space = env.observation_space
         if self.cfg.add_agent_ids:
             space = with_agent_ids(space, env.num_agents)
-        return SharedActor(
-            make_actor(network, space, env.action_space, options), env.observation_space, self.cfg.add_agent_ids
-        )
+        actor = make_actor(network, space, env.action_space, options)
+        if actor.is_recurrent:
+            return SharedRecurrentActor(actor, env.observation_space, env.num_agents, self.cfg.add_agent_ids)
+        return SharedActor(actor, env.observation_space, self.cfg.add_agent_ids)
 
     def _critic(self, env: Spaces, network: Any, options: Mapping[str, Any]) -> CentralCritic | LocalCritic:  # noqa: ANN401
         assert env.num_agents is not None  # _build refused it

@@ -8,7 +8,7 @@ import torch
 from gymnasium.spaces import Box, Space
 from torch import Tensor, nn
 
-from apexrl.models.base import Actor, Critic, flat_dim
+from apexrl.models.base import Actor, Critic, RecurrentActor, flat_dim
 from apexrl.models.distributions import Distribution
 from apexrl.models.heads import ActionHead
 
@@ -57,6 +57,44 @@ class SharedActor(Actor):
         """Map observations ``[*batch, A, *obs]`` to the head's inputs ``[*batch, A, k]``."""
         out: Tensor = self.network(_append_agent_ids(obs) if self.add_agent_ids else obs)
         return out
+
+
+class SharedRecurrentActor(RecurrentActor):
+    """One policy with memory for all agents; each agent has a memory of its own.
+
+    Args:
+        network: Sees one agent's observation, with its id if ``add_agent_ids``.
+        observation_space: Space of one agent's observation, without ids.
+        num_agents: A.
+        add_agent_ids: Append a one-hot agent id.
+    """
+
+    agent_axes = 1
+
+    def __init__(
+        self, network: RecurrentActor, observation_space: Space[Any], num_agents: int, add_agent_ids: bool
+    ) -> None:
+        nn.Module.__init__(self)  # the network brings the action head
+        self.network = network
+        self.head = network.head
+        self.observation_space, self.action_space = observation_space, network.action_space
+        self.obs_dim = flat_dim(observation_space)
+        self.num_agents, self.add_agent_ids = num_agents, add_agent_ids
+
+    def initial_state(self, batch_size: int) -> Tensor:
+        """Return the memories at the start of an episode, ``[batch_size, A, *state]``."""
+        state = self.network.initial_state(batch_size * self.num_agents)  # [B·A, *state]
+        return state.view(batch_size, self.num_agents, *state.shape[1:])
+
+    def forward(self, obs: Tensor, state: Tensor, episode_starts: Tensor) -> tuple[Tensor, Tensor]:
+        """Run over a sequence: ``[T, B, A, *obs]``, memories ``[B, A, *state]``, starts ``[T, B]``."""
+        agents = (state.shape[0], self.num_agents)
+        if self.add_agent_ids:
+            obs = _append_agent_ids(obs)
+        # Agents are rows of one batch [T, B·A, …]; an episode starts for all of them at once.
+        starts = episode_starts.repeat_interleave(self.num_agents, dim=1)
+        outputs, after = self.network(obs.flatten(1, 2), state.flatten(0, 1), starts)
+        return outputs.unflatten(1, agents), after.unflatten(0, agents)
 
 
 class SeparateActors(Actor):
