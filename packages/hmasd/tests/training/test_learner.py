@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from apexrl.algorithms.devices import resolve_device
+from apexrl.runs.errors import DivergedError
 from hmasd.learning.optimization import restore_generator
 from hmasd.training.learner import SyncLearner
 from hmasd.training.trainer import FINAL_NAME, Trainer, train
@@ -87,3 +88,27 @@ def test_a_batch_that_cuts_skills_says_so(small, caplog, changes, is_cut):
     SyncLearner(small(**changes)).start(0.0)
     assert ("the last ones last 23 steps" in caplog.text) == (changes == {"skill_steps": 50})
     assert ("a batch_size that is a multiple of" in caplog.text) == is_cut
+
+
+@pytest.mark.parametrize("algorithm", ["hmasd", "mappo", "mat"])
+@pytest.mark.parametrize("what", ["rewards", "observations"])
+def test_numbers_that_are_none_stop_training_and_nothing_is_saved_after_them(small, tmp_path, what, algorithm):
+    config = small(algorithm=algorithm)
+    trainer = Trainer(config, tmp_path)
+    env, steps = trainer.learner.collector.env, [0]
+    original = env.step
+
+    def step(actions):
+        observations, rewards, dones, extras = original(actions)
+        steps[0] += 1
+        if steps[0] == config.rollout_steps + 3:  # in the second batch
+            {"rewards": rewards, "observations": observations}[what][1] = float("nan")
+        return observations, rewards, dones, extras
+
+    env.step = step
+    place = 2 if what == "rewards" else 3  # an observation is the input of the step after it
+    with pytest.raises(DivergedError, match=f"{what} of environment 1 at step {place} of the rollout"):
+        trainer.run()
+    assert trainer.iteration == 1
+    with pytest.raises(DivergedError, match="nothing is saved"):
+        trainer.save_checkpoint("spoilt.pth")

@@ -101,7 +101,12 @@ class Checkpointing:
         """Refuse to save until a sound checkpoint is loaded."""
         self._diverged = error
 
-    def _check_sound(self) -> None:
+    def check_sound(self) -> None:
+        """Refuse to save what training has spoilt.
+
+        Raises:
+            DivergedError: Training diverged, and no sound checkpoint was loaded since.
+        """
         if self._diverged is not None:
             raise DivergedError(
                 f"nothing is saved, because training diverged: {self._diverged.got}",
@@ -113,7 +118,7 @@ class Checkpointing:
         """Write the periodic checkpoint of a step, and remove what need not stay."""
         if self._store is None:
             return
-        self._check_sound()
+        self.check_sound()
         self._claim()
         self._learner.before_save(step)
         logger.debug("saved %s", self._store.save(step, state, metrics=metrics))
@@ -121,7 +126,6 @@ class Checkpointing:
 
     def save_named(self, name: str | Path, iteration: int, state: dict[str, Any], metrics: Mapping[str, float]) -> Path:
         """Write a checkpoint under a name of the user's choice."""
-        self._check_sound()
         path = Path(name)
         if self.folder is not None and not path.is_absolute():
             path = self.folder / path

@@ -421,6 +421,7 @@ class Runner:
         Raises:
             DivergedError: Training diverged, and no sound checkpoint was loaded since.
         """
+        self._checkpoints.check_sound()
         return self._checkpoints.save_named(name, self.iteration, self.state_dict(), self._latest_eval)
 
     def load_checkpoint(self, name: str | Path, *, reset_learning_rate: bool = False) -> None:

@@ -16,8 +16,7 @@ from torch import Tensor
 from apexrl.algorithms.actor_critic import ActorCritic, PolicySnapshot
 from apexrl.envs.multi_agent import MultiAgentVecEnv
 from apexrl.envs.vec_env import StateNotSupportedError, StepFormatError, StepOutcome, VecEnv, log_value, read_step
-from apexrl.runs.errors import DivergedError
-from apexrl.storage.rollout import EpisodeTracker, Fragment, StepBuffers
+from apexrl.storage.rollout import EpisodeTracker, Fragment, StepBuffers, check_finite, not_finite
 from apexrl.storage.samples import next_values
 
 logger = logging.getLogger(__name__)
@@ -61,6 +60,7 @@ class EnvGroup:
         self.env = env
         self.env_ids = env_ids
         self.seed = seed
+        self._name = type(env).__name__
         self.generator: torch.Generator | None = None
         self._is_multi_agent = isinstance(env, MultiAgentVecEnv)
         self._shape = (env.num_envs, env.num_agents) if isinstance(env, MultiAgentVecEnv) else (env.num_envs,)
@@ -211,7 +211,8 @@ class EnvGroup:
     ) -> Fragment:
         policy = snapshot.policy
         fields = self._buffers.take(self._required(policy))
-        self._check_finite(fields)
+        checked = ("observations", "critic_observations", "rewards", "outputs")
+        check_finite({name: fields[name] for name in checked if name in fields}, self.env_ids, self._name)
         # log π(a|s) of all steps at once [T, n] (or [T, n, agents])
         outputs = fields.pop("outputs")
         masks = fields.get("action_masks")
@@ -255,33 +256,14 @@ class EnvGroup:
             names.append("values")
         return tuple(name for name in names if name != "action_masks")
 
-    def _check_finite(self, fields: dict[str, Tensor]) -> None:
-        """Refuse a rollout with NaN or infinities before anything learns from it."""
-        for name in ("observations", "critic_observations", "rewards", "outputs"):
-            values = fields.get(name)
-            if values is None or not values.is_floating_point() or bool(torch.isfinite(values).all()):
-                continue
-            t, env = (~torch.isfinite(values)).nonzero()[0, :2].tolist()
-            raise self._not_finite(name, env, t, values[t, env])
-
     def _check_following(self, following: Tensor, dones: Tensor) -> None:
         """Refuse values of what came after a step that are not finite: the last or a final observation is to blame."""
         if not bool(torch.isfinite(following).all()):
             t, env = (~torch.isfinite(following)).nonzero()[0, :2].tolist()
             is_end = bool(dones[t, env])
             name, step = ("final_observation", t) if is_end else ("observations", t + 1)
-            raise self._not_finite(name, env, step, following[t, env] if is_end else self._now["observations"][env])
-
-    def _not_finite(self, name: str, env: int, step: int, values: Tensor) -> DivergedError:
-        shown = [round(value, 4) for value in values.flatten()[:8].tolist()]
-        whose = "the actor's outputs" if name == "outputs" else f"what {type(self.env).__name__} returned as {name}"
-        return DivergedError(
-            f"{name} of environment {self.env_ids[env]} at step {step} of the rollout: {shown} is not finite",
-            f"{whose} must be finite numbers, because one bad number spoils all weights",
-            "the networks have diverged: lower the learning rate, and resume from the last checkpoint"
-            if name == "outputs"
-            else "run apexrl.check_env, and bound what the environment computes; the last checkpoint is sound",
-        )
+            values = following[t, env] if is_end else self._now["observations"][env]
+            raise not_finite(name, self.env_ids[env], step, values, self._name)
 
     def _value_all(self, policy: ActorCritic, fields: dict[str, Tensor]) -> Tensor:
         """Fill in V of every step and return V of the observation after the last one."""
@@ -323,13 +305,12 @@ class EnvGroup:
         return spread, time_outs.expand_as(values)
 
     def _warn_without_finals(self) -> None:
-        name = type(self.env).__name__
-        if name not in _warned:
-            _warned.add(name)
+        if self._name not in _warned:
+            _warned.add(self._name)
             logger.warning(
                 "%s reports time-outs without extras['final_observation']: their value is estimated by that of the "
                 "observation before; return the true last observation with every done to be exact",
-                name,
+                self._name,
             )
 
     def _validity(self, fields: dict[str, Tensor]) -> tuple[Tensor | None, Tensor | None]:

@@ -4,7 +4,7 @@
 ``RolloutStorage`` accepts fragments of one policy version only, each exactly once.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from apexrl.arrays import Bools, Floats, Indices, Ints
+from apexrl.runs.errors import DivergedError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,6 +227,36 @@ class RolloutStorage:
                 totals[name] = totals.get(name, 0.0) + mean * count
                 counts[name] = counts.get(name, 0) + count
         return {name: total / counts[name] for name, total in totals.items()}
+
+
+def check_finite(fields: Mapping[str, Tensor], env_ids: Sequence[int], source: str) -> None:
+    """Refuse a rollout with NaN or infinities before anything learns from it.
+
+    Args:
+        fields: Tensors ``[T, n, ...]`` by name.
+        env_ids: Numbers of the n environments.
+        source: Who returned them, for the message.
+
+    Raises:
+        DivergedError: It names the environment, the step and the key.
+    """
+    for name, values in fields.items():
+        if values.is_floating_point() and not bool(torch.isfinite(values).all()):
+            t, env = (~torch.isfinite(values)).nonzero()[0, :2].tolist()
+            raise not_finite(name, env_ids[env], t, values[t, env], source)
+
+
+def not_finite(name: str, env: int, step: int, values: Tensor, source: str) -> DivergedError:
+    """Return the error for a value of a rollout that is NaN or infinite."""
+    shown = [round(value, 4) for value in values.flatten()[:8].tolist()]
+    whose = "the actor's outputs" if name == "outputs" else f"what {source} returned as {name}"
+    return DivergedError(
+        f"{name} of environment {env} at step {step} of the rollout: {shown} is not finite",
+        f"{whose} must be finite numbers, because one bad number spoils all weights",
+        "the networks have diverged: lower the learning rate, and resume from the last checkpoint"
+        if name == "outputs"
+        else "run apexrl.check_env, and bound what the environment computes; the last checkpoint is sound",
+    )
 
 
 class StepBuffers:

@@ -14,6 +14,7 @@ from apexrl.agent.learner import Learner
 from apexrl.configuration import to_mapping
 from apexrl.runs.rng import capture_rng, global_streams, streams_from
 from apexrl.runs.session import Files
+from apexrl.storage.rollout import check_finite
 from hmasd.config import HMASDConfig
 from hmasd.learning.protocols import Agent
 from hmasd.tasks import make_agent, make_env
@@ -149,6 +150,9 @@ class SyncLearner(Learner):
             collected = self.settings.num_envs
             self.session.log(self.env_steps + collected, {"Buffer/SamplesCollected": float(collected)})
         self._report = self.collector.collect(self.agent, self.settings.rollout_steps)
+        rollout = self.agent.rollout
+        seen = {"observations": rollout.observations, "states": rollout.states, "rewards": rollout.rewards}
+        check_finite(seen, range(rollout.num_envs), self.settings.task)
         self.env_steps += self.settings.batch_size
         return self._report.metrics()
 
