@@ -1,5 +1,7 @@
 """What a newcomer writes works where its meaning is clear, and is answered in the newcomer's words elsewhere."""
 
+import logging
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -80,6 +82,17 @@ def test_columns_of_rewards_and_vectors_in_the_log(scripted_env):
     runner.learn(num_iterations=1)
     assert stats[0]["robot/height"] == 2.0
     assert stats[0]["episode/mean_reward"] == plain[0]["episode/mean_reward"]
+
+
+def test_time_outs_reward_components_and_log_are_enough(bare_env, caplog):
+    stats = []
+    with caplog.at_level(logging.WARNING):
+        runner = OnPolicyRunner(env=bare_env(), cfg=CFG, show_progress=False)
+        runner.add_callback("post_rollout", lambda runner, metrics: stats.append(metrics))
+        runner.learn(num_iterations=2)
+    warnings = [record for record in caplog.records if "final_observation" in record.message]
+    assert len(warnings) == 1  # not one per time-out
+    assert {"episode/mean_reward", "reward_components/one", "robot/height"} <= stats[0].keys()
 
 
 def test_names_of_other_libraries_for_layers():

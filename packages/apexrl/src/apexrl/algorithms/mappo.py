@@ -77,7 +77,7 @@ class MAPPO(PPO):
             raise TypeError("MAPPO needs an environment with several agents: for a single one, use PPO, OnPolicyRunner")
         if critic_class is not None and critic_class.is_recurrent:
             raise TypeError(
-                f"MAPPO's critic sees the state and needs no memory, got {critic_class.__name__}; use a feed-forward one"
+                f"MAPPO's critic sees the state and needs no memory, got {critic_class.__name__}; use an MLP"
             )
         if actor_class is not None and actor_class.is_recurrent and not cfg.share_actor:
             raise TypeError(
