@@ -28,12 +28,13 @@ def _lita(folder, *words):
 
 def _train(folder, seed):
     """A run's folder as the engine leaves it, with made-up curves."""
-    from apexrl.runs.run_dir import RunDir
+    from apexrl.runs.session import Session
 
-    with RunDir.start(folder, config={"learning_rate": 0.001, "net": {"sizes": [64, 64]}}, seed=seed) as run:
-        logger = run.metric_logger(None, tensorboard=False)
+    config = {"learning_rate": 0.001, "net": {"sizes": [64, 64]}}
+    with Session(folder, config=config, seed=seed, sinks=("jsonl",), show_progress=False) as session:
+        session.begin()
         for step in range(0, 5000, 100):
-            logger.log(step, {"episode/mean_reward": step / 10 + seed, "train/value_loss": 1 / (step + 1)})
+            session.log(step, {"episode/mean_reward": step / 10 + seed, "train/value_loss": 1 / (step + 1)})
 
 
 def _hmasd(folder):

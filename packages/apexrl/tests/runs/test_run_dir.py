@@ -1,24 +1,16 @@
-import json
 import logging
 import os
-import signal
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
 import pytest
 import torch
 import yaml
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from apexrl.runs.checkpoints.checkpoint import Retention, Schema
 from apexrl.runs.digest import digest_config
 from apexrl.runs.errors import ConfigMismatchError, RunDirError, RunLockedError, UnwritableError
-from apexrl.runs.metrics.jsonl import read_jsonl
 from apexrl.runs.run_dir import RunDir, RunRecord
-from apexrl.runs.signals import stop_on_signals
 
 
 @dataclass(frozen=True)
@@ -182,119 +174,3 @@ def test_an_error_ends_in_the_log(tmp_path):
 
     assert "ERROR" in (tmp_path / "run.log").read_text()
     RunDir.start(tmp_path, config={}, seed=0).close()
-
-
-class Killed(BaseException):
-    """Stands for the end of a process, at any moment."""
-
-
-def train(folder, config: Config, die_at: tuple[int, str] | None = None) -> torch.Tensor:
-    """A small run with every kind of state: weights, Adam's moments, global and own random streams."""
-    with RunDir.start(folder, config=config, seed=3, free=["steps"]) as run, stop_on_signals() as stop:
-        torch.manual_seed(run.record.seed)
-        noise = np.random.default_rng(run.record.seed)
-        network = torch.nn.Linear(2, 1)
-        optimiser = torch.optim.Adam(network.parameters(), lr=config.lr)
-        store = run.checkpoints(Schema(name="tests.train", version=1), retention=Retention(keep_last=2))
-        checkpoint = store.resume()
-        first = 1
-        if checkpoint is not None:
-            network.load_state_dict(checkpoint.state["network"])
-            optimiser.load_state_dict(checkpoint.state["optimiser"])
-            checkpoint.restore_rng({"noise": noise})
-            first = checkpoint.step + 1
-        metrics = run.metric_logger(checkpoint.step if checkpoint else None, tensorboard=False)
-        for step in range(first, config.steps + 1):
-            loss = (network(torch.randn(4, 2)) - float(noise.normal())).square().mean()
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            metrics.log(step, {"loss": loss.item(), "time/now": float(os.getpid())})
-            if die_at == (step, "before saving"):
-                raise Killed
-            if die_at == (step, "politely"):
-                os.kill(os.getpid(), signal.SIGTERM)
-            if step % 3 == 0 or stop.requested:
-                state = {"network": network.state_dict(), "optimiser": optimiser.state_dict()}
-                store.save(step, state, generators={"noise": noise})
-            if die_at == (step, "after saving"):
-                raise Killed
-            if stop.requested:
-                break
-        return torch.cat([parameter.detach().flatten() for parameter in network.parameters()])
-
-
-@pytest.mark.usefixtures("global_rng")
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(deaths=st.lists(st.tuples(st.integers(1, 12), st.sampled_from(["before saving", "after saving"])), max_size=3))
-def test_a_resumed_run_equals_an_uninterrupted_one_bit_by_bit(tmp_path_factory, deaths):
-    folder = tmp_path_factory.mktemp("resume")
-    expected = train(folder / "whole", Config())
-
-    result = None
-    for die_at in [*deaths, None]:
-        try:
-            result = train(folder / "killed", Config(), die_at)
-        except Killed:
-            continue
-
-    assert result is not None
-    assert torch.equal(result, expected)
-    assert (folder / "killed/metrics.jsonl").read_bytes() == (folder / "whole/metrics.jsonl").read_bytes()
-    assert os.listdir(folder / "killed/checkpoints") == os.listdir(folder / "whole/checkpoints")
-
-
-@pytest.mark.usefixtures("global_rng")
-def test_a_run_that_was_asked_to_stop_has_saved_and_goes_on_exactly(tmp_path):
-    expected = train(tmp_path / "whole", Config())
-    train(tmp_path / "stopped", Config(), die_at=(7, "politely"))
-
-    assert (tmp_path / "stopped/checkpoints/checkpoint_7.pt").exists()
-    assert len(read_jsonl(tmp_path / "stopped/metrics.jsonl")) == 7
-    assert torch.equal(train(tmp_path / "stopped", Config()), expected)
-    assert (tmp_path / "stopped/metrics.jsonl").read_bytes() == (tmp_path / "whole/metrics.jsonl").read_bytes()
-
-
-@pytest.mark.usefixtures("global_rng")
-def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):
-    expected = train(tmp_path / "whole", Config(steps=12))
-    train(tmp_path / "parts", Config(steps=6))
-
-    assert torch.equal(train(tmp_path / "parts", replace(Config(), steps=12)), expected)
-
-
-@pytest.mark.usefixtures("global_rng")
-def test_a_run_with_a_damaged_newest_checkpoint_goes_on_from_the_one_before(tmp_path, caplog):
-    expected = train(tmp_path / "whole", Config())
-    train(tmp_path / "damaged", Config(steps=11))
-    newest = tmp_path / "damaged/checkpoints/checkpoint_9.pt"
-    newest.write_bytes(newest.read_bytes()[:-30])
-
-    result = train(tmp_path / "damaged", Config())
-
-    assert torch.equal(result, expected)
-    assert "checkpoint_9.pt" in caplog.text
-    whole, damaged = (read_jsonl(tmp_path / name / "metrics.jsonl") for name in ("whole", "damaged"))
-    assert json.dumps(whole) == json.dumps(damaged)
-
-
-def test_metrics_are_flushed_before_each_checkpoint(tmp_path):
-    class Sink:
-        def __init__(self) -> None:
-            self.events: list[str] = []
-
-        def write(self, step, metrics) -> None:
-            self.events.append(f"write {step}")
-
-        def flush(self) -> None:
-            self.events.append(f"flush, {len(list(tmp_path.glob('checkpoints/*.pt')))} checkpoints on disk")
-
-        def close(self) -> None:
-            self.events.append("close")
-
-    sink = Sink()
-    with RunDir.start(tmp_path, config={}, seed=0) as run:
-        run.metric_logger(None, tensorboard=False, more=[sink]).log(1, {"a": 1})
-        run.checkpoints(Schema(name="x", version=1)).save(1, {})
-
-    assert sink.events == ["write 1", "flush, 0 checkpoints on disk", "close"]

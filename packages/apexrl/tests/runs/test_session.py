@@ -1,11 +1,24 @@
 import json
 import os
 import signal
+from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from apexrl.runs.checkpoints.checkpoint import CheckpointStore, Retention, Schema
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, RunDirError, RunLockedError
+from apexrl.runs.metrics.jsonl import read_jsonl
 from apexrl.runs.session import Files, Session
+
+
+@dataclass(frozen=True)
+class Config:
+    lr: float = 0.1
+    steps: int = 12
 
 
 def lines(path):
@@ -101,3 +114,127 @@ def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(ConfigurationError, match="no folder"):
         _ = session.path
+
+
+# -- jobs of your own that resume exactly
+
+
+class Killed(BaseException):
+    """Stands for the end of a process, at any moment."""
+
+
+def train(folder, config: Config, die_at: tuple[int, str] | None = None) -> torch.Tensor:
+    """A small run with every kind of state: weights, Adam's moments, global and own random streams."""
+    options = {"config": config, "seed": 3, "free": ["steps"], "sinks": ("jsonl",), "show_progress": False}
+    with Session(folder, **options) as session:
+        torch.manual_seed(session.record.seed)
+        noise = np.random.default_rng(session.record.seed)
+        network = torch.nn.Linear(2, 1)
+        optimiser = torch.optim.Adam(network.parameters(), lr=config.lr)
+        schema, retention = Schema(name="tests.train", version=1), Retention(keep_last=2)
+        store = CheckpointStore(folder / "checkpoints", schema, retention=retention, before_save=session.flush)
+        checkpoint = store.resume()
+        first = 1
+        if checkpoint is not None:
+            network.load_state_dict(checkpoint.state["network"])
+            optimiser.load_state_dict(checkpoint.state["optimiser"])
+            checkpoint.restore_rng({"noise": noise})
+            first = checkpoint.step + 1
+        session.begin(config.steps, checkpoint.step if checkpoint else None)
+        for step in range(first, config.steps + 1):
+            loss = (network(torch.randn(4, 2)) - float(noise.normal())).square().mean()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            session.log(step, {"loss": loss.item(), "time/now": float(os.getpid())})
+            if die_at == (step, "before saving"):
+                raise Killed
+            if die_at == (step, "politely"):
+                os.kill(os.getpid(), signal.SIGTERM)
+            if step % 3 == 0 or session.stop.requested:
+                state = {"network": network.state_dict(), "optimiser": optimiser.state_dict()}
+                store.save(step, state, generators={"noise": noise})
+            if die_at == (step, "after saving"):
+                raise Killed
+            if session.stop.requested:
+                break
+        return torch.cat([parameter.detach().flatten() for parameter in network.parameters()])
+
+
+@pytest.mark.usefixtures("global_rng")
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(deaths=st.lists(st.tuples(st.integers(1, 12), st.sampled_from(["before saving", "after saving"])), max_size=3))
+def test_a_resumed_run_equals_an_uninterrupted_one_bit_by_bit(tmp_path_factory, deaths):
+    folder = tmp_path_factory.mktemp("resume")
+    expected = train(folder / "whole", Config())
+
+    result = None
+    for die_at in [*deaths, None]:
+        try:
+            result = train(folder / "killed", Config(), die_at)
+        except Killed:
+            continue
+
+    assert result is not None
+    assert torch.equal(result, expected)
+    assert (folder / "killed/metrics.jsonl").read_bytes() == (folder / "whole/metrics.jsonl").read_bytes()
+    assert os.listdir(folder / "killed/checkpoints") == os.listdir(folder / "whole/checkpoints")
+
+
+@pytest.mark.usefixtures("global_rng")
+def test_a_run_that_was_asked_to_stop_has_saved_and_goes_on_exactly(tmp_path):
+    expected = train(tmp_path / "whole", Config())
+    train(tmp_path / "stopped", Config(), die_at=(7, "politely"))
+
+    assert (tmp_path / "stopped/checkpoints/checkpoint_7.pt").exists()
+    assert len(read_jsonl(tmp_path / "stopped/metrics.jsonl")) == 7
+    assert torch.equal(train(tmp_path / "stopped", Config()), expected)
+    assert (tmp_path / "stopped/metrics.jsonl").read_bytes() == (tmp_path / "whole/metrics.jsonl").read_bytes()
+
+
+@pytest.mark.usefixtures("global_rng")
+def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):
+    expected = train(tmp_path / "whole", Config(steps=12))
+    train(tmp_path / "parts", Config(steps=6))
+
+    assert torch.equal(train(tmp_path / "parts", replace(Config(), steps=12)), expected)
+
+
+@pytest.mark.usefixtures("global_rng")
+def test_a_run_with_a_damaged_newest_checkpoint_goes_on_from_the_one_before(tmp_path, caplog):
+    expected = train(tmp_path / "whole", Config())
+    train(tmp_path / "damaged", Config(steps=11))
+    newest = tmp_path / "damaged/checkpoints/checkpoint_9.pt"
+    newest.write_bytes(newest.read_bytes()[:-30])
+
+    result = train(tmp_path / "damaged", Config())
+
+    assert torch.equal(result, expected)
+    assert "checkpoint_9.pt" in caplog.text
+    whole, damaged = (read_jsonl(tmp_path / name / "metrics.jsonl") for name in ("whole", "damaged"))
+    assert json.dumps(whole) == json.dumps(damaged)
+
+
+def test_metrics_are_flushed_before_each_checkpoint(tmp_path):
+    class Sink:
+        def __init__(self) -> None:
+            self.events: list[str] = []
+
+        def write(self, step, metrics) -> None:
+            self.events.append(f"write {step}")
+
+        def flush(self) -> None:
+            self.events.append(f"flush, {len(list(tmp_path.glob('checkpoints/*.pt')))} checkpoints on disk")
+
+        def close(self) -> None:
+            self.events.append("close")
+
+    sink = Sink()
+    with Session(tmp_path, sinks=(sink,), show_progress=False) as session:
+        session.begin()
+        session.log(1, {"a": 1})
+        folder, schema = tmp_path / "checkpoints", Schema(name="x", version=1)
+        CheckpointStore(folder, schema, before_save=session.flush).save(1, {})
+
+    # A sink of the caller's is flushed at the end, and stays open.
+    assert sink.events == ["write 1", "flush, 0 checkpoints on disk", "flush, 1 checkpoints on disk"]

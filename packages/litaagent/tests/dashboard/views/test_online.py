@@ -5,7 +5,7 @@ import json
 import pytest
 
 from apexrl.charts import plotly_figure
-from apexrl.runs.run_dir import RunDir
+from apexrl.runs.session import Session
 from lita.main import main
 from litaagent_std.dashboard.history import History
 from litaagent_std.dashboard.views.online import shown_by
@@ -53,10 +53,10 @@ def metrics_of(update, opponent):
 @pytest.fixture
 def online(tmp_path, hostile_name):
     folder = tmp_path / "online"
-    with RunDir.start(folder, config=CONFIG, seed=1) as run:
-        logger = run.metric_logger(None, tensorboard=False)
+    with Session(folder, config=CONFIG, seed=1, sinks=("jsonl",), show_progress=False) as session:
+        session.begin()
         for update in range(1, 5):
-            logger.log(update, metrics_of(update, hostile_name))
+            session.log(update, metrics_of(update, hostile_name))
     (folder / "gates.jsonl").write_text("".join(json.dumps(gate) + "\n" for gate in GATES))
     (folder / "summary.json").write_text(json.dumps({"best": "somewhere/v00004.npz", "stopped": ""}))
     return folder
