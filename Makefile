@@ -24,7 +24,7 @@ $(READY): constraints.txt requirements-dev.txt $(foreach name,$(PACKAGES),packag
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else f"Python {sys.version.split()[0]} found, 3.11 or newer needed: make setup PYTHON=/path/to/python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-dev.txt \
-		-e "packages/apexrl[ray,charts]" -e packages/hmasd -e "packages/litaagent[ray,dashboard,hmasd]"
+		-e "packages/apexrl[ray,charts,onnx,wandb]" -e packages/hmasd -e "packages/litaagent[ray,dashboard,hmasd]"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps scml-agents
 	@touch $@
 
