@@ -255,7 +255,6 @@ def test_tensorboard_shows_a_resumed_run_like_an_uninterrupted_one(tmp_path):
 
 
 def test_weights_and_biases_offline(tmp_path, monkeypatch):
-    pytest.importorskip("wandb")
     for name, value in {"MODE": "offline", "SILENT": "true", "CONSOLE": "off"}.items():
         monkeypatch.setenv(f"WANDB_{name}", value)
     sink = WandbSink(tmp_path, project="test", settings={"x_disable_stats": True})
