@@ -4,6 +4,7 @@ import json
 import math
 import os
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -263,7 +264,9 @@ def test_weights_and_biases_offline(tmp_path, monkeypatch):
     sink.flush()
     sink.close()
     [file] = tmp_path.glob("wandb/offline-run-*/*.wandb")
-    assert file.stat().st_size > 0
+    deadline = time.monotonic() + 60.0  # another process of the library writes it
+    while b"loss" not in file.read_bytes() and time.monotonic() < deadline:
+        time.sleep(0.1)
     assert b"loss" in file.read_bytes()
 
 
