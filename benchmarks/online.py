@@ -167,7 +167,8 @@ def shares(worlds: int, days: int, updates: int) -> dict[str, float]:
         with make_executor("inline") as executor:
             trainer = Trainer(cfg, executor, cfg.output_dir)
             for _ in range(updates):
-                trainer.step()
+                trainer.collect()
+                trainer.update()
     finally:
         for name, method in kept.items():
             setattr(SteeredAgent, name, method)

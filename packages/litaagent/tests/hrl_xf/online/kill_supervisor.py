@@ -21,7 +21,6 @@ import torch
 import litaagent_std.hrl_xf.online.command  # noqa: F401 - so that a fork need not import it
 from apexrl.runs.checkpoints.checkpoint import load_checkpoint
 from lita.main import main as lita
-from litaagent_std.hrl_xf.online.trainer import SCHEMA
 
 UPDATES = 6
 KILLS = 5
@@ -117,7 +116,7 @@ def differences(one: Any, other: Any, where: str) -> list[str]:
 def compare(whole: Path, parts: Path) -> list[str]:
     ends = [newest(folder) for folder in (whole, parts)]
     assert None not in ends
-    states = [load_checkpoint(path, SCHEMA).state for path in ends if path is not None]
+    states = [load_checkpoint(path).state for path in ends if path is not None]
     different = differences(*states, "state")
     for pattern in COMPARED:
         files = [{path.name: path.read_bytes() for path in (folder / "run").glob(pattern)} for folder in (whole, parts)]
@@ -138,7 +137,7 @@ def main() -> None:
         "kills": kills,
         "begun": begun,
         "different": compare(folder / "whole", folder / "parts"),
-        "pool": load_checkpoint(last, SCHEMA).state["pool"],
+        "pool": load_checkpoint(last).state["pool"],
         "weights": len(list((folder / "whole" / "run" / "weights").glob("*.npz"))),
         "gates": len((folder / "whole" / "run" / "gates.jsonl").read_text().splitlines()),
     }

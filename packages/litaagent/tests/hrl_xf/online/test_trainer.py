@@ -5,10 +5,12 @@ from dataclasses import fields as dataclass_fields
 import numpy as np
 import pytest
 
+from apexrl.agent.resume_check import check_resume
 from apexrl.execution import make_executor
+from apexrl.runs.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 from apexrl.runs.errors import ConfigurationError
 from litaagent_std.agents.online.acting import PolicySet
-from litaagent_std.hrl_xf.online.command import run_training, summary_of
+from litaagent_std.hrl_xf.online.command import online_runner, run_training, summary_of
 from litaagent_std.hrl_xf.online.config import (
     EvolutionConfig,
     GateConfig,
@@ -56,20 +58,54 @@ def assert_same(one, other):
         np.testing.assert_array_equal(one[name], other[name])
 
 
-@pytest.mark.parametrize("method", ["ppo", "es", "surface"])
-def test_a_stopped_run_resumes_bit_by_bit(tmp_path, method):
-    changes = {"method": method, "evolution": EvolutionConfig(pairs=1), "surface": SurfaceConfig(pairs=1)}
-    whole, _ = run_training(options(tmp_path / "whole", updates=2, **changes))
-    run_training(options(tmp_path / "parts", updates=1, **changes))
-    parts, status = run_training(options(tmp_path / "parts", updates=2, **changes))
+def learn(trainer):
+    trainer.collect()
+    trainer.update()
+
+
+METHODS = {
+    "ppo": {},
+    "ppo, opponents": {"layers": ("l2",), "pool": PoolConfig(competitors=("RandomStd",), held_out=(), nobody=0.2)},
+    "es": {"method": "es", "evolution": EvolutionConfig(pairs=1)},
+    "surface": {"method": "surface", "surface": SurfaceConfig(pairs=1)},
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_killed_run_resumes_bit_by_bit(tmp_path, method):
+    def make(folder):
+        cfg = options(folder, checkpoint_every=2, **METHODS[method])
+        return online_runner(Trainer(cfg, cfg.make_executor(), folder))
+
+    check_resume(make, tmp_path, iterations=2, ignored=("state.seconds",))
+
+
+def test_the_command_resumes_a_run_and_a_finished_one_stays_as_it_is(tmp_path):
+    first, _ = run_training(options(tmp_path, updates=1))
+    trainer, status = run_training(options(tmp_path, updates=2))
     assert status == 0
-    assert_same(weights(whole), weights(parts))
-    lines = [(tmp_path / name / "metrics.jsonl").read_text() for name in ("whole", "parts")]
-    assert lines[0] == lines[1]
-    assert [json.loads(line)["step"] for line in lines[0].splitlines()] == [1, 2]
-    assert parts.worlds == whole.worlds > 0
-    assert summary_of(parts)["updates"] == 2
-    assert list((tmp_path / "parts" / "tensorboard").iterdir())
+    assert trainer.worlds == 2 * first.worlds > 0
+    lines = (tmp_path / "metrics.jsonl").read_text()
+    assert [json.loads(line)["step"] for line in lines.splitlines()] == [1, 2]
+    assert {path.name for path in tmp_path.glob("checkpoints/*.pt")} == {"checkpoint_1.pt", "checkpoint_2.pt"}
+    assert list((tmp_path / "tensorboard").iterdir())
+    again, _ = run_training(options(tmp_path, updates=2))
+    assert_same(weights(trainer), weights(again))
+    assert (tmp_path / "metrics.jsonl").read_text() == lines
+    assert summary_of(again)["updates"] == 2
+
+
+def test_checkpoints_of_older_releases_are_read_and_early_stopping_is_remembered(tmp_path):
+    run_training(options(tmp_path, updates=1))
+    path = tmp_path / "checkpoints" / "checkpoint_1.pt"
+    old = load_checkpoint(path)
+    for name in ("iteration", "total_timesteps"):  # these releases counted updates only
+        del old.state[name]
+    old.state["stopped"] = "no better window"
+    save_checkpoint(path, old)
+    trainer, _ = run_training(options(tmp_path, updates=5))
+    assert trainer.updates == 1
+    assert summary_of(trainer)["stopped"] == "no better window"
 
 
 @pytest.mark.parametrize("engine", ["processes", "ray"])
@@ -105,15 +141,15 @@ def values_of(rollout):
 def test_rolling_back_restores_the_good_weights_under_a_new_number(tmp_path):
     with make_executor("inline") as executor:
         trainer = Trainer(options(tmp_path, layers=("l2",)), executor, tmp_path)
-        trainer.step()  # the first version is good until a better one is known
+        learn(trainer)  # the first version is good until a better one is known
         good = weights(trainer)
-        trainer.step()
+        learn(trainer)
         assert any((weights(trainer)[name] != good[name]).any() for name in good)
         assert trainer.method.version == 2
         trainer._roll_back()
         assert_same(weights(trainer), good)
         assert trainer.method.version == 2
-        trainer.step()  # what was collected after it is of its version
+        learn(trainer)  # what was collected after it is of its version
         assert trainer.method.version == 3
 
 
@@ -121,7 +157,7 @@ def test_the_gate_lets_only_the_better_through(tmp_path):
     cfg = options(tmp_path, layers=("l2",), gate=GateConfig(every=1, worlds=2, days=(4,)))
     with make_executor("inline") as executor:
         trainer = Trainer(cfg, executor, tmp_path)
-        metrics = trainer.run_gate()
+        metrics = trainer.evaluate()
     assert metrics["gate/mean"] == 0.0  # zeros are the shipped agent
     assert metrics["gate/passed"] == 0.0
     assert trainer.best is None

@@ -15,12 +15,12 @@ import torch
 from apexrl.runs.errors import RunLockedError
 from apexrl.runs.session import Session
 from litaagent_std.hrl_xf.acceptance import AcceptanceModel
+from litaagent_std.hrl_xf.epochs import Interrupted
 from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
 from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
 from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
 from litaagent_std.hrl_xf.training import HRLXFTrainer, TrainConfig, phases
 from litaagent_std.hrl_xf.training.data import DataError, MacroRows
-from litaagent_std.hrl_xf.training.learner import Interrupted
 from litaagent_std.hrl_xf.training.record import TrainingRecord, curves
 from litaagent_std.hrl_xf.training.trainer import weights_digest
 

@@ -1,23 +1,17 @@
-"""The command ``lita train-online``: run folder, metrics, checkpoints and signals around the training loop."""
+"""The command ``lita train-online``: a session around the run loop that trains a `Trainer`."""
 
 from __future__ import annotations
 
-import logging
-
 from rich.console import Console
 
+from apexrl.agent.runner import Runner
 from apexrl.runs.atomic import write_json
-from apexrl.runs.checkpoints.checkpoint import CheckpointStore, Retention
-from apexrl.runs.metrics.logger import ConsoleSink, MetricLogger, MetricSink
-from apexrl.runs.run_dir import RunDir
-from apexrl.runs.signals import StopRequest, stop_on_signals
+from apexrl.runs.session import Session
 from litaagent_std.hrl_xf.online.config import FREE_FIELDS, OnlineConfig
-from litaagent_std.hrl_xf.online.trainer import SCHEMA, Trainer
+from litaagent_std.hrl_xf.online.trainer import Trainer
 from litaagent_std.world.reproducible.hashing import fixed_for_workers
 
-__all__ = ["run_training"]
-
-logger = logging.getLogger(__name__)
+__all__ = ["online_runner", "run_training", "show_summary", "summary_of"]
 
 SHOWN = ("play/gain", "play/score", "play/breach_rate", "play/bankruptcies", "gate/mean", "sync/rollbacks")
 TASKS_PER_WORKER = 500
@@ -31,51 +25,45 @@ def run_training(cfg: OnlineConfig) -> tuple[Trainer, int]:
         The trainer at the end, and the exit status.
     """
     with (
-        RunDir.start(cfg.output_dir, config=cfg, seed=cfg.seed, free=FREE_FIELDS) as folder,
+        Session(cfg.output_dir, config=cfg, seed=cfg.seed, free=FREE_FIELDS) as session,
         fixed_for_workers(),
-        stop_on_signals() as stop,
         cfg.make_executor(tasks_per_worker=TASKS_PER_WORKER) as executor,
     ):
-        store = folder.checkpoints(SCHEMA, retention=Retention(keep_last=3))
-        trainer = Trainer(cfg, executor, folder.path)
-        checkpoint = store.resume()
-        if checkpoint is not None:
-            trainer.load_state_dict(checkpoint.state)
-        sinks: list[MetricSink] = [] if cfg.quiet else [ConsoleSink(cfg.updates, shown=SHOWN, title="update")]
-        metrics = folder.metric_logger(trainer.update or None, more=sinks)
-        _loop(trainer, store, metrics, stop)
-        write_json(folder.path / "summary.json", summary_of(trainer))
-    return trainer, stop.exit_code
+        trainer = Trainer(cfg, executor, session.path)
+        runner = online_runner(trainer, session)
+        runner.resume()
+        if trainer.updates < cfg.updates and trainer.finished is None:
+            runner.learn(total_timesteps=cfg.updates)
+        trainer.save_weights()
+        write_json(session.path / "summary.json", summary_of(trainer))
+    return trainer, session.exit_code
 
 
-def _loop(trainer: Trainer, store: CheckpointStore, metrics: MetricLogger, stop: StopRequest) -> None:
+def online_runner(trainer: Trainer, session: Session | None = None) -> Runner:
+    """Return the runner of a trainer, in its folder: checkpoints, and the gate as evaluation, as its options say."""
     cfg = trainer.cfg
-    saved = trainer.update
-    while trainer.update < cfg.updates and not trainer.stopped and not stop.requested:
-        values = trainer.step()
-        values |= trainer.after_update()
-        metrics.log(trainer.update, values)
-        if trainer.update % cfg.checkpoint_every == 0:
-            saved = _save(trainer, store)
-    if trainer.update > saved:
-        _save(trainer, store)
-    trainer.save_weights()
-
-
-def _save(trainer: Trainer, store: CheckpointStore) -> int:
-    store.save(trainer.update, trainer.state_dict())
-    return trainer.update
+    return Runner(
+        trainer,
+        log_dir=trainer.folder,
+        save_interval=cfg.checkpoint_every,
+        save_last=True,
+        eval_interval=cfg.gate.every,
+        keep_last=3,
+        show_progress=not cfg.quiet,
+        shown=SHOWN,
+        session=session,
+    )
 
 
 def summary_of(trainer: Trainer) -> dict[str, object]:
     """Return the result of a run as plain values."""
     best = trainer.monitor.best
     return {
-        "updates": trainer.update,
+        "updates": trainer.updates,
         "version": trainer.method.version,
         "worlds": trainer.worlds,
         "rollbacks": trainer.rollbacks,
-        "stopped": trainer.stopped,
+        "stopped": trainer.finished or "",
         "best": None if trainer.best is None else str(trainer.best),
         "best_window_gain": None if best is None else best.gain,
         "cpu_seconds": trainer.seconds,

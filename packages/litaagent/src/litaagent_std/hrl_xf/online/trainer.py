@@ -1,4 +1,4 @@
-"""The training loop: snapshot v → a quota of worlds under v → barrier → update → v + 1.
+"""What the run loop trains online: snapshot v → a quota of worlds under v → barrier → update → v + 1.
 
 All randomness comes from the run's seed and the number of the update, and everything that changes is in the checkpoint,
 so a run that was killed resumes to the last bit.
@@ -13,21 +13,22 @@ from __future__ import annotations
 import copy
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from apexrl.agent.learner import Learner
 from apexrl.collect.env_group import one_thread
+from apexrl.configuration import to_mapping
 from apexrl.execution import Executor
 from apexrl.runs.atomic import ensure_folder, write_bytes
-from apexrl.runs.checkpoints.checkpoint import Schema
 from apexrl.runs.errors import ConfigurationError
 from apexrl.runs.metrics.jsonl import JsonlFile
 from litaagent_std.agents.online.acting import PolicySet
 from litaagent_std.agents.online.weights import save
-from litaagent_std.hrl_xf.online.config import OnlineConfig
+from litaagent_std.hrl_xf.online.config import FREE_FIELDS, OnlineConfig
 from litaagent_std.hrl_xf.online.gate import evaluate_candidate
 from litaagent_std.hrl_xf.online.jobs import Job, play_jobs
 from litaagent_std.hrl_xf.online.methods import make_method
@@ -39,19 +40,18 @@ from litaagent_std.hrl_xf.rewards import DAY_TERMS, THREAD_TERMS, day_reward, th
 from litaagent_std.policy.parameters import LEVELS
 from litaagent_std.world.setup import AgentSpec
 
-__all__ = ["SCHEMA", "Trainer"]
+__all__ = ["Trainer"]
 
 logger = logging.getLogger(__name__)
 
-SCHEMA: Final = Schema(name="litaagent.online", version=1)
 _DRAWS: Final = 200
 """Draws until a world has all our seats at the levels to learn for."""
 _WORLDS_PER_DRAW: Final = 1 << 24
 """Offset of world indices between two draws: more than the worlds of any run."""
 
 
-class Trainer:
-    """A training run.
+class Trainer(Learner):
+    """Training in the league: an iteration plays the worlds of one version and learns from them.
 
     Args:
         cfg: Options of the run.
@@ -59,10 +59,16 @@ class Trainer:
         folder: Folder for weights and the gate's worlds.
 
     Attributes:
-        update: Finished updates, those before a resume included.
-        stopped: Reason for early stopping; empty otherwise.
+        updates: Finished updates, those before a resume included.
+        worlds: Worlds played so far.
+        rollbacks: Roll-backs so far.
+        best: Weights that passed the gate last; None before.
         seconds: CPU seconds so far by purpose, workers included.
     """
+
+    name = "litaagent.online"
+    unit = "updates"
+    free = frozenset(FREE_FIELDS)
 
     def __init__(self, cfg: OnlineConfig, executor: Executor, folder: Path) -> None:
         self.cfg, self.folder = cfg, folder
@@ -71,21 +77,32 @@ class Trainer:
         self.method = make_method(cfg, warm_start)
         self.pool = OpponentPool(cfg.pool)
         self.monitor = Monitor(cfg.monitor)
-        self.update = 0
+        self.updates = 0
         self.worlds = 0
         self.rollbacks = 0
-        self.stopped = ""
         self.best: Path | None = cfg.warm
         self.seconds = {"world": 0.0, "inference": 0.0, "update": 0.0, "gate": 0.0}
         self._good: dict[str, Any] | None = None
+        self._played: tuple[list[Job], list[WorldRollout]] = ([], [])
+        self._statistics: WindowStatistics  # of these worlds
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The options, in plain values."""
+        return to_mapping(self.cfg)
+
+    @property
+    def seed(self) -> int:
+        """Seed of worlds, exploration, networks and opponents."""
+        return self.cfg.seed
 
     # -- one update
 
     def plans(self) -> list[WorldPlan]:
         """Return the worlds of the next update."""
         cfg = self.cfg
-        rng = np.random.default_rng(np.random.SeedSequence([cfg.seed, 1, self.update]))
-        first = self.update * cfg.worlds
+        rng = np.random.default_rng(np.random.SeedSequence([cfg.seed, 1, self.updates]))
+        first = self.updates * cfg.worlds
         return [self._plan(index, self.pool.draw(rng)) for index in range(first, first + cfg.worlds)]
 
     def _plan(self, index: int, opponents: tuple[AgentSpec, ...]) -> WorldPlan:
@@ -102,51 +119,42 @@ class Trainer:
             "give fewer seats, more places, or a number of --levels that has them",
         )
 
-    def step(self, done: Callable[[int], None] | None = None) -> dict[str, float]:
-        """Make one update: play worlds under the present version, wait for all of them, learn.
-
-        Args:
-            done: Callback with the number of finished worlds.
-
-        Returns:
-            Metrics by name.
-        """
+    def collect(self) -> dict[str, float]:
+        """Play worlds under the present version and wait for all of them; return metrics of play."""
         jobs = self.method.jobs(self.plans())
-        rollouts = play_jobs(self._executor, jobs, self.cfg.day_rewards, time_limit=self.cfg.time_limit, done=done)
+        rollouts = play_jobs(self._executor, jobs, self.cfg.day_rewards, time_limit=self.cfg.time_limit)
+        self._played = jobs, rollouts
+        self.worlds += len(rollouts)
+        for rollout in _ours(jobs, rollouts):
+            for seat in rollout.seats:
+                for name, won in seat.beaten.items():
+                    self.pool.record_game(name, won=won)
+        self._statistics = window_statistics(_ours(jobs, rollouts), _reference(jobs, rollouts))
+        metrics = {f"play/{name}": getattr(self._statistics, name) for name in WindowStatistics.__slots__}
+        metrics |= {f"win_rate/{name}": rate for name, rate in self.pool.win_rates().items()}
+        return metrics | self._reward_metrics(jobs, rollouts)
+
+    def update(self) -> dict[str, float]:
+        """Learn from the worlds; then continue, roll back or stop as the monitor decides."""
+        jobs, rollouts = self._played
         began = time.process_time()
         with one_thread():
             metrics = self.method.update(jobs, rollouts)
         self.seconds["update"] += time.process_time() - began
-        self.update += 1
-        self.worlds += len(rollouts)
-        statistics = self._monitor_update(jobs, rollouts)
-        metrics |= {f"play/{name}": getattr(statistics, name) for name in WindowStatistics.__slots__}
-        metrics |= {f"win_rate/{name}": rate for name, rate in self.pool.win_rates().items()}
-        metrics |= self._reward_metrics(jobs, rollouts)
+        self.updates += 1
+        self._monitor_update(self._statistics)
+        if self.cfg.self_every and self.updates % self.cfg.self_every == 0:
+            self.pool.add_self(self.save_weights())
         return metrics | self._counters(rollouts)
 
-    def _monitor_update(self, jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> WindowStatistics:
-        """Record results against opponents, and continue, roll back or stop as the monitor decides."""
-        pairs = list(zip(jobs, rollouts, strict=True))
-        ours = [rollout for job, rollout in pairs if job.policies.nets]
-        reference = {
-            rollout.seed: {seat.seat: seat.score for seat in rollout.seats}
-            for job, rollout in pairs
-            if not job.policies.nets
-        }
-        for rollout in ours:
-            for seat in rollout.seats:
-                for name, won in seat.beaten.items():
-                    self.pool.record_game(name, won=won)
-        statistics = window_statistics(ours, reference)
+    def _monitor_update(self, statistics: WindowStatistics) -> None:
         decision = self.monitor.update(statistics)
         if self.monitor.is_new_best or self._good is None:
             self._good = copy.deepcopy(self.method.state_dict())  # the state shares tensors with the learner
         if decision == "roll back":
             self._roll_back()
         elif decision == "stop":
-            self.stopped = f"no better window for {self.cfg.monitor.patience} updates"
-        return statistics
+            self.finished = f"no better window for {self.cfg.monitor.patience} updates"
 
     def _roll_back(self) -> None:
         assert self._good is not None  # set by the first update
@@ -154,7 +162,9 @@ class Trainer:
         self.method.load_state_dict(self._good)
         self.method.set_version(version)  # versions keep counting: no two policies share a number
         self.rollbacks += 1
-        logger.warning("update %d: the last window is worse than the best one; rolled back to its version", self.update)
+        logger.warning(
+            "update %d: the last window is worse than the best one; rolled back to its version", self.updates
+        )
 
     def _reward_metrics(self, jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> dict[str, float]:
         """Return the mean reward of a day and of a thread, and their terms without weights."""
@@ -180,26 +190,17 @@ class Trainer:
         """Write the present policies and return their file."""
         policies = self.method.policies()
         path = ensure_folder(self.folder / "weights") / f"v{policies.version:05d}.npz"
-        save(policies, path, updates=self.update, worlds=self.worlds, seed=self.cfg.seed, made_by="lita train-online")
+        save(policies, path, updates=self.updates, worlds=self.worlds, seed=self.cfg.seed, made_by="lita train-online")
         return path
 
-    def after_update(self) -> dict[str, float]:
-        """Add a past self to the opponents and run the gate when they are due; return the gate's metrics."""
-        cfg, metrics = self.cfg, dict[str, float]()
-        if cfg.self_every and self.update % cfg.self_every == 0:
-            self.pool.add_self(self.save_weights())
-        if cfg.gate.every and self.update % cfg.gate.every == 0:
-            metrics = self.run_gate()
-        return metrics
-
-    def run_gate(self) -> dict[str, float]:
-        """Evaluate the present policies in the arena; they become the best if they win."""
+    def evaluate(self, **options: Any) -> dict[str, float]:  # noqa: ANN401 - there are none
+        """Run the gate: evaluate the present policies in the arena; they become the best if they win."""
         cfg, candidate = self.cfg, self.save_weights()
         verdict, record, seconds = evaluate_candidate(
             candidate,
             self.best,
             cfg.gate,
-            name=f"online-{self.folder.name}-{cfg.seed}-{self.update}",
+            name=f"online-{self.folder.name}-{cfg.seed}-{self.updates}",
             opponents=self.pool.held_out,
             executor=self._executor,
             folder=self.folder / "gate",
@@ -220,8 +221,8 @@ class Trainer:
         }
 
     def _append_gate(self, record: Mapping[str, Any]) -> None:
-        file = JsonlFile(self.folder / "gates.jsonl", self.update - 1)
-        file.append({"step": self.update, **record})
+        file = JsonlFile(self.folder / "gates.jsonl", self.updates - 1)
+        file.append({"step": self.updates, **record})
         file.close()
 
     # -- checkpoints
@@ -233,13 +234,17 @@ class Trainer:
             "good": self._good,
             "pool": self.pool.state_dict(),
             "monitor": self.monitor.state_dict(),
-            "update": self.update,
+            "update": self.updates,
             "worlds": self.worlds,
             "rollbacks": self.rollbacks,
-            "stopped": self.stopped,
+            "stopped": self.finished or "",
             "best": None if self.best is None else str(self.best),
             "seconds": dict(self.seconds),
         }
+
+    def counters(self, state: Mapping[str, Any]) -> tuple[int, int]:
+        """Return the updates of a checkpoint, which are both iterations and progress."""
+        return int(state["update"]), int(state["update"])
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Resume from `state_dict`."""
@@ -247,15 +252,29 @@ class Trainer:
         self._good = None if state["good"] is None else dict(state["good"])
         self.pool.load_state_dict(state["pool"])
         self.monitor.load_state_dict(state["monitor"])
-        self.update, self.worlds = int(state["update"]), int(state["worlds"])
-        self.rollbacks, self.stopped = int(state["rollbacks"]), str(state["stopped"])
+        self.updates, self.worlds = int(state["update"]), int(state["worlds"])
+        self.rollbacks, self.finished = int(state["rollbacks"]), state["stopped"] or None
         self.best = None if state["best"] is None else Path(state["best"])
         self.seconds |= {name: float(value) for name, value in state["seconds"].items()}
 
 
+def _ours(jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> list[WorldRollout]:
+    """Return the worlds that were played with our policies."""
+    return [rollout for job, rollout in zip(jobs, rollouts, strict=True) if job.policies.nets]
+
+
+def _reference(jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> dict[int, dict[int, float]]:
+    """Return the scores of the reference policy by seed and seat."""
+    return {
+        rollout.seed: {seat.seat: seat.score for seat in rollout.seats}
+        for job, rollout in zip(jobs, rollouts, strict=True)
+        if not job.policies.nets
+    }
+
+
 def _terms(jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> tuple[dict[str, float], dict[str, float]]:
     """Return means of all reward terms over days and over threads; the latter are empty if there were no rounds."""
-    seats = [seat for job, rollout in zip(jobs, rollouts, strict=True) if job.policies.nets for seat in rollout.seats]
+    seats = [seat for rollout in _ours(jobs, rollouts) for seat in rollout.seats]
     days = {name: float(np.concatenate([seat.days.terms[name] for seat in seats]).mean()) for name in DAY_TERMS}
     rows = [seat.rounds for seat in seats if seat.rounds is not None and len(seat.rounds.day)]
     if not rows:

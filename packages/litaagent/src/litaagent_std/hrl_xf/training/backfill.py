@@ -23,6 +23,7 @@ from torch import nn
 
 from apexrl.runs.atomic import ensure_folder, write_json
 from apexrl.runs.session import Session
+from litaagent_std.hrl_xf.epochs import Interrupted
 from litaagent_std.hrl_xf.training.data import (
     Batches,
     DataError,
@@ -33,7 +34,6 @@ from litaagent_std.hrl_xf.training.data import (
     batch_order,
     rows_of,
 )
-from litaagent_std.hrl_xf.training.learner import Interrupted
 from litaagent_std.policy.arrays import Array, Floats32, Ints
 
 __all__ = ["SHIPPED", "Backfill", "fold_rows", "folds_of", "predict_days", "world_chunks"]

@@ -24,12 +24,13 @@ from litaagent_std.hrl_xf.data_pipeline.build import build_dataset
 from litaagent_std.hrl_xf.data_pipeline.dataset import OfflineData
 from litaagent_std.hrl_xf.data_pipeline.options import DatasetOptions
 from litaagent_std.hrl_xf.data_pipeline.split import SPLIT_NAME
+from litaagent_std.hrl_xf.epochs import Interrupted
 from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
 from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
 from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
 from litaagent_std.hrl_xf.training.config import PHASES, RUN_FREE, TrainRunConfig
 from litaagent_std.hrl_xf.training.evaluation.run import evaluate_all
-from litaagent_std.hrl_xf.training.learner import Interrupted, load_state
+from litaagent_std.hrl_xf.training.learner import load_state
 from litaagent_std.hrl_xf.training.partners.phase import train_partner_types
 from litaagent_std.hrl_xf.training.record import RECORD_NAME, RUNS_FOLDER, TrainingRecord
 from litaagent_std.hrl_xf.training.trainer import HRLXFTrainer

@@ -24,16 +24,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from apexrl.agent.learner import IterationAbandoned, Learner
+from apexrl.agent.learner import IterationAbandoned
 from apexrl.agent.runner import Runner
 from apexrl.runs.atomic import write_bytes
 from apexrl.runs.errors import SchemaMismatchError
 from apexrl.runs.session import Files, Session
+from litaagent_std.hrl_xf.epochs import EpochLearner, copy_weights, epoch_runner, run_epochs
 from litaagent_std.hrl_xf.training.data import DataError, batch_order
 from litaagent_std.policy.arrays import Ints
 
 __all__ = [
-    "Interrupted",
     "Losses",
     "PhaseLearner",
     "PhaseResult",
@@ -50,10 +50,6 @@ logger = logging.getLogger(__name__)
 Losses = Callable[[Mapping[str, Tensor]], tuple[Tensor, dict[str, Tensor]]]
 """Maps the tensors of a batch to the loss and its parts."""
 Loader = Callable[[list[Ints], torch.device], Iterator[dict[str, Tensor]]]
-
-
-class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for it
-    """A signal asked to stop; the same command resumes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,23 +125,19 @@ class PhaseResult:
     rows_per_second: float
 
 
-class PhaseLearner(Learner):
-    """Learns one epoch of a phase per iteration, and keeps the weights of the best one.
+class PhaseLearner(EpochLearner):
+    """Learns one epoch of a phase per iteration; the best is the one with the smallest validation loss.
+
+    Without rows to validate on, the training loss decides.
 
     Args:
         spec: The phase.
 
     Attributes:
-        epoch: Epochs so far, those before a resume included.
-        best_epoch: The epoch with the smallest validation loss (training loss if there is no validation).
-        best: Its weights.
         losses: Parts of the last epoch, ``train/…`` and ``val/…``.
         rows: Rows that this process has learned from.
         seconds: CPU seconds that it took.
     """
-
-    unit = "epochs"
-    collects = False
 
     def __init__(self, spec: PhaseSpec) -> None:
         self.name = f"litaagent.{spec.name}"
@@ -155,26 +147,15 @@ class PhaseLearner(Learner):
             checkpoints=".",
             checkpoint=f"{spec.name}_epoch{{step}}.ckpt.pt",
         )
+        super().__init__(spec.model, spec.patience, spec.seed)
         self.spec = spec
         self._modules = {"model": spec.model, **spec.companions}
         for module in self._modules.values():
             module.to(spec.device)
         parameters = [p for module in self._modules.values() for p in module.parameters()]
         self._optimizer = torch.optim.AdamW(parameters, lr=spec.lr(1), weight_decay=spec.weight_decay)
-        self.epoch, self.best_epoch, self._best_loss = 0, 0, float("inf")
-        self.best = _copied(spec.model)
         self.losses: dict[str, float] = {}
         self.rows, self.seconds = 0, 0.0
-
-    @property
-    def config(self) -> Mapping[str, Any]:
-        """Nothing: the options of all phases are in the record of the run."""
-        return {}
-
-    @property
-    def seed(self) -> int:
-        """Seed of the batch order."""
-        return self.spec.seed
 
     def update(self) -> dict[str, float]:
         """Learn one epoch, validate, and keep the weights if they are the best so far.
@@ -186,14 +167,10 @@ class PhaseLearner(Learner):
         spec, number = self.spec, self.epoch + 1
         began = time.process_time()
         means = self._learn(number)
-        self.epoch = number
         self.losses = {f"train/{name}": value for name, value in means.items()}
         if len(spec.val_rows):
             self.losses |= {f"val/{name}": value for name, value in measure(spec, spec.val_rows).items()}
-        loss = self.losses.get("val/loss", self.losses["train/loss"])
-        if loss < self._best_loss:
-            self._best_loss, self.best_epoch, self.best = loss, self.epoch, _copied(spec.model)
-        self._check_patience()
+        self.end_epoch(self.losses.get("val/loss", self.losses["train/loss"]))
         seconds = time.process_time() - began
         self.rows, self.seconds = self.rows + len(spec.rows), self.seconds + seconds
         logger.info("%sEpoch %d/%d | %s", spec.label, number, spec.epochs, spec.line(means))
@@ -225,28 +202,15 @@ class PhaseLearner(Learner):
                 logger.info(line, spec.name, number, index + 1, len(batches), loss.item())
         return sums.means()
 
-    def _check_patience(self) -> None:
-        patience = self.spec.patience
-        if patience and self.epoch - self.best_epoch >= patience:
-            self.finished = f"no better validation loss for {patience} epochs"
-
     def before_save(self, step: int) -> None:
         """Write the weights of the epoch."""
         save_weights(self.spec.folder / f"{self.spec.name}_epoch{step}.pt", self.spec.model, self.spec.meta)
 
-    def counters(self, state: Mapping[str, Any]) -> tuple[int, int]:
-        """Return the epoch, which is both iteration and progress."""
-        return state["epoch"], state["epoch"]
-
     def state_dict(self) -> dict[str, Any]:
         """Return networks, optimiser, and the best epoch so far."""
-        return {
+        return super().state_dict() | {
             "modules": {name: module.state_dict() for name, module in self._modules.items()},
             "optimizer": self._optimizer.state_dict(),
-            "epoch": self.epoch,
-            "best_epoch": self.best_epoch,
-            "best_loss": self._best_loss,
-            "best": self.best,
             "losses": self.losses,
         }
 
@@ -255,26 +219,13 @@ class PhaseLearner(Learner):
         for name, module in self._modules.items():
             module.load_state_dict(state["modules"][name])
         self._optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))
-        self.epoch, self.best_epoch, self._best_loss = state["epoch"], state["best_epoch"], state["best_loss"]
-        self.best, self.losses = dict(state["best"]), dict(state["losses"])
-        self._check_patience()
-
-
-def _copied(model: nn.Module) -> dict[str, Tensor]:
-    return {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
+        self.losses = dict(state["losses"])
+        super().load_state_dict(state)
 
 
 def phase_runner(spec: PhaseSpec, session: Session | None = None) -> Runner:
     """Return the runner of a phase, in its folder; a session around it is of the whole run."""
-    return Runner(
-        PhaseLearner(spec),
-        log_dir=spec.folder,
-        save_interval=spec.save_every,
-        save_last=True,
-        sinks=("jsonl",),
-        show_progress=False,
-        session=session,
-    )
+    return epoch_runner(PhaseLearner(spec), spec.folder, spec.save_every, session)
 
 
 def run_phase(spec: PhaseSpec, session: Session) -> PhaseResult:
@@ -286,18 +237,7 @@ def run_phase(spec: PhaseSpec, session: Session) -> PhaseResult:
     runner = phase_runner(spec, session)
     learner = runner.learner
     assert isinstance(learner, PhaseLearner)
-    if spec.resume_path is not None:
-        runner.load_checkpoint(spec.resume_path)
-    else:
-        runner.resume()
-    if learner.epoch:
-        logger.info("%s: resuming from epoch %d", spec.name, learner.epoch)
-    if learner.epoch < spec.epochs and learner.finished is None:
-        stopped_by = runner.learn(total_timesteps=spec.epochs).stopped_by
-        if stopped_by not in ("goal", "learner"):
-            raise Interrupted(f"{spec.name}: stopped after epoch {learner.epoch}; run the same command again to resume")
-    # The phase ends with the weights of the best epoch.
-    spec.model.load_state_dict(learner.best)
+    run_epochs(runner, spec.epochs, spec.resume_path)
     save_weights(spec.folder / f"{spec.name}.pt", spec.model, spec.meta)
     speed = learner.rows / learner.seconds if learner.seconds else 0.0
     return PhaseResult(learner.epoch, learner.best_epoch, learner.losses, learner.epoch < spec.epochs, speed)
@@ -344,7 +284,7 @@ def measure(spec: PhaseSpec, rows: Ints) -> dict[str, float]:
 def save_weights(path: Path, model: nn.Module, meta: Mapping[str, Any]) -> None:
     """Write a network's arrays and their metadata atomically."""
     buffer = io.BytesIO()
-    torch.save({"meta": dict(meta), "model": _copied(model)}, buffer)
+    torch.save({"meta": dict(meta), "model": copy_weights(model)}, buffer)
     write_bytes(path, buffer.getvalue())
 
 

@@ -10,9 +10,9 @@ import torch
 
 from apexrl.runs.session import Session
 from litaagent_std.agents.hrl import LitaAgentHRL
+from litaagent_std.hrl_xf.epochs import Interrupted
 from litaagent_std.hrl_xf.training.config import TrainRunConfig
 from litaagent_std.hrl_xf.training.launch import train
-from litaagent_std.hrl_xf.training.learner import Interrupted
 from litaagent_std.hrl_xf.training.partners.dataset import build_partner_data
 from litaagent_std.hrl_xf.training.partners.evaluation import evaluate_types, summary
 from litaagent_std.hrl_xf.training.partners.network import PartnerTypeModel

@@ -8,8 +8,9 @@ result is a plain `ActingNet`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -17,20 +18,33 @@ import torch
 from gymnasium.spaces import Box
 from torch import nn
 
+from apexrl.agent.runner import Runner
 from apexrl.algorithms.bc import BC, BCConfig
 from apexrl.collect.env_group import one_thread
+from apexrl.runs.session import Files, Session
 from apexrl.storage.offline import OfflineDataset
 from litaagent_std.agents.online.acting import ActingNet
 from litaagent_std.agents.online.steering import LIMIT
+from litaagent_std.hrl_xf.epochs import EpochLearner, epoch_runner, run_epochs
 from litaagent_std.hrl_xf.online.distillation.config import DistillConfig
 from litaagent_std.policy.arrays import Floats, Floats32
 
-__all__ = ["Pairs", "constant_net", "errors_of", "fit", "multiplications", "pairs_of"]
-
+__all__ = [
+    "Pairs",
+    "StudentLearner",
+    "constant_net",
+    "errors_of",
+    "fit",
+    "multiplications",
+    "pairs_of",
+    "student_runner",
+]
 
 _RIDGES: Final = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 _SAME: Final = 1e-6
 """Inputs with a smaller standard deviation are constants and get no weight."""
+_SAVE_EVERY: Final = 25
+"""Epochs between two checkpoints of a fit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,11 +79,27 @@ def constant_net(like: ActingNet, action: Floats32) -> ActingNet:
     return ActingNet((np.zeros(shape, np.float32),), (np.asarray(action, np.float32),), like.log_std)
 
 
-def fit(cfg: DistillConfig, teacher: ActingNet, train: Pairs, validation: Pairs) -> tuple[ActingNet, dict[str, Any]]:
+def fit(
+    cfg: DistillConfig,
+    teacher: ActingNet,
+    train: Pairs,
+    validation: Pairs,
+    folder: Path | None = None,
+    session: Session | None = None,
+) -> tuple[ActingNet, dict[str, Any]]:
     """Fit the student of one layer; return it and the report of its fit. Its exploration is the teacher's.
+
+    Args:
+        cfg: Options of the distillation.
+        teacher: The layer's net.
+        train: Samples to learn from.
+        validation: Samples that choose λ, or the epoch.
+        folder: Folder for metrics and checkpoints of a student with hidden layers; None writes none.
+        session: The session around it.
 
     Raises:
         ValueError: If there are no samples.
+        Interrupted: If a stop was requested.
     """
     if not len(train) or not len(validation):
         raise ValueError(
@@ -77,7 +107,12 @@ def fit(cfg: DistillConfig, teacher: ActingNet, train: Pairs, validation: Pairs)
             "this layer; give more or longer worlds"
         )
     with one_thread():
-        return _network(cfg, teacher, train, validation) if cfg.hidden else _linear(teacher, train, validation)
+        if not cfg.hidden:
+            return _linear(teacher, train, validation)
+        student = StudentLearner(cfg, teacher, train, validation)
+        run_epochs(student_runner(student, folder, session), cfg.epochs)
+        report = {"epochs": student.epoch, "best_epoch": student.best_epoch}
+        return student.net(), report | {"validation_rmse": student.best_loss**0.5}
 
 
 # -- linear
@@ -120,27 +155,56 @@ def _net(teacher: ActingNet, weight: Floats, bias: Floats) -> ActingNet:
 # -- hidden layers
 
 
-def _network(
-    cfg: DistillConfig, teacher: ActingNet, train: Pairs, validation: Pairs
-) -> tuple[ActingNet, dict[str, Any]]:
-    scales = (*_scales(train.inputs), *_scales(train.actions))
-    agent = BC(
-        Box(-np.inf, np.inf, (train.inputs.shape[1],), np.float32),
-        Box(-np.inf, np.inf, (train.actions.shape[1],), np.float32),
-        BCConfig(learning_rate=cfg.learning_rate, seed=cfg.seed),
-        actor_cfg={"hidden_dims": cfg.hidden, "log_std_init": -1.0, "log_std_range": (-4.0, 1.0)},
-    )
-    data = _standard(train, *scales)
-    best, best_error, best_epoch, epoch = None, np.inf, 0, 0
-    while epoch < cfg.epochs and epoch - best_epoch < cfg.patience:
-        epoch += 1
-        agent.update(data)
-        net = _folded(agent, teacher, *scales)
-        error = float(np.square(_error(net, validation)).mean())
-        if error < best_error:
-            best, best_error, best_epoch = net, error, epoch
-    assert best is not None  # the first epoch sets it
-    return best, {"epochs": epoch, "best_epoch": best_epoch, "validation_rmse": best_error**0.5}
+class StudentLearner(EpochLearner):
+    """Behaviour cloning of a layer by a student with hidden layers; the best epoch is that in the validation worlds.
+
+    Args:
+        cfg: Options of the distillation.
+        teacher: The layer's net.
+        train: Samples to learn from.
+        validation: Samples that choose the epoch.
+    """
+
+    name = "litaagent.student"
+    files = Files(has_log=False, checkpoints=".")
+
+    def __init__(self, cfg: DistillConfig, teacher: ActingNet, train: Pairs, validation: Pairs) -> None:
+        self._teacher, self._validation = teacher, validation
+        self._scales = (*_scales(train.inputs), *_scales(train.actions))
+        self._data = _standard(train, *self._scales)
+        self._agent = BC(
+            Box(-np.inf, np.inf, (train.inputs.shape[1],), np.float32),
+            Box(-np.inf, np.inf, (train.actions.shape[1],), np.float32),
+            BCConfig(learning_rate=cfg.learning_rate, seed=cfg.seed),
+            actor_cfg={"hidden_dims": cfg.hidden, "log_std_init": -1.0, "log_std_range": (-4.0, 1.0)},
+            device="cpu",
+        )
+        super().__init__(self._agent.policy, cfg.patience, cfg.seed)
+
+    def update(self) -> dict[str, float]:
+        """Learn one epoch and validate."""
+        stats = self._agent.update(self._data)
+        error = float(np.square(_error(self.net(), self._validation)).mean())
+        self.end_epoch(error)
+        return stats | {"validation/rmse": error**0.5}
+
+    def net(self) -> ActingNet:
+        """Return the present student, for raw inputs and outputs."""
+        return _folded(self._agent, self._teacher, *self._scales)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the student, and the best epoch so far."""
+        return super().state_dict() | {"agent": self._agent.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        self._agent.load_state_dict(state["agent"])
+        super().load_state_dict(state)
+
+
+def student_runner(learner: StudentLearner, folder: Path | None, session: Session | None = None) -> Runner:
+    """Return the runner of a fit."""
+    return epoch_runner(learner, folder, _SAVE_EVERY, session, keep_last=1)
 
 
 def _standard(pairs: Pairs, centre: Floats, scale: Floats, middle: Floats, size: Floats) -> OfflineDataset:

@@ -5,6 +5,7 @@
     <folder>/
       teacher.npz         weights of the teacher
       samples/*.npz       one file per world
+      fit/<layer>/        metrics and checkpoint of a fit with hidden layers
       student.npz         weights of the student, to play with or to train further
       checks/*.json       one file per held-out world
       report.json         errors beside those of trivial policies, agreement, scores, CPU time
@@ -17,23 +18,21 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rich.console import Console
-from rich.progress import track
-
 from apexrl.execution import Executor, RunOptions, Task
 from apexrl.runs.atomic import ensure_folder, write_bytes, write_json
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError
-from apexrl.runs.run_dir import RunDir
-from apexrl.runs.signals import StopRequest, stop_on_signals
+from apexrl.runs.session import Session
 from litaagent_std.agents.online.acting import LAYERS, NAMES, ActingNet, PolicySet
 from litaagent_std.agents.online.steering import Layer
 from litaagent_std.agents.online.weights import save
+from litaagent_std.hrl_xf.epochs import Interrupted
 from litaagent_std.hrl_xf.online.distillation.check import check_world, summarize_checks
 from litaagent_std.hrl_xf.online.distillation.config import FREE_FIELDS, DistillConfig
 from litaagent_std.hrl_xf.online.distillation.fitting import (
@@ -86,14 +85,16 @@ def run_distillation(cfg: DistillConfig) -> Distilled:
         ConfigMismatchError: If the folder holds a distillation of another teacher or with other options.
     """
     with (
-        RunDir.start(cfg.output_dir, config=cfg, seed=cfg.seed, free=FREE_FIELDS) as folder,
+        Session(cfg.output_dir, config=cfg, seed=cfg.seed, free=FREE_FIELDS) as session,
         fixed_for_workers(),
-        stop_on_signals() as stop,
         cfg.make_executor() as executor,
     ):
-        distillation = _Distillation(cfg, folder.path, executor, stop)
-        report = distillation.run()
-    return Distilled(folder.path / "student.npz", report, distillation.played, stop.exit_code)
+        distillation = _Distillation(cfg, session, executor)
+        try:
+            report = distillation.run()
+        except Interrupted:
+            report = None
+    return Distilled(session.path / "student.npz", report, distillation.played, session.exit_code)
 
 
 def teacher_file(path: Path) -> Path:
@@ -118,21 +119,23 @@ def teacher_file(path: Path) -> Path:
 class _Distillation:
     """The steps of a distillation; finished worlds, fits and checks are read from the folder."""
 
-    def __init__(self, cfg: DistillConfig, folder: Path, executor: Executor, stop: StopRequest) -> None:
-        self.cfg, self.folder, self.played = cfg, folder, 0
-        self._executor, self._stop = executor, stop
+    def __init__(self, cfg: DistillConfig, session: Session, executor: Executor) -> None:
+        self.cfg, self.folder, self.played = cfg, session.path, 0
+        self._executor, self._session = executor, session
         self.teacher, self._digest = self._keep_teacher()
         self.layers = self._student_layers()
 
-    def run(self) -> dict[str, Any] | None:
-        """Run the missing steps; return the report, or None if a stop was requested."""
+    def run(self) -> dict[str, Any]:
+        """Run the missing steps and return the report.
+
+        Raises:
+            Interrupted: If a stop was requested.
+        """
         jobs = jobs_of(self.cfg, self.teacher)
-        if not self._collect(jobs):
-            return None
+        self._collect(jobs)
         student, fits = self._student()
         trivial = self._trivial()
-        if not self._check(jobs, {"student": student, **trivial}):
-            return None
+        self._check(jobs, {"student": student, **trivial})
         report = self._report(student, trivial["mean"], fits)
         write_json(self.folder / "report.json", report)
         return report
@@ -200,7 +203,8 @@ class _Distillation:
             train, validation = (
                 pairs_of(teacher, read_inputs(self._paths(part), layer)) for part in ("train", "validation")
             )
-            nets[layer], fits[layer] = fit(self.cfg, teacher, train, validation)
+            folder = self.folder / "fit" / layer
+            nets[layer], fits[layer] = fit(self.cfg, teacher, train, validation, folder, self._session)
             logger.info("%s: fitted to %d samples, %s", layer, len(train), fits[layer])
         student = PolicySet(nets, self.teacher.version, self.teacher.levels, self.teacher.base)
         save(student, path, made_by="lita distill", teacher=self._digest, seed=self.cfg.seed)
@@ -217,39 +221,46 @@ class _Distillation:
 
     # -- worlds
 
-    def _collect(self, jobs: list[Job]) -> bool:
+    def _collect(self, jobs: list[Job]) -> None:
         paths = self._paths("train", "validation", "held_out")
         missing = [world for world, path in paths.items() if not path.exists()]
         ensure_folder(self.folder / "samples")
         tasks = (Task(collect, (jobs[world],), label=f"world {world}") for world in missing)
-        return self._play("samples", tasks, missing, lambda world, inputs: write_inputs(paths[world], inputs))
+        self._play("samples", tasks, missing, lambda world, inputs: write_inputs(paths[world], inputs))
 
     def _check_path(self, world: int) -> Path:
         return self.folder / "checks" / f"world_{world:05d}.json"
 
-    def _check(self, jobs: list[Job], others: Mapping[str, PolicySet]) -> bool:
+    def _check(self, jobs: list[Job], others: Mapping[str, PolicySet]) -> None:
         missing = [world for world in self._paths("held_out") if not self._check_path(world).exists()]
         ensure_folder(self.folder / "checks")
         tasks = (
             Task(check_world, (jobs[world].plan, self.teacher, others), label=f"check {world}") for world in missing
         )
-        return self._play("checks", tasks, missing, lambda world, check: write_json(self._check_path(world), check))
+        self._play("checks", tasks, missing, lambda world, check: write_json(self._check_path(world), check))
 
     def _play(
         self, what: str, tasks: Iterable[Task[T]], worlds: list[int], save_world: Callable[[int, T], None]
-    ) -> bool:
-        """Play worlds and write each as it finishes; return whether all of them were played."""
+    ) -> None:
+        """Play worlds and write each as it finishes.
+
+        Raises:
+            Interrupted: If a stop was requested.
+        """
         if not worlds:
-            return True
-        run = self._executor.run(tasks, RunOptions(time_limit=self.cfg.time_limit, on_failure="raise"))
-        for world in track(worlds, what, console=Console(stderr=True), disable=self.cfg.quiet):
-            if self._stop.requested:
-                run.close()
-                return False
-            save_world(world, next(run).unwrap())
-            self.played += 1
-        run.close()
-        return True
+            return
+        options = RunOptions(time_limit=self.cfg.time_limit, on_failure="raise")
+        with (
+            Session(parent=self._session, sinks=(), unit=what, show_progress=not self.cfg.quiet) as session,
+            closing(self._executor.run(tasks, options)) as run,
+        ):
+            session.begin(len(worlds))
+            for number, world in enumerate(worlds, start=1):
+                if session.should_stop:
+                    raise Interrupted
+                save_world(world, next(run).unwrap())
+                self.played += 1
+                session.show(number)
 
     # -- the report
 

@@ -107,14 +107,11 @@ class EvolutionMethod:
         gradient = (effect / (2.0 * cfg.sigma)) @ self._perturbations() / cfg.pairs
         self.version += 1
         self.theta = self.theta + self._adam(gradient) - cfg.decay * self.theta
-        noise = difference.std(1, ddof=1).mean() / np.sqrt(worlds) if worlds > 1 else float("nan")
-        return {
-            "es/fitness": float(scores.mean()),
-            "es/effect": float(np.abs(effect).mean()),
-            "es/effect_noise": float(noise),
-            "es/gradient_norm": float(np.linalg.norm(gradient)),
-            "es/theta_norm": float(np.linalg.norm(self.theta)),
-        }
+        metrics = {"es/fitness": scores.mean(), "es/effect": np.abs(effect).mean()}
+        if worlds > 1:  # one world says nothing of the noise
+            metrics["es/effect_noise"] = difference.std(1, ddof=1).mean() / np.sqrt(worlds)
+        metrics |= {"es/gradient_norm": np.linalg.norm(gradient), "es/theta_norm": np.linalg.norm(self.theta)}
+        return {name: float(value) for name, value in metrics.items()}
 
     def _adam(self, gradient: Floats) -> Floats:
         """Return Adam's step (Kingma and Ba, 2015): β₁ = 0.9, β₂ = 0.99."""
