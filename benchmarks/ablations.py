@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from litaagent_std.agents.hrl import LitaAgentHRL
-from litaagent_std.policy.memory import Memory
+from litaagent_std.policy.memory import MemoryRow
 from litaagent_std.policy.observation import Calendar, Observation
 from litaagent_std.policy.plan import Bounds, Goals
 
@@ -20,7 +20,7 @@ __all__ = ["STEPS", "LitaL1", "PlainGoals"]
 class PlainGoals:
     """Goals that know nothing of the day, of fill, drift, costs or the end of the game."""
 
-    def goals(self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory) -> Goals:
+    def goals(self, obs: Observation, calendar: Calendar, limits: Bounds, memory: MemoryRow) -> Goals:
         """Set the goals; see `GoalLayer`."""
         leads = len(calendar.sold)
         nothing = (0,) * leads

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import strategies as st
 
 from litaagent_std.policy.brain import Decision
+from litaagent_std.policy.columns import CalendarBatch, ObservationBatch
+from litaagent_std.policy.l1.safety import bounds
 from litaagent_std.policy.memory import Regime
 from litaagent_std.policy.observation import Agenda, Calendar, Observation, Offer, Partner, ThreadObservation
 
@@ -297,6 +300,18 @@ def missing_units(obs, calendar, regime):
         missing.append(sold - produced)
         stock = stock + bought - produced if regime is Regime.DEPLETING else stock
     return missing
+
+
+def bounds_of(obs, calendar, regime):
+    """L1's bounds of one factory."""
+    persistent = np.array([regime is Regime.PERSISTENT])
+    made = bounds(ObservationBatch.of([obs]), CalendarBatch.of([calendar]), persistent)
+    return made.row(0, obs.horizon + 1)
+
+
+@pytest.fixture(scope="session")
+def one_bounds():
+    return bounds_of
 
 
 @pytest.fixture(scope="session")

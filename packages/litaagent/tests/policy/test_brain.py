@@ -5,13 +5,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from litaagent_std.agents.explain import reason
 from litaagent_std.policy.brain import Brain, Decision
-from litaagent_std.policy.l1.safety import affordable, bounds
+from litaagent_std.policy.columns import PartnerBatch
 from litaagent_std.policy.layers import Layers
 from litaagent_std.policy.memory import Regime, forecast_bankruptcy
 from litaagent_std.policy.observation import Calendar, Offer, ThreadObservation
 from litaagent_std.policy.parameters import Parameters
+from litaagent_std.records.reason_text import reason
 
 VERSIONS = [Layers(l3=l3, l4=l4) for l3, l4 in product(("baseline", "model", "types"), ("greedy", "joint"))]
 
@@ -20,7 +20,9 @@ VERSIONS = [Layers(l3=l3, l4=l4) for l3, l4 in product(("baseline", "model", "ty
 @pytest.mark.parametrize("persistent", [True, False])
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_without_risk_nothing_exceeds_lines_input_or_cash(any_observation, market, shortfall, layers, persistent, data):
+def test_without_risk_nothing_exceeds_lines_input_or_cash(
+    any_observation, market, shortfall, one_bounds, layers, persistent, data
+):
     obs = data.draw(any_observation)
     brain = Brain(Parameters(risk_budget=0.0, assume_persistent=persistent), layers)
     played = market(brain, obs, data)
@@ -28,20 +30,22 @@ def test_without_risk_nothing_exceeds_lines_input_or_cash(any_observation, marke
     regime = Regime.PERSISTENT if persistent else Regime.DEPLETING
     before, after = shortfall(obs, obs.calendar, regime), shortfall(obs, played.calendar, regime)
     assert all(b <= max(0, a) for a, b in zip(before, after, strict=True))
-    assert sum(played.calendar.bought) - sum(obs.calendar.bought) <= affordable(obs, obs.calendar)
+    assert (
+        sum(played.calendar.bought) - sum(obs.calendar.bought) <= one_bounds(obs, obs.calendar, Regime.PERSISTENT).buy
+    )
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), risk=st.floats(0, 1))
-def test_hard_bounds_hold_at_every_risk(any_observation, silent_market, data, risk):
+def test_hard_bounds_hold_at_every_risk(any_observation, silent_market, one_bounds, data, risk):
     obs = data.draw(any_observation)
     played = silent_market(Brain(Parameters(risk_budget=risk)), obs, data)
     played.play()
-    lines = bounds(obs, obs.calendar, Regime.PERSISTENT).lines
+    lines = one_bounds(obs, obs.calendar, Regime.PERSISTENT).lines
     sold = [b - a for a, b in zip(obs.calendar.sold, played.calendar.sold, strict=True)]
     assert all(units <= most for units, most in zip(sold, lines, strict=True))
     bought = sum(played.calendar.bought) - sum(obs.calendar.bought)
-    assert bought <= affordable(obs, obs.calendar)
+    assert bought <= one_bounds(obs, obs.calendar, Regime.PERSISTENT).buy
 
 
 def thread(obs, name, *, buying=False, round_=0, offer=None, calendar=None):
@@ -68,9 +72,8 @@ def test_a_full_calendar_ends_the_negotiation(observation):
 
 def test_the_last_chance_to_sell_todays_capacity_is_taken(observation):
     obs = observation()
-    brain = Brain()
+    brain = Brain(Parameters(sell_end_full=0.0))
     brain.start_day(obs)
-    brain.memory.full_rate = 0.0
     decision = brain.respond([thread(obs, "c0", round_=19, offer=Offer(10, 5, 18))])["c0"]
     assert decision == Decision("accept", Offer(10, 5, 18))
 
@@ -150,8 +153,11 @@ def test_an_unknown_layer_is_refused():
 )
 def test_bankruptcy_is_forecast_from_the_trend_of_the_reports(observation, cash, day):
     partner = replace(observation().consumers[0], report_days=(0, 5), report_cash=cash)
-    assert forecast_bankruptcy(partner) == day
-    assert forecast_bankruptcy(replace(partner, bankrupt=True)) == float("-inf")
+    batch = PartnerBatch.of(
+        [[partner, replace(partner, bankrupt=True)], [replace(partner, report_days=(), report_cash=())]]
+    )
+    assert forecast_bankruptcy(batch)[0].tolist() == [day, float("-inf")]
+    assert forecast_bankruptcy(batch)[1, 0] == float("inf")
 
 
 def urgent(observation, low, high, *, sold=0, layers=None, stock_after=10):
@@ -163,9 +169,11 @@ def urgent(observation, low, high, *, sold=0, layers=None, stock_after=10):
     obs = observation(calendar=replace(empty, sold=(0, *(sold,) * 10)), stock_in=30)
     parameters = Parameters(risk_budget=0.0, urgency_low=low, urgency_high=high)
     brain = Brain(parameters, layers, keep_log=True)
-    brain.start_day(obs)
     if stock_after is not None:
-        brain.memory._detector.update(10, 0, 5, stock_after)
+        before = replace(obs, day=4, stock_in=obs.stock_in + 10 - stock_after)
+        brain.start_day(before)
+        brain.end_day(replace(before.calendar, sold=(5, *before.calendar.sold[1:])))
+    brain.start_day(obs)
     return brain, brain.propose([thread(obs, f"c{i}") for i in range(3)])
 
 

@@ -2,15 +2,18 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from litaagent_std.policy import digest as module
+from litaagent_std.policy import memory
+from litaagent_std.policy.columns import ObservationBatch
 from litaagent_std.policy.digest import check_l1_digest, l1_digest
 from litaagent_std.policy.l1 import baseline, guard, risk, safety, thread
-from litaagent_std.policy.l2.heuristic import HeuristicGoals
+from litaagent_std.policy.l2 import heuristic
 from litaagent_std.policy.memory import Regime
-from litaagent_std.policy.parameters import Parameters
-from litaagent_std.policy.plan import Bounds
+from litaagent_std.policy.parameters import ParameterColumns, Parameters
+from litaagent_std.policy.plan import BoundsBatch
 
 
 @pytest.fixture
@@ -29,25 +32,26 @@ def digest_with(monkeypatch):
 CHANGES = [
     (safety, "bounds", lambda f, *a: replace(b := f(*a), buy=b.buy + 1)),
     (safety, "affordable", lambda f, *a: f(*a) + 1),
-    (safety, "clip", lambda f, *a: None),
-    (risk, "sellable", lambda f, *a: tuple(units + 1 for units in f(*a))),
+    (safety, "clip", lambda f, offer, *a: (offer, np.zeros(len(offer), bool))),
+    (risk, "sellable", lambda f, *a: f(*a) + 1),
     (risk, "purchase_cap", lambda f, *a: f(*a) + 1),
     (risk, "bounded_goals", lambda f, goals, *a: goals),
     (baseline, "progress", lambda f, *a, **k: 0.5 * f(*a, **k)),
-    (baseline, "sell_reservation", lambda f, *a: f(*a) + 1.0),
-    (baseline, "buy_reservation", lambda f, *a: f(*a) - 1.0),
-    (thread, "_acceptable", lambda f, *a: False),
-    (thread, "_shares", lambda f, *a, **k: {}),
-    (guard, "_accepted", lambda f, *a: frozenset()),
-    (guard, "_fitting", lambda f, *a: None),
-    (HeuristicGoals, "_need", lambda f, *a: f(*a) + 1),
-    (module.Memory, "_update_fill", lambda f, *a: None),
+    (baseline, "reservation", lambda f, *a: f(*a) + 1.0),
+    (thread, "_acceptable", lambda f, *a: np.zeros(len(a[0]), bool)),
+    (thread, "allot", lambda f, *a: tuple(np.zeros_like(part) for part in f(*a))),
+    (guard, "_accepted", lambda f, *a: np.zeros(len(a[0].threads), bool)),
+    (guard, "_fitting", lambda f, *a: tuple(np.zeros_like(part) for part in f(*a))),
+    (heuristic, "_need", lambda f, *a: f(*a) + 1),
+    (memory, "_forward_fill", lambda f, *a: 0.5 * f(*a)),
 ]
+UNREAD = ("_forward_fill",)
+"""What L1 does not read: the urgency of sales follows from it."""
 
 
 @pytest.mark.parametrize(("owner", "name", "change"), CHANGES, ids=lambda value: getattr(value, "__name__", value))
 def test_another_answer_changes_the_digest(digest_with, owner, name, change):
-    assert digest_with(owner, name, change) != l1_digest()
+    assert (digest_with(owner, name, change) != l1_digest()) == (name not in UNREAD)
 
 
 @pytest.mark.parametrize(("owner", "name", "change"), CHANGES, ids=lambda value: getattr(value, "__name__", value))
@@ -56,23 +60,20 @@ def test_the_same_answers_keep_it(digest_with, owner, name, change):
 
 
 def test_l1_may_be_written_in_another_way(monkeypatch):
-    def rewritten(obs, calendar, regime):
-        """The bounds by accumulation from the last day backwards instead of a list of sums."""
-        leads = len(calendar.sold)
-        forced = [1] + [0] * (leads - 1)
-        net = [
-            calendar.bought[k] - calendar.sold[k] + forced[k] * (obs.exogenous_in - obs.exogenous_out)
-            for k in range(leads)
-        ]
-        if regime is Regime.PERSISTENT:
-            spare = [obs.stock_in + units for units in net]
+    def rewritten(obs, calendar, persistent):
+        """The bounds of one factory with Python's own lists."""
+        leads, one = calendar.sold.shape[1], {name: getattr(obs, name)[0] for name in ("stock_in", "n_lines", "day")}
+        bought, sold = calendar.bought[0].tolist(), calendar.sold[0].tolist()
+        bought[0], sold[0] = bought[0] + obs.exogenous_in[0], sold[0] + obs.exogenous_out[0]
+        net = [units - promised for units, promised in zip(bought, sold, strict=True)]
+        if persistent[0]:
+            spare = [one["stock_in"] + units for units in net]
         else:
-            spare = [obs.stock_in + min(sum(net[: end + 1]) for end in range(k, leads)) for k in range(leads)]
-        lines = [max(0, obs.n_lines - calendar.sold[k] - forced[k] * obs.exogenous_out) for k in range(leads)]
-        last = -1 if obs.sell_agenda is None else obs.sell_agenda.time_max - obs.day
-        lines_open = [units if k <= last else 0 for k, units in enumerate(lines)]
-        covered = [max(0, min(units, spare[k])) for k, units in enumerate(lines_open)]
-        return Bounds(tuple(lines_open), tuple(covered), tuple(spare), safety.affordable(obs, calendar))
+            spare = [one["stock_in"] + min(sum(net[: end + 1]) for end in range(k, leads)) for k in range(leads)]
+        last = obs.agenda[0, 1, 3] - one["day"] if obs.trades[0, 1] else -1
+        lines = [max(0, one["n_lines"] - units) if k <= last else 0 for k, units in enumerate(sold)]
+        covered = [max(0, min(units, spare[k])) for k, units in enumerate(lines)]
+        return BoundsBatch(np.array([lines]), np.array([covered]), np.array([spare]), safety.affordable(obs, calendar))
 
     before = l1_digest()
     monkeypatch.setattr(safety, "bounds", rewritten)
@@ -91,11 +92,12 @@ def test_situations_cover_both_regimes_and_every_level():
     for history in module._histories():
         first = history[0].obs
         levels.add((first.n_levels, first.level))
-        memory = module.Memory(first.horizon + 1, assume_persistent=True, rate=0.2)
+        folded = memory.Memory(1, first.horizon + 1, ParameterColumns.of([Parameters()]))
         for day in history:
-            memory.start_day(day.obs)
-            memory.note_calendar(day.later)
-        regimes.add((memory.regime, memory.regime_known))
+            folded.start_day(ObservationBatch.of([day.obs]))
+            folded.note_due(day.later.bought[0], day.later.sold[0])
+        row = folded.now.row(0, first.horizon + 1)
+        regimes.add((row.regime, row.regime_known))
     assert levels == {(n, level) for n in (1, 2, 3) for level in range(n)}
     assert {(Regime.PERSISTENT, True), (Regime.DEPLETING, True)} <= regimes
 

@@ -7,7 +7,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from litaagent_std.policy.brain import Brain, Decision
-from litaagent_std.policy.l1.safety import affordable, bounds
 from litaagent_std.policy.l2.heuristic import HeuristicGoals
 from litaagent_std.policy.layers import NEUTRAL_ALPHA, Action, Layers, residual
 from litaagent_std.policy.memory import Regime
@@ -90,7 +89,7 @@ def wild_brain(data, **parameters):
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_without_risk_wild_layers_exceed_neither_lines_nor_input_nor_cash(
-    any_observation, market, shortfall, persistent, data
+    any_observation, market, shortfall, one_bounds, persistent, data
 ):
     obs = data.draw(any_observation)
     brain = wild_brain(data, risk_budget=0.0, assume_persistent=persistent)
@@ -100,19 +99,21 @@ def test_without_risk_wild_layers_exceed_neither_lines_nor_input_nor_cash(
     before, after = shortfall(obs, obs.calendar, regime), shortfall(obs, played.calendar, regime)
     assert all(b <= max(0, a) for a, b in zip(before, after, strict=True))
     bought = sum(played.calendar.bought) - sum(obs.calendar.bought)
-    assert bought <= affordable(obs, obs.calendar)
+    assert bought <= one_bounds(obs, obs.calendar, Regime.PERSISTENT).buy
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), risk=st.floats(0, 1))
-def test_hard_bounds_hold_for_wild_layers_at_every_risk(any_observation, silent_market, data, risk):
+def test_hard_bounds_hold_for_wild_layers_at_every_risk(any_observation, silent_market, one_bounds, data, risk):
     obs = data.draw(any_observation)
     played = silent_market(wild_brain(data, risk_budget=risk), obs, data)
     played.play()
-    lines = bounds(obs, obs.calendar, Regime.PERSISTENT).lines
+    lines = one_bounds(obs, obs.calendar, Regime.PERSISTENT).lines
     sold = [b - a for a, b in zip(obs.calendar.sold, played.calendar.sold, strict=True)]
     assert all(units <= most for units, most in zip(sold, lines, strict=True))
-    assert sum(played.calendar.bought) - sum(obs.calendar.bought) <= affordable(obs, obs.calendar)
+    assert (
+        sum(played.calendar.bought) - sum(obs.calendar.bought) <= one_bounds(obs, obs.calendar, Regime.PERSISTENT).buy
+    )
 
 
 def test_a_layer_sees_the_round_the_plan_and_the_baseline(observation):

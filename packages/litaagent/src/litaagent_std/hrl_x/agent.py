@@ -6,7 +6,7 @@ and clipped to what is legal and within L1's bound.
 
 from litaagent_std.agents.hrl import LitaAgentHRL
 from litaagent_std.agents.variants import LitaAgentHRLTracked
-from litaagent_std.policy.l1.safety import clip as clip_offer
+from litaagent_std.policy.l1.safety import clip_offer
 from litaagent_std.policy.layers import residual
 
 __all__ = ["LitaAgentHRL", "LitaAgentHRLTracked", "clip_offer", "residual"]

@@ -1,6 +1,6 @@
 """L4 as a network: attention over the threads of a round, a weight α for each.
 
-α is the probability that the exact coordinator (`policy.plan.best_subset`) accepts the thread's offer; the
+α is the probability that the exact coordinator (`policy.plan.best_subsets`) accepts the thread's offer; the
 network is distilled from it. Threads attend to each other, so that an offer has less weight beside better ones.
 """
 

@@ -1,31 +1,34 @@
 """The agent's policy: what it observes, four layers, and the brain that joins them; numpy is all it needs.
 
-An `Observation` is taken at the start of each day, a `ThreadObservation` before each decision. `Brain` turns them into
-decisions: L2 sets the day's `Goals`, L3 and L4 make a `Plan` for the threads of a round, and nothing leaves the agent
-without L1's bounds.
+Everything is computed on structs of arrays with a leading batch dimension: `columns` holds observations and threads,
+the layers take and return such structs, and `BatchBrain` decides for n factories at once. In play the batch is one:
+`Brain` takes an `Observation` at the start of each day and a `ThreadObservation` before each decision. L2 sets the
+day's `Goals`, L3 and L4 make a `Plan` for the threads of a round, and nothing leaves the agent without L1's bounds.
 
 | module | what it holds |
 |---|---|
-| `observation`, `interface` | observations, and the part of scml's interface that they are taken from |
-| `features` | arrays for networks, from observations |
+| `observation`, `interface` | observations of one factory, and the part of scml's interface that they are taken from |
+| `columns` | observations, calendars, partners, threads and offers as columns |
+| `features` | arrays for networks, from columns |
 | `memory` | statistics across the days of a world, the inventory regime included |
-| `parameters` | the tunable parameters of the heuristics |
-| `plan`, `buckets` | what the layers exchange: `Goals`, `Bounds`, `Plan`, delivery buckets |
-| `layers` | the protocols of L2, L3 and L4, and the `Situation` that they see |
+| `parameters` | the tunable parameters of the heuristics, one factory's or as columns |
+| `plan`, `buckets` | what the layers exchange: goals, bounds, plans, delivery buckets; knapsack and books |
+| `layers`, `adaptors` | the protocols of L2, L3 and L4 for batches and for one factory, and what joins them |
 | `l1`, `l2`, `l3`, `l4` | the layers, heuristic and learned |
 | `partners` | signatures of partners, and the network that names their types |
 | `networks`, `learned` | forward passes in numpy, weights on disk, learned layers from weights |
-| `side`, `brain` | the decisions of one side of a day, and of the whole factory |
+| `sides`, `brain` | what is outstanding and believed on one side of n factories, and their decisions |
+| `reasons` | why a decision was taken |
 | `digest` | the digest of L1's answers, which datasets and weights carry |
 | `arrays` | types of arrays |
 
 No module imports anything of this project from outside this package: ``lita export`` copies it into a submission.
 """
 
-from .brain import Brain, Decision, DecisionRecord
+from .brain import BatchBrain, Brain, Decision, DecisionRecord
 from .layers import Action, CoordinationLayer, DecisionLayer, GoalLayer, Layers, LayerSet, Situation, residual
 from .learned import load_layers
-from .memory import Memory, Regime
+from .memory import Memory, MemoryRow, Regime
 from .observation import (
     Agenda,
     Calendar,
@@ -43,6 +46,7 @@ from .plan import Bounds, Goals, Plan
 __all__ = [
     "Action",
     "Agenda",
+    "BatchBrain",
     "Bounds",
     "Brain",
     "Calendar",
@@ -55,6 +59,7 @@ __all__ = [
     "LayerSet",
     "Layers",
     "Memory",
+    "MemoryRow",
     "Observation",
     "Offer",
     "Parameters",

@@ -1,86 +1,327 @@
 """The brain: joins the layers and turns observations into decisions.
 
-An agent gives it one `Observation` at the start of each day and the `ThreadObservation`s of every round, and notifies
-it how threads ended. It does not depend on scml: offers are plain tuples. With ``keep_log`` it records why each
-decision was taken (`DecisionRecord`).
+`BatchBrain` decides for n factories at once. `Brain` is the brain of one: an agent gives it one `Observation` at the
+start of each day and the `ThreadObservation`s of every round, and notifies it how threads ended. Neither depends on
+scml: offers are plain tuples. With ``keep_log`` a `DecisionRecord` tells why each decision was taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
 
+import numpy as np
+
+from .adaptors import coordination_for_all, decisions_for_all, goals_for_all
+from .arrays import Array, Bools, Floats, Ints, true_rows
+from .columns import BUY, SELL, CalendarBatch, ObservationBatch, ThreadBatch, ranks
+from .l1.baseline import baseline_proposals
 from .l1.guard import Allowance, guard, wanted_plan
 from .l1.risk import bounded_goals, purchase_cap, sale_caps
 from .l1.safety import bounds, clip
-from .l2.heuristic import HeuristicGoals
-from .layers import NEUTRAL_ALPHA, CoordinationLayer, DecisionLayer, GoalLayer, Layers, Situation
-from .memory import Memory
-from .observation import Agenda, Calendar, Observation, Offer, ThreadObservation
-from .parameters import Parameters, level_name
+from .l2.heuristic import heuristic_goals
+from .l4.heuristic import Partners, Subsets, accept_offers, excess_cost, free_room, spread
+from .layers import (
+    ACCEPT,
+    KEEP,
+    NEUTRAL_ALPHA,
+    ActionBatch,
+    BatchCoordination,
+    BatchDecisions,
+    BatchGoals,
+    CoordinationLayer,
+    DayBatch,
+    DecisionLayer,
+    GoalLayer,
+    Layers,
+    SituationBatch,
+)
+from .memory import Memory, MemoryRow
+from .observation import Calendar, Observation, Offer, ThreadObservation
+from .parameters import ParameterColumns, Parameters, level_name
 from .partners.types import PartnerTypes, shipped_types
-from .plan import Bounds, Goals, Plan
-from .side import Side
+from .plan import GoalsBatch, PlanBatch, best_subsets, greedy_subsets
+from .reasons import Decision, DecisionRecord, decision_of, record_round
+from .sides import Side
 
-__all__ = ["Brain", "Decision", "DecisionRecord"]
-
-Kind = Literal["accept", "reject", "end"]
-
-
-class Decision(NamedTuple):
-    """A thread's decision; a rejection carries the counter-offer."""
-
-    kind: Kind
-    offer: Offer | None = None
+__all__ = ["BatchBrain", "Brain", "Decision", "DecisionRecord"]
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionRecord:
-    """Why a decision was taken.
+class BatchBrain:
+    """Decide for n factories, each in its world.
+
+    Args:
+        obs: Observations of their first days, n rows.
+        parameters: Of each factory, its level's overrides not yet applied.
+        layers: Which version of each layer plays.
+        goal_layer: Another L2, learned or the user's own.
+        decision_layer: Another L3, which sees the heuristic plan.
+        coordination_layer: Another L4, likewise.
+        types: The network that names types of partners for ``l3="types"``.
+        keep_log: Whether to keep a `DecisionRecord` of every decision in `log`.
 
     Attributes:
-        day: Today.
-        round: The thread's round.
-        partner: The partner.
-        buying: Whether we buy.
-        received: The partner's offer, if any.
-        decision: Our decision.
-        proposed: The proposal before the clip of L1.
-        goals: L2's goals.
-        bounds: L1's bounds.
-        reservation: Our limit price for the delivery day of the offer received; None if there is no offer, or one
-            outside the day's agenda.
-        acceptance: Probability that the partner takes our proposal.
-        alternatives: Other proposals within the goal, the best by expected revenue, with their probabilities.
-        alpha: L4's weight of the thread; None when no learned L3 or L4 plays.
-        types: Probability of each of `l3.ARCHETYPES` for the partner; None if there is no model of partners.
-        urgency: Urgency of the side's goals for the delivery day of our proposal, or the greatest if there is none.
+        parameters: The parameters at the factories' levels, n rows.
+        interventions: How often L1 changed a decision.
     """
 
-    day: int
-    round: int
-    partner: str
-    buying: bool
-    received: Offer | None
-    decision: Decision
-    proposed: Offer | None
-    goals: Goals
-    bounds: Bounds
-    reservation: float | None
-    acceptance: float | None
-    alternatives: tuple[tuple[Offer, float], ...]
-    alpha: float | None = None
-    types: tuple[float, ...] | None = None
-    urgency: float = 0.0
+    def __init__(
+        self,
+        obs: ObservationBatch,
+        parameters: Sequence[Parameters],
+        layers: Layers,
+        *,
+        goal_layer: BatchGoals | None = None,
+        decision_layer: BatchDecisions | None = None,
+        coordination_layer: BatchCoordination | None = None,
+        types: PartnerTypes | None = None,
+        keep_log: bool = False,
+    ) -> None:
+        self.n = len(obs)
+        levels = [level_name(*pair) for pair in zip(obs.level.tolist(), obs.n_levels.tolist(), strict=True)]
+        self.parameters = ParameterColumns.of([own.at(level) for own, level in zip(parameters, levels, strict=True)])
+        self.memory = Memory(self.n, obs.calendar.sold.shape[1], self.parameters)
+        self.obs = obs.take(np.arange(self.n))  # a copy, whose rows change by the day
+        named = types if layers.l3 == "types" else None
+        model = layers.l3 != "baseline"
+        self.sides = tuple(Side(obs, self.parameters, side, model=model, types=named) for side in (BUY, SELL))
+        self._choose: Subsets = greedy_subsets if layers.l4 == "greedy" else best_subsets
+        self._overbooks = layers.l4 != "greedy"
+        self._goal_layer, self._decision_layer, self._coordination_layer = (
+            goal_layer,
+            decision_layer,
+            coordination_layer,
+        )
+        self.keep_log = keep_log
+        self.log: list[DecisionRecord] = []
+        self.interventions = 0
+        self._known: tuple[DayBatch, GoalsBatch] | None = None  # the latest goals, valid while nothing is agreed
+
+    def start_day(self, obs: ObservationBatch, seats: Ints | None = None) -> None:
+        """Start a day of some factories.
+
+        Args:
+            obs: The observations, a row for each of `seats`.
+            seats: The factories, rising; default: all.
+        """
+        rows: Array | slice = slice(None) if seats is None else seats
+        self.obs.put(rows, obs)
+        self.memory.start_day(obs, rows)
+        for side in self.sides:
+            side.start_day(obs, rows)
+        self._known = None
+
+    def decide(
+        self,
+        threads: ThreadBatch,
+        calendar: CalendarBatch,
+        seats: Ints,
+        *,
+        live: Sequence[Observation] = (),
+        calendars: Sequence[Calendar] = (),
+        rows: Sequence[ThreadObservation] = (),
+    ) -> PlanBatch:
+        """Decide threads of some factories, all of each factory's round together.
+
+        Args:
+            threads: The threads, those of a factory in the order in which it was asked; their seats are indices of
+                `seats`.
+            calendar: Commitments of this moment, a row for each of `seats`.
+            seats: The factories, rising, ``[S]``.
+            live: Their observations as live agents made them; for layers that are written for one factory and the log.
+            calendars: Their calendars, likewise.
+            rows: The threads, likewise.
+        """
+        day, goals = self._goals(calendar, seats, live, calendars)
+        plan = PlanBatch(
+            np.zeros(len(threads), np.bool_), np.zeros(len(threads), np.bool_), np.zeros((len(threads), 3), np.int64)
+        )
+        for side in self.sides:
+            own = true_rows((threads.selling == side.selling) & day.obs.trades[threads.seat, side.side])
+            if not len(own):
+                continue
+            whole = len(own) == len(threads)
+            situation = SituationBatch(
+                selling=side.selling,
+                seats=seats,
+                day=day,
+                goals=goals,
+                agenda=day.obs.agenda[:, side.side],
+                threads=threads if whole else threads.take(own),
+                rank=ranks(threads.seat[own]),
+                pending=side.pending[seats],
+                outstanding=side.outstanding[seats],
+                rows=[rows[row] for row in own.tolist()] if rows else (),
+            )
+            plan.put(own, self._decide_side(side, situation))
+        return plan
+
+    def _goals(
+        self, calendar: CalendarBatch, seats: Ints, live: Sequence[Observation], calendars: Sequence[Calendar]
+    ) -> tuple[DayBatch, GoalsBatch]:
+        """Return the days at this moment and the goals, within L1's bounds."""
+        whole, known = len(seats) == self.n, self._known
+        if whole and known is not None and _same(known[0].calendar, calendar):
+            return known
+        obs = self.obs if whole else self.obs.take(seats)
+        memory = self.memory.now if whole else self.memory.now.take(seats)
+        p = self.parameters if whole else self.parameters.take(seats)
+        limits = bounds(obs, calendar, memory.persistent)
+        day = DayBatch(obs, calendar, limits, memory, p, live, calendars)
+        facts = (obs, calendar, limits, memory, p)
+        if self._goal_layer is None:
+            goals = heuristic_goals(*facts)
+            self._known = (day, goals) if whole else None
+        else:
+            goals = bounded_goals(self._goal_layer.goals_of(day), obs, sale_caps(*facts), purchase_cap(*facts))
+        return day, goals
+
+    def _decide_side(self, side: Side, situation: SituationBatch) -> PlanBatch:
+        partners = side.partners(situation)
+        side.on_round(situation, partners.index)
+        situation.pending = side.pending[situation.seats]
+        budgets = side.budgets[situation.seats]
+        plan = self._plan(side, situation, partners, budgets)
+        proposed, alpha = plan, None
+        if self._decision_layer is None and self._coordination_layer is None:
+            side.budgets[situation.seats] = budgets
+        else:
+            plan, proposed, alpha = self._revised(side, situation, partners, plan, budgets)
+        final = self._safe(situation, plan)
+        if self.keep_log:
+            self.log += record_round(situation, side, partners, final, proposed, alpha)
+        side.commit(situation, final.propose, final.offer)
+        return final
+
+    def _plan(self, side: Side, situation: SituationBatch, partners: Partners, budgets: Floats) -> PlanBatch:
+        """Make the heuristic plan; the risk budgets ``[S, H + 1]`` are reduced in place."""
+        threads, room = situation.threads, free_room(situation)
+        accept = accept_offers(situation, partners, room, self._choose)
+        if side.acceptance is None:
+            return self._baseline(situation, accept, room)
+        taken = np.zeros(room.shape, np.int64)
+        if accept.any():
+            seat, offer = threads.seat[accept], threads.offer[accept]
+            np.add.at(taken, (seat, offer[:, 1] - situation.day.obs.day[seat]), offer[:, 0])
+        market = side.market if len(situation.seats) == self.n else side.market.take(situation.seats)
+        risked = budgets if self._overbooks else np.zeros(budgets.shape)
+        plan = spread(situation, partners, side.acceptance, market, ~accept, taken, room, risked)
+        return PlanBatch(accept, plan.propose, plan.offer)
+
+    @staticmethod
+    def _baseline(situation: SituationBatch, accept: Bools, room: Ints) -> PlanBatch:
+        """Return what L1's baseline proposes where nothing is accepted."""
+        threads = situation.threads
+        plan = PlanBatch(accept, np.zeros(len(threads), np.bool_), np.zeros((len(threads), 3), np.int64))
+        rest = true_rows(~accept)
+        if len(rest):
+            day, own = situation.day, threads.take(rest)
+            proposals = baseline_proposals(
+                own,
+                ranks(own.seat),
+                room,
+                situation.goals,
+                day.obs.day,
+                situation.agenda,
+                day.parameters,
+                selling=situation.selling,
+            )
+            plan.propose[rest], plan.offer[rest] = proposals.propose, proposals.offer
+        return plan
+
+    def _revised(
+        self, side: Side, situation: SituationBatch, partners: Partners, plan: PlanBatch, risked: Floats
+    ) -> tuple[PlanBatch, PlanBatch, Floats]:
+        """Let the layers that are plugged in revise the heuristic plan under L1's guard.
+
+        Returns:
+            The plan, the proposals before the guard, and L4's weights.
+        """
+        room = free_room(situation)
+        situation.plan = plan
+        situation.baseline = self._baseline(situation, accept_offers(situation, partners, room, greedy_subsets), room)
+        wanted, alpha, other = self._wanted(situation)
+        threads, seats = situation.threads, situation.seats
+        # The heuristic plan keeps to L1's bounds by itself, and the guard is stricter than they are.
+        changed = np.bincount(threads.seat, other, len(seats)) > 0  # [S]
+        if not changed.any():
+            side.budgets[seats] = risked
+            return plan, plan, alpha
+        budgets = side.budgets[seats]  # only the final plan consumes the risk budget
+        safe = guard(situation, wanted, self._allowance(side, situation, partners, budgets))
+        side.budgets[seats] = np.where(changed[:, None], budgets, risked)
+        rows = changed[threads.seat]
+        moved = ~safe.accept & ((wanted.propose != safe.propose) | (wanted.offer != safe.offer).any(1) & safe.propose)
+        self.interventions += int((rows & ((wanted.accept != safe.accept) | moved)).sum())
+        final = PlanBatch(
+            np.where(rows, safe.accept, plan.accept),
+            np.where(rows, safe.propose, plan.propose),
+            np.where(rows[:, None], safe.offer, plan.offer),
+        )
+        return final, wanted, alpha
+
+    def _wanted(self, situation: SituationBatch) -> tuple[PlanBatch, Floats, Bools]:
+        """Return the plan of L3 and L4, L4's weights, and where it differs from the heuristic plan, ``[M]``.
+
+        α comes from L4, actions from L3, joint acceptance from L4.
+        """
+        l3, l4, plan, threads = self._decision_layer, self._coordination_layer, situation.plan, situation.threads
+        assert plan is not None  # made before
+        alpha = np.full(len(threads), NEUTRAL_ALPHA) if l4 is None else l4.weigh_all(situation)
+        keep = ActionBatch(np.full(len(threads), KEEP), plan.offer)
+        actions = keep if l3 is None else l3.decide_all(situation, alpha)
+        wanted = wanted_plan(situation, actions)
+        if l4 is not None:
+            accept = l4.accept_all(situation, wanted.accept) & threads.answers
+            left = wanted.accept & ~accept
+            base = self._baseline(situation, ~left, free_room(situation))
+            wanted = PlanBatch(
+                accept,
+                np.where(left, base.propose, wanted.propose),
+                np.where(left[:, None], base.offer, wanted.offer),
+            )
+        # An explicit acceptance is checked by the guard, also where the plan accepts.
+        other = (wanted.accept != plan.accept) | (plan.accept & (actions.kind == ACCEPT))
+        other |= ~plan.accept & (wanted.propose != plan.propose)
+        other |= ~plan.accept & plan.propose & (wanted.offer != plan.offer).any(1)
+        return wanted, alpha, other
+
+    @staticmethod
+    def _allowance(side: Side, situation: SituationBatch, partners: Partners, budgets: Floats) -> Allowance:
+        day, goals = situation.day, situation.goals
+        facts = (day.obs, day.calendar, day.bounds, day.memory, day.parameters)
+        if side.selling:
+            caps, total = sale_caps(*facts), None
+        else:
+            total = np.minimum(day.bounds.buy, np.maximum(purchase_cap(*facts), goals.q_buy.max(1)))
+            caps = np.repeat(total[:, None], goals.q_buy.shape[1], axis=1)
+
+        def chance(row: Ints, lead: Ints, quantity: Ints, price: Ints) -> Floats:
+            known = side.chance(situation, partners.index, row, lead, quantity, price)
+            return np.where(np.isnan(known), 1.0, known)
+
+        cost = excess_cost(day.obs, situation.agenda[:, 5], selling=side.selling)
+        return Allowance(caps, total, cost, budgets, chance)
+
+    def _safe(self, situation: SituationBatch, plan: PlanBatch) -> PlanBatch:
+        """Pass decisions through L1's clip, as every decision that leaves the agent."""
+        proposes = plan.propose & ~plan.accept
+        if not proposes.any():
+            return PlanBatch(plan.accept, proposes, plan.offer)
+        threads, day = situation.threads, situation.day
+        seat = threads.seat
+        lead = np.where(proposes, plan.offer[:, 1] - day.obs.day[seat], 0)
+        most = day.bounds.lines[seat, lead] if situation.selling else day.bounds.buy[seat]
+        clipped, left = clip(plan.offer, situation.agenda[seat], most)
+        self.interventions += int((proposes & ((clipped != plan.offer).any(1) | ~left)).sum())
+        return PlanBatch(plan.accept, proposes & left, clipped)
 
 
-class _Planned(NamedTuple):
-    """A side's plan, the proposals before L1's guard, and L4's weights."""
-
-    plan: Plan
-    proposed: Mapping[str, Offer | None]
-    alpha: Mapping[str, float]
+def _same(one: CalendarBatch, other: CalendarBatch) -> bool:
+    return (
+        np.array_equal(one.sold, other.sold)
+        and np.array_equal(one.bought, other.bought)
+        and np.array_equal(one.bought_value, other.bought_value)
+    )
 
 
 class Brain:
@@ -105,216 +346,101 @@ class Brain:
         layers: Layers | None = None,
         *,
         keep_log: bool = False,
-        goal_layer: GoalLayer | None = None,
-        decision_layer: DecisionLayer | None = None,
-        coordination_layer: CoordinationLayer | None = None,
+        goal_layer: GoalLayer | BatchGoals | None = None,
+        decision_layer: DecisionLayer | BatchDecisions | None = None,
+        coordination_layer: CoordinationLayer | BatchCoordination | None = None,
         types: PartnerTypes | None = None,
     ) -> None:
         self._all_parameters = parameters or Parameters()
         self.layers = layers or Layers()
         self.keep_log = keep_log
-        self.log: list[DecisionRecord] = []
-        self.interventions = 0
-        self._goal_layer, self._decision_layer, self._coordination_layer = (
-            goal_layer,
-            decision_layer,
-            coordination_layer,
-        )
-        self._types = (types or shipped_types()) if self.layers.l3 == "types" else None
         given = {"l2": goal_layer, "l3": decision_layer, "l4": coordination_layer}
         for name in self.layers.learned:
             if given[name] is None:
                 raise ValueError(f"{name}='learned' but no such layer is given; pass one, or weights that hold it")
-        self._started = False
+        self._goal_layer = None if goal_layer is None else goals_for_all(goal_layer)
+        self._decision_layer = None if decision_layer is None else decisions_for_all(decision_layer)
+        self._coordination_layer = None if coordination_layer is None else coordination_for_all(coordination_layer)
+        self._types = (types or shipped_types()) if self.layers.l3 == "types" else None
+        self._batch: BatchBrain | None = None
+        self._seat = np.zeros(1, np.int64)
 
     def start_day(self, obs: Observation) -> None:
         """Start a day with its observation."""
-        if not self._started:
-            self._start_world(obs)
         self.obs = obs
-        self.memory.start_day(obs)
-        self._sides = (
-            Side(obs, self.parameters, self.layers, self.memory, selling=False, types=self._types),
-            Side(obs, self.parameters, self.layers, self.memory, selling=True, types=self._types),
-        )
+        batch = ObservationBatch.of([obs])
+        if self._batch is None:
+            self._batch = BatchBrain(
+                batch,
+                [self._all_parameters],
+                self.layers,
+                goal_layer=self._goal_layer,
+                decision_layer=self._decision_layer,
+                coordination_layer=self._coordination_layer,
+                types=self._types,
+                keep_log=self.keep_log,
+            )
+        groups = (obs.suppliers, obs.consumers)
+        self._index = [{partner.name: index for index, partner in enumerate(partners)} for partners in groups]
+        self._batch.start_day(batch)
 
-    def _start_world(self, obs: Observation) -> None:
-        self._started = True
-        self.parameters = self._all_parameters.at(level_name(obs.level, obs.n_levels))
-        self.memory = Memory(
-            obs.horizon + 1, assume_persistent=self.parameters.assume_persistent, rate=self.parameters.fill_rate
-        )
-        self._goals: GoalLayer = self._goal_layer or HeuristicGoals(self.parameters)
+    @property
+    def log(self) -> list[DecisionRecord]:
+        """Records of the decisions so far."""
+        return [] if self._batch is None else self._batch.log
 
-    def propose(self, threads: list[ThreadObservation]) -> dict[str, Offer | None]:
+    @property
+    def interventions(self) -> int:
+        """How often L1 changed a decision."""
+        return 0 if self._batch is None else self._batch.interventions
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters at the factory's level."""
+        return self._all_parameters.at(level_name(self.obs.level, self.obs.n_levels))
+
+    @property
+    def memory(self) -> MemoryRow:
+        """What is remembered across days, as of now."""
+        assert self._batch is not None  # there is a day
+        return self._batch.memory.now.row(0, self.obs.horizon + 1)
+
+    def propose(self, threads: Sequence[ThreadObservation]) -> dict[str, Offer | None]:
         """Return the first proposal of each thread; None where nothing should be offered."""
-        return {partner: decision.offer for partner, decision in self._decide(threads).items()}
+        return {partner: decision.offer for partner, decision in self.respond(threads).items()}
 
-    def respond(self, threads: list[ThreadObservation]) -> dict[str, Decision]:
+    def respond(self, threads: Sequence[ThreadObservation]) -> dict[str, Decision]:
         """Decide on all offers of a round together."""
-        return self._decide(threads)
+        if not threads:
+            return {}
+        assert self._batch is not None  # the day has started
+        threads = sorted(threads, key=lambda thread: not thread.buying)  # purchases first
+        partners = [self._index[not thread.buying][thread.partner] for thread in threads]
+        batch = ThreadBatch.of(threads, partners, [0] * len(threads))
+        calendar = threads[0].calendar
+        plan = self._batch.decide(
+            batch,
+            CalendarBatch.of([calendar]),
+            self._seat,
+            live=(self.obs,),
+            calendars=(calendar,),
+            rows=threads,
+        )
+        return {thread.partner: decision_of(plan, row, thread.offer) for row, thread in enumerate(threads)}
 
     def contract(self, partner: str, *, buying: bool, offer: Offer) -> None:
         """Update beliefs and outstanding proposals after a thread ended in agreement."""
-        self._sides[not buying].on_agreement(partner, offer)
+        assert self._batch is not None  # the day has started
+        self._batch.sides[not buying].on_agreement(0, self._index[not buying][partner], offer)
 
     def thread_failed(self, partner: str) -> None:
         """Update beliefs and outstanding proposals after a thread ended without agreement."""
-        for side in self._sides:
-            side.on_failure(partner)
+        assert self._batch is not None  # the day has started
+        for side, names in zip(self._batch.sides, self._index, strict=True):
+            if partner in names:
+                side.on_failure(0, names[partner])
 
     def end_day(self, calendar: Calendar) -> None:
         """Remember the commitments with which the day goes into settlement."""
-        self.memory.note_calendar(calendar)
-
-    def _decide(self, threads: list[ThreadObservation]) -> dict[str, Decision]:
-        decisions: dict[str, Decision] = {}
-        for side in self._sides:
-            mine = [thread for thread in threads if thread.buying != side.selling]
-            if mine:
-                decisions |= self._decide_side(side, mine)
-        return decisions
-
-    def _decide_side(self, side: Side, threads: list[ThreadObservation]) -> dict[str, Decision]:
-        calendar = threads[0].calendar
-        limits = bounds(self.obs, calendar, self.memory.regime)
-        goals = self._bounded(self._goals.goals(self.obs, calendar, limits, self.memory), calendar, limits)
-        agenda = side.agenda
-        if agenda is None:
-            return {thread.partner: Decision("end") for thread in threads}
-        side.on_counter_offers(threads)
-        planned = self._plan(side, threads, agenda, limits, goals)
-        plan, decisions = planned.plan, {}
-        for thread in threads:
-            decision = self._safe(thread, plan.accept, plan.offers.get(thread.partner), agenda, limits, side)
-            decisions[thread.partner] = decision
-            if self.keep_log:
-                self._record(thread, decision, planned, goals, limits, side)
-        side.commit(threads, {name: decision.offer for name, decision in decisions.items()})
-        return decisions
-
-    def _bounded(self, goals: Goals, calendar: Calendar, limits: Bounds) -> Goals:
-        """Clip the goals of a layer that was plugged in to L1's bounds."""
-        if self._goal_layer is None:
-            return goals
-        facts = (self.obs, calendar, limits, self.memory, self.parameters)
-        return bounded_goals(goals, self.obs, sale_caps(*facts), purchase_cap(*facts))
-
-    def _plan(
-        self, side: Side, threads: list[ThreadObservation], agenda: Agenda, limits: Bounds, goals: Goals
-    ) -> _Planned:
-        """Make the heuristic plan, and let the layers that are plugged in revise it under L1's guard."""
-        budgets = list(side.budgets)
-        plan = side.plan(threads, limits, goals)
-        if self._decision_layer is None and self._coordination_layer is None:
-            return _Planned(plan, plan.offers, {})
-        risked, side.budgets = side.budgets, budgets  # only the final plan consumes the risk budget
-        baseline = side.baseline_plan(threads, limits, goals)
-        situation = Situation(
-            self.obs,
-            tuple(threads),
-            side.selling,
-            agenda,
-            goals,
-            limits,
-            side.outstanding,
-            self.memory,
-            plan,
-            baseline,
-        )
-        wanted, alpha = self._wanted(side, situation)
-        if wanted == plan:  # the heuristic plan keeps to L1's bounds by itself, and the guard is stricter than they are
-            side.budgets = risked
-            return _Planned(plan, plan.offers, alpha)
-        safe = guard(situation, wanted, self._allowance(side, situation))
-        self.interventions += sum(
-            (thread.partner in wanted.accept) != (thread.partner in safe.accept)
-            or (thread.partner not in safe.accept and wanted.offers.get(thread.partner) != safe.offers[thread.partner])
-            for thread in threads
-        )
-        return _Planned(safe, wanted.offers, alpha)
-
-    def _wanted(self, side: Side, situation: Situation) -> tuple[Plan, Mapping[str, float]]:
-        """Return the plan of L3 and L4, and L4's weights: α from L4, actions from L3, joint acceptance from L4."""
-        l3, l4 = self._decision_layer, self._coordination_layer
-        alpha = {thread.partner: NEUTRAL_ALPHA for thread in situation.threads}
-        alpha |= {} if l4 is None else l4.weigh(situation)
-        wanted = wanted_plan(situation, {} if l3 is None else l3.decide(situation, alpha))
-        if l4 is None:
-            return wanted, alpha
-        offered = {thread.partner for thread in situation.threads if thread.offer is not None}
-        accept = frozenset(l4.accept(situation, wanted.accept) & offered)
-        left = [thread for thread in situation.threads if thread.partner in wanted.accept - accept]
-        return Plan(accept, {**wanted.offers, **side.baseline_proposals(left, situation.goals)}), alpha
-
-    def _allowance(self, side: Side, situation: Situation) -> Allowance:
-        facts = (self.obs, situation.threads[0].calendar, situation.bounds, self.memory, self.parameters)
-        leads = len(situation.bounds.lines)
-        if side.selling:
-            caps, total = sale_caps(*facts), None
-        else:
-            total = min(situation.bounds.buy, max(purchase_cap(*facts), *situation.goals.q_buy))
-            caps = (total,) * leads
-        return Allowance(caps, total, side.excess_cost(situation.agenda.price_max), side.budgets, side.acceptance)
-
-    def _safe(
-        self,
-        thread: ThreadObservation,
-        accept: frozenset[str],
-        proposed: Offer | None,
-        agenda: Agenda,
-        limits: Bounds,
-        side: Side,
-    ) -> Decision:
-        """Pass one decision through L1's clip, as every decision that leaves the agent."""
-        if thread.partner in accept:
-            return Decision("accept", thread.offer)
-        if proposed is None:
-            return Decision("end")
-        most = limits.lines[proposed.time - self.obs.day] if side.selling else limits.buy
-        clipped = clip(proposed, agenda, most)
-        if clipped != proposed:
-            self.interventions += 1
-        return Decision("end") if clipped is None else Decision("reject", clipped)
-
-    def _record(
-        self,
-        thread: ThreadObservation,
-        decision: Decision,
-        planned: _Planned,
-        goals: Goals,
-        limits: Bounds,
-        side: Side,
-    ) -> None:
-        offer = decision.offer if decision.kind == "reject" else None
-        reservation = None
-        if thread.offer is not None and side.agenda is not None and side.agenda.legal(thread.offer):
-            reservation = side.reservation(thread, thread.offer, goals)
-        types = side.types(thread.partner)
-        self.log.append(
-            DecisionRecord(
-                day=self.obs.day,
-                round=thread.round,
-                partner=thread.partner,
-                buying=thread.buying,
-                received=thread.offer,
-                decision=decision,
-                proposed=planned.proposed.get(thread.partner),
-                goals=goals,
-                bounds=limits,
-                reservation=reservation,
-                acceptance=None if offer is None else side.acceptance(thread, offer),
-                alternatives=side.alternatives(thread, goals, offer, 3),
-                alpha=planned.alpha.get(thread.partner),
-                types=None if types is None else tuple(types.tolist()),
-                urgency=_urgency(goals, side.selling, None if offer is None else offer.time - self.obs.day),
-            )
-        )
-
-
-def _urgency(goals: Goals, selling: bool, lead: int | None) -> float:
-    """Return a side's urgency for a lead, or its greatest."""
-    urgency = goals.urgency(selling=selling)
-    if urgency is None:
-        return 0.0
-    return max(urgency) if lead is None else urgency[lead]
+        assert self._batch is not None  # the day has started
+        self._batch.memory.note_due(calendar.bought[0], calendar.sold[0])

@@ -12,18 +12,19 @@ pipeline fills the same columns from the tables of a record.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import numpy as np
 
-from .arrays import Array, Bools, Floats, Indices, Ints
+from .arrays import Array, Bools, Floats, Indices, Ints, true_rows
 from .observation import REPORTS_KEPT, Agenda, Calendar, Observation, Partner, ThreadObservation
 
 __all__ = [
     "BUY",
     "PRICE_DAYS",
     "SELL",
+    "Batch",
     "CalendarBatch",
     "ObservationBatch",
     "OfferBatch",
@@ -50,31 +51,33 @@ _REAL: Final = (
 _NO_AGENDA: Final = (0, 0, 0, 0, 0, 0)
 
 
-class _Batch:
+class Batch:
     """A struct of arrays that share their first axis."""
 
     __slots__ = ()
 
     def take(self, rows: Array | slice) -> Self:
         """Return some rows."""
-        taken: dict[str, Any] = {}
-        for field in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
-            value = getattr(self, field.name)
-            taken[field.name] = value.take(rows) if isinstance(value, _Batch) else value[rows]
-        return type(self)(**taken)
+        taken: list[Any] = []
+        names: tuple[str, ...] = self.__slots__  # the fields of a dataclass
+        for name in names:
+            value = getattr(self, name)
+            taken.append(value.take(rows) if isinstance(value, Batch) else value[rows])
+        return type(self)(*taken)
 
     def put(self, rows: Array | slice, other: Self) -> None:
         """Replace some rows in place."""
-        for field in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
-            mine, theirs = getattr(self, field.name), getattr(other, field.name)
-            if isinstance(mine, _Batch):
+        names: tuple[str, ...] = self.__slots__
+        for name in names:
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if isinstance(mine, Batch):
                 mine.put(rows, theirs)
             else:
                 mine[rows] = theirs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CalendarBatch(_Batch):
+class CalendarBatch(Batch):
     """Standing commitments by lead, each ``[B, H + 1]``; fields as in `observation.Calendar`."""
 
     bought: Ints
@@ -94,7 +97,7 @@ class CalendarBatch(_Batch):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PartnerBatch(_Batch):
+class PartnerBatch(Batch):
     """The suppliers, consumers or competitors of B factories, P at most.
 
     Attributes:
@@ -143,7 +146,7 @@ class PartnerBatch(_Batch):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ObservationBatch(_Batch):
+class ObservationBatch(Batch):
     """B factories' days, each before its negotiations.
 
     Fields with the name of one of `observation.Observation` are its columns, ``[B]``. The others:
@@ -281,7 +284,7 @@ def _past(obs: Observation) -> list[tuple[float, float]]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OfferBatch(_Batch):
+class OfferBatch(Batch):
     """T offers made in threads, those of a thread together and in order.
 
     Attributes:
@@ -302,7 +305,7 @@ class OfferBatch(_Batch):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ThreadBatch(_Batch):
+class ThreadBatch(Batch):
     """M threads before a decision, those of a factory in the order in which it was asked.
 
     Attributes:
@@ -397,9 +400,11 @@ def histories(threads: Sequence[ThreadObservation], seats: Sequence[int]) -> tup
 
 def ranks(groups: Array) -> Indices:
     """Return how many earlier entries of the same group each entry has, ``[M]``."""
+    if len(groups) < 2 or (groups == groups[0]).all():
+        return np.arange(len(groups))
     order = np.argsort(groups, kind="stable")
     ordered = groups[order]
-    first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    first = true_rows(np.concatenate(([True], ordered[1:] != ordered[:-1])))
     counts = np.diff(np.append(first, len(groups)))
     rank = np.empty(len(groups), np.intp)
     rank[order] = np.arange(len(groups)) - np.repeat(first, counts)

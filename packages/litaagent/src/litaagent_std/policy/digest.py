@@ -15,13 +15,17 @@ from enum import Enum
 from functools import cache
 from typing import Final, NamedTuple
 
+import numpy as np
+
+from .arrays import Ints
+from .columns import CalendarBatch, ObservationBatch, live_threads
 from .l1 import baseline, guard, risk, safety, thread
-from .l2.heuristic import HeuristicGoals
-from .layers import Action, Situation
+from .l2.heuristic import heuristic_goals
+from .layers import ACCEPT, COUNTER, KEEP, ActionBatch, DayBatch, SituationBatch
 from .memory import Memory, Regime
 from .observation import Agenda, Calendar, Observation, Offer, Partner, ThreadObservation
-from .parameters import Parameters, level_name
-from .plan import Bounds, Goals, Plan
+from .parameters import ParameterColumns, Parameters, level_name
+from .plan import Goals, GoalsBatch, PlanBatch
 from .versions import same_digest
 
 __all__ = ["check_l1_digest", "l1_digest"]
@@ -83,74 +87,107 @@ def _canonical(value: object) -> object:
 def _answers(history: list[_Day], parameters: Parameters) -> Iterator[object]:
     """Yield L1's answers on every day of a history."""
     first = history[0].obs
-    level = parameters.at(level_name(first.level, first.n_levels))
-    memory = Memory(first.horizon + 1, assume_persistent=level.assume_persistent, rate=level.fill_rate)
-    heuristic = HeuristicGoals(level)
+    p = ParameterColumns.of([parameters.at(level_name(first.level, first.n_levels))])
+    memory = Memory(1, first.horizon + 1, p)
     for obs, later, threads, offers in history:
-        memory.start_day(obs)
+        batch = ObservationBatch.of([obs])
+        memory.start_day(batch)
+        now, leads = memory.now, obs.horizon + 1
         for calendar in (obs.calendar, later):
-            limits = safety.bounds(obs, calendar, memory.regime)
-            goals = heuristic.goals(obs, calendar, limits, memory)
-            facts = (obs, calendar, limits, memory, level)
+            columns = CalendarBatch.of([calendar])
+            limits = safety.bounds(batch, columns, now.persistent)
+            goals = heuristic_goals(batch, columns, limits, now, p)
+            facts = (batch, columns, limits, now, p)
             caps, most = risk.sale_caps(*facts), risk.purchase_cap(*facts)
-            yield memory.regime, limits, goals, caps, most
-            yield risk.bounded_goals(_exaggerated(goals), obs, caps, most)
+            whole = _whole_prices(goals.row(0, leads), sells=obs.sell_agenda is not None)
+            yield now.row(0, leads).regime, limits.row(0, leads), whole, tuple(caps[0].tolist()), int(most[0])
+            yield risk.bounded_goals(_exaggerated(goals), batch, caps, most).row(0, leads)
+            day = DayBatch(batch, columns, limits, now, p)
             if calendar is obs.calendar:
-                yield from _thread_answers(obs, limits, goals, level, threads)
-            yield from _round_answers(obs, limits, goals, memory, level, threads, offers, caps, most)
-        memory.note_calendar(later)
+                yield from _thread_answers(obs, day, goals, threads)
+            yield from _round_answers(obs, day, goals, threads, offers, caps, most)
+        memory.note_due(later.bought[0], later.sold[0])
 
 
-def _exaggerated(goals: Goals) -> Goals:
-    more, nan = tuple(units + 25 for units in goals.q_sell), (float("nan"),) * len(goals.p_buy)
-    return Goals(more, nan, more, nan, nan, float("inf"))
+def _whole_prices(goals: Goals, *, sells: bool) -> Goals:
+    return replace(goals, p_sell=tuple(int(price) for price in goals.p_sell)) if sells else goals
+
+
+def _exaggerated(goals: GoalsBatch) -> GoalsBatch:
+    more, nan = goals.q_sell + 25, np.full(goals.p_buy.shape, np.nan)
+    zero = np.zeros(goals.p_buy.shape)
+    return GoalsBatch(more, nan, more, nan, nan, np.array([np.inf]), zero, zero)
 
 
 def _thread_answers(
-    obs: Observation, limits: Bounds, goals: Goals, parameters: Parameters, threads: list[ThreadObservation]
+    obs: Observation, day: DayBatch, goals: GoalsBatch, threads: list[ThreadObservation]
 ) -> Iterator[object]:
     """Yield the plans of the day's start, and the baseline of each thread alone."""
-    plans = thread.day_start_plans(obs, limits, goals, parameters)
-    for plan in plans:
-        yield None if plan is None else (plan.room, plan.most, dict(plan.shares))
-    for asked in threads:
-        chosen = plans[not asked.buying]
-        yield None if chosen is None else thread.thread_baseline(asked, chosen)
+    plan = thread.day_start_plan(day.obs, day.bounds, goals)
+    leads = obs.horizon + 1
+    for side, (agenda, partners) in enumerate(((obs.buy_agenda, obs.suppliers), (obs.sell_agenda, obs.consumers))):
+        if agenda is None:
+            yield None
+            continue
+        shares = {
+            partner.name: (int(plan.lead[0, side, index]), int(plan.quantity[0, side, index]))
+            for index, partner in enumerate(partners)
+            if plan.quantity[0, side, index] > 0
+        }
+        yield tuple(plan.room[0, side, :leads].tolist()), tuple(plan.most[0, side, :leads].tolist()), shares
+    if not threads:
+        return
+    batch = live_threads(threads, [obs], [0] * len(threads))
+    kinds, counters = thread.thread_baseline(batch, day.obs, plan, day.parameters)
+    for kind, (quantity, lead, price) in zip(kinds.tolist(), counters.tolist(), strict=True):
+        yield ("accept", "reject", "end")[kind], Offer(quantity, obs.day + lead, price)
 
 
 def _round_answers(
     obs: Observation,
-    limits: Bounds,
-    goals: Goals,
-    memory: Memory,
-    parameters: Parameters,
+    day: DayBatch,
+    goals: GoalsBatch,
     threads: list[ThreadObservation],
     wanted: dict[str, Offer],
-    caps: tuple[int, ...],
-    most: int,
+    caps: Ints,
+    most: Ints,
 ) -> Iterator[object]:
     """Yield the baseline's offers of a round, and the guard's and the clip's answers to arbitrary decisions."""
     for selling, agenda in ((False, obs.buy_agenda), (True, obs.sell_agenda)):
         side = [asked for asked in threads if asked.buying != selling]
         if agenda is None or not side:
             continue
-        room = list(goals.q_sell if selling else goals.q_buy)
-        make = baseline.sell_offers if selling else baseline.buy_offers
-        offers = make(side, agenda, list(room), goals, parameters)
-        yield offers
-        yield [safety.clip(wanted[asked.partner], agenda, most) for asked in side]
-        plan = Plan(frozenset(), offers)
-        situation = Situation(obs, tuple(side), selling, agenda, goals, limits, {}, memory, plan, plan)
-        for actions in (
-            {asked.partner: Action("counter", wanted[asked.partner]) for asked in side},
-            {asked.partner: Action("accept") for asked in side[::2]},
-        ):
+        batch, ends = live_threads(side, [obs], [0] * len(side)), day.obs.agenda[:, int(selling)]
+        room, width = goals.side(selling=selling)[0], goals.q_buy.shape[1]
+        rank = np.arange(len(side))
+        plan = baseline.baseline_proposals(batch, rank, room, goals, day.obs.day, ends, day.parameters, selling=selling)
+        yield _named(plan, side)
+        offers = np.array([wanted[asked.partner] for asked in side])
+        clipped, left = safety.clip(offers, ends[batch.seat], np.full(len(side), int(most[0])))
+        yield [Offer(*row) if fits else None for row, fits in zip(clipped.tolist(), left.tolist(), strict=True)]
+        nobody = np.zeros((1, 1), np.bool_)
+        situation = SituationBatch(
+            selling, np.zeros(1, np.int64), day, goals, ends, batch, rank, nobody, np.zeros((1, 1, 3), np.int64), plan
+        )
+        kinds = (np.full(len(side), COUNTER), np.where(rank % 2 == 0, ACCEPT, KEEP))
+        for kind in kinds:
             total = None if selling else most
-            allowed = caps if selling else (most,) * len(room)
-            budgets = [parameters.risk_budget * obs.n_lines * obs.price_out] * len(room)
-            allowance = guard.Allowance(allowed, total, 0.5 * obs.price_out, budgets, lambda _thread, _offer: 0.4)
-            safe = guard.guard(situation, guard.wanted_plan(situation, actions), allowance)
-            yield safe.accept, dict(safe.offers), budgets
+            allowed = caps if selling else np.repeat(most[:, None], width, axis=1)
+            budgets = np.repeat((day.parameters.risk_budget * obs.n_lines * obs.price_out)[:, None], width, axis=1)
+            cost = np.array([0.5 * obs.price_out])
+            allowance = guard.Allowance(allowed, total, cost, budgets, lambda row, *_: np.full(len(row), 0.4))
+            safe = guard.guard(situation, guard.wanted_plan(situation, ActionBatch(kind, offers)), allowance)
+            accepted = frozenset(asked.partner for asked, yes in zip(side, safe.accept, strict=True) if yes)
+            yield accepted, _named(safe, side), budgets[0].tolist()
+
+
+def _named(plan: PlanBatch, side: list[ThreadObservation]) -> dict[str, Offer | None]:
+    """Return the proposals of threads where nothing is accepted, by partner."""
+    return {
+        asked.partner: Offer(*plan.offer[row].tolist()) if plan.propose[row] else None
+        for row, asked in enumerate(side)
+        if not plan.accept[row]
+    }
 
 
 class _Day(NamedTuple):

@@ -1,35 +1,51 @@
-"""The protocols behind which heuristic and learned versions of L2, L3 and L4 are exchanged.
+"""The protocols behind which versions of L2, L3 and L4 are exchanged, for batches and for one factory.
 
 In each round the brain makes a plan for each side from the heuristics and passes it, with everything it was made from
-(`Situation`), to the layers that were plugged in: L2 sets the goals beforehand, L4 gives each thread a weight α, L3
-decides each thread, L4 chooses which offers to accept together. All of it passes through L1 afterwards (`l1.guard`),
-so a layer may return anything.
+(`SituationBatch`), to the layers that were plugged in: L2 sets the goals beforehand, L4 gives each thread a weight α,
+L3 decides each thread, L4 chooses which offers to accept together. All of it passes through L1 afterwards
+(`l1.guard`), so a layer may return anything.
+
+A layer may be written for one factory (`GoalLayer`, `DecisionLayer`, `CoordinationLayer` on a `Situation`); `adaptors`
+calls it for each factory of a batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
-from .memory import Memory
+from .arrays import Array, Bools, Floats, Ints
+from .columns import Batch, CalendarBatch, ObservationBatch, ThreadBatch
+from .memory import MemoryBatch, MemoryRow
 from .observation import Agenda, Calendar, Observation, Offer, ThreadObservation
-from .plan import Bounds, Goals, Plan
+from .parameters import ParameterColumns
+from .plan import Bounds, BoundsBatch, Goals, GoalsBatch, Plan, PlanBatch
 
 if TYPE_CHECKING:
     from .partners.types import PartnerTypes
 
 __all__ = [
+    "ACCEPT",
+    "COUNTER",
     "DEFAULT_L3",
+    "END",
+    "KEEP",
     "NEUTRAL_ALPHA",
     "Action",
+    "ActionBatch",
+    "BatchCoordination",
+    "BatchDecisions",
+    "BatchGoals",
     "CoordinationLayer",
+    "DayBatch",
     "DecisionLayer",
     "GoalLayer",
     "LayerSet",
     "Layers",
     "Situation",
+    "SituationBatch",
     "residual",
 ]
 
@@ -44,6 +60,12 @@ _VERSIONS: Final = {
 
 NEUTRAL_ALPHA: Final = 1.0
 """Weight of a thread for which no coordination layer returns one."""
+
+KEEP: Final = 0
+ACCEPT: Final = 1
+COUNTER: Final = 2
+END: Final = 3
+"""Codes of `ActionBatch.kind`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,9 +95,105 @@ class Layers:
         return tuple(name for name in _VERSIONS if getattr(self, name) == "learned")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class DayBatch:
+    """B factories' days at this moment: what L2 sees.
+
+    Attributes:
+        obs: The observations of the day's start.
+        calendar: Commitments of this moment.
+        bounds: L1's bounds of this moment.
+        memory: Statistics across days.
+        parameters: The parameters of the heuristics.
+        live: The same observations as a live agent made them; layers that are written for one factory see these.
+        calendars: The same calendars.
+    """
+
+    obs: ObservationBatch
+    calendar: CalendarBatch
+    bounds: BoundsBatch
+    memory: MemoryBatch
+    parameters: ParameterColumns
+    live: Sequence[Observation] = ()
+    calendars: Sequence[Calendar] = ()
+
+
+@dataclass(slots=True, eq=False)
+class SituationBatch:
+    """One side's round of S factories with M threads, at the moment of their decisions.
+
+    Attributes:
+        selling: Which side this is.
+        seats: The factories as the brain numbers them, ``[S]``.
+        day: Their days, S rows.
+        goals: L2's goals, already bounded by L1, S rows.
+        agenda: Legal ranges of the side, ``[S, 6]``.
+        threads: The threads; their seats are rows of what is above.
+        rank: Index of each thread among its factory's threads, ``[M]``.
+        pending: Whether each partner has a proposal of ours that is not answered yet, ``[S, P]``.
+        outstanding: These proposals, ``[S, P, 3]``.
+        plan: What the heuristic layers would do, M rows.
+        baseline: What L1's baseline would do, without a model of partners and without joint acceptance, M rows.
+        rows: The threads as a live agent made them; layers that are written for one factory see these.
+    """
+
+    selling: bool
+    seats: Ints
+    day: DayBatch
+    goals: GoalsBatch
+    agenda: Ints
+    threads: ThreadBatch
+    rank: Array
+    pending: Bools
+    outstanding: Ints
+    plan: PlanBatch | None = None
+    baseline: PlanBatch | None = None
+    rows: Sequence[ThreadObservation] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ActionBatch(Batch):
+    """L3's actions in M threads.
+
+    Attributes:
+        kind: `KEEP` the heuristic plan, `ACCEPT`, `COUNTER` or `END`, ``[M]``.
+        offer: Counter-offers, which need not be legal: quantity, delivery day, unit price, ``[M, 3]``.
+    """
+
+    kind: Ints
+    offer: Ints
+
+
+@runtime_checkable
+class BatchGoals(Protocol):
+    """Any version of L2."""
+
+    def goals_of(self, day: DayBatch) -> GoalsBatch:
+        """Set the goals from the day's observations and the commitments of this moment."""
+
+
+@runtime_checkable
+class BatchDecisions(Protocol):
+    """Any version of L3 that revises the heuristic plan."""
+
+    def decide_all(self, situation: SituationBatch, alpha: Floats) -> ActionBatch:
+        """Decide the threads of a round, given L4's weights ``[M]``."""
+
+
+@runtime_checkable
+class BatchCoordination(Protocol):
+    """Any version of L4 that revises the heuristic plan."""
+
+    def weigh_all(self, situation: SituationBatch) -> Floats:
+        """Return α of each thread, before L3 decides, ``[M]``."""
+
+    def accept_all(self, situation: SituationBatch, wanted: Bools) -> Bools:
+        """Return the offers that are accepted together, given those that L3 (or the plan) wants, ``[M]`` each."""
+
+
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """One side's round, at the moment of its decisions.
+    """One factory's side of a round, at the moment of its decisions.
 
     Attributes:
         obs: The observation of the day's start; the same object all day.
@@ -97,7 +215,7 @@ class Situation:
     goals: Goals
     bounds: Bounds
     outstanding: Mapping[str, Offer]
-    memory: Memory
+    memory: MemoryRow
     plan: Plan
     baseline: Plan
 
@@ -113,14 +231,21 @@ class Action(NamedTuple):
 
 
 class GoalLayer(Protocol):
-    """Any version of L2."""
+    """An L2 for one factory."""
 
-    def goals(self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory) -> Goals:
-        """Set the goals from the day's observation and the commitments of this moment."""
+    def goals(self, obs: Observation, calendar: Calendar, limits: Bounds, memory: MemoryRow) -> Goals:
+        """Set the goals from the day's observation and the commitments of this moment.
+
+        Args:
+            obs: The observation of the day's start.
+            calendar: The commitments.
+            limits: L1's bounds.
+            memory: What the agent remembers across days; `l2.HeuristicGoals` sets the heuristic's goals from it.
+        """
 
 
 class DecisionLayer(Protocol):
-    """Any learned version of L3."""
+    """An L3 for one factory."""
 
     def decide(self, situation: Situation, alpha: Mapping[str, float]) -> Mapping[str, Action]:
         """Decide the threads of a round.
@@ -135,7 +260,7 @@ class DecisionLayer(Protocol):
 
 
 class CoordinationLayer(Protocol):
-    """Any learned version of L4."""
+    """An L4 for one factory."""
 
     def weigh(self, situation: Situation) -> Mapping[str, float]:
         """Return α of each thread, before L3 decides: how far L3 may depart from the baseline.
@@ -156,9 +281,9 @@ class CoordinationLayer(Protocol):
 class LayerSet:
     """Learned layers and types as `learned.load_layers` returns them; None for what the weights do not hold."""
 
-    goal: GoalLayer | None = None
-    decision: DecisionLayer | None = None
-    coordination: CoordinationLayer | None = None
+    goal: GoalLayer | BatchGoals | None = None
+    decision: DecisionLayer | BatchDecisions | None = None
+    coordination: CoordinationLayer | BatchCoordination | None = None
     types: PartnerTypes | None = None
 
 

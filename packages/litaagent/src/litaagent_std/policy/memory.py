@@ -1,24 +1,25 @@
-"""What the agent remembers across the days of a world, computed from its observations alone.
+"""What agents remember across the days of a world, computed from their observations alone.
 
 scml (0.7 and 0.8) never takes used input out of the stock, so that a stock of ``n_lines`` feeds the factory for ever.
-That may change, so the regime is measured: `RegimeDetector` compares each day's stock with what either rule predicts.
+That may change, so the regime is measured: each day's stock is compared with what either rule predicts.
+
+`Memory` folds the days of n factories in order; `MemoryBatch` is what the layers read of it, as columns.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from .observation import Calendar, Observation, Partner
+import numpy as np
 
-if TYPE_CHECKING:
-    from .l3.heuristic import PartnerModel
-    from .partners.signature import Signature
+from .arrays import Array, Bools, Floats, Ints
+from .columns import PRICE_DAYS, SELL, Batch, ObservationBatch, PartnerBatch
+from .parameters import ParameterColumns
 
-__all__ = ["LEAVING_PRIOR", "Memory", "Regime", "RegimeDetector", "forecast_bankruptcy"]
+__all__ = ["LEAVING_PRIOR", "Memory", "MemoryBatch", "MemoryRow", "Regime", "drift", "forecast_bankruptcy"]
 
-DRIFT_DAYS: Final = 10
-"""Days over which the drift of a trading price is measured."""
 LEAVING_PRIOR: Final = 0.3
 """How often a partner is expected to leave a negotiation before its end, until it was observed."""
 LEAVING_RATE: Final = 0.25
@@ -36,141 +37,219 @@ class Regime(Enum):
     DEPLETING = "depleting"
 
 
-class RegimeDetector:
-    """Infer from the factory's own inventory whether stock depletes.
+@dataclass(frozen=True, slots=True)
+class MemoryRow:
+    """One factory's statistics at this moment; see `MemoryBatch`.
 
-    Args:
-        prior: The regime to assume until a day shows it.
+    Attributes:
+        regime: The inventory regime, assumed or observed.
+        regime_known: Whether it was observed.
+        full_rate: Moving average of the share of days that sell out.
+        usual_fill: Moving average, by lead, of the share of the lines that is sold at the start of a day.
+        forward_fill: Moving average of the share of the lines that is sold over the next `FILL_DAYS` days at the start
+            of a day; None until a day had one.
+        mean_exogenous_in: Mean forced input per day so far.
+        mean_exogenous_out: Mean forced output per day so far.
+        produced: Moving average of the units produced per day.
+        days: Days observed, today included.
     """
 
-    def __init__(self, prior: Regime) -> None:
-        self.regime = prior
-        self.known = False
+    regime: Regime
+    regime_known: bool
+    full_rate: float
+    usual_fill: tuple[float, ...]
+    forward_fill: float | None
+    mean_exogenous_in: float
+    mean_exogenous_out: float
+    produced: float
+    days: int
 
-    def update(self, stock_before: int, bought: int, produced: int, stock_after: int) -> None:
-        """Update from one settled day; only a day that used more input than it received is informative."""
-        if produced <= bought:
-            return
-        if stock_after == stock_before:
-            self.regime, self.known = Regime.PERSISTENT, True
-        elif stock_after == stock_before + bought - produced:
-            self.regime, self.known = Regime.DEPLETING, True
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MemoryBatch(Batch):
+    """Statistics of B factories, ``[B]`` each and ``usual_fill`` ``[B, H + 1]``; fields as in `MemoryRow`.
+
+    Attributes:
+        persistent: Whether production leaves the stock unchanged: the regime, assumed or observed.
+        forward_fill: NaN until a day had one.
+    """
+
+    persistent: Bools
+    regime_known: Bools
+    full_rate: Floats
+    usual_fill: Floats
+    forward_fill: Floats
+    mean_exogenous_in: Floats
+    mean_exogenous_out: Floats
+    produced: Floats
+    days: Ints
+
+    def output_rate(self, n_lines: Ints) -> Floats:
+        """Return the units produced per day that may be expected, ``[B]``."""
+        return np.maximum(self.produced, np.where(self.days < 5, 0.5 * n_lines, 1.0))
+
+    def row(self, index: int, leads: int) -> MemoryRow:
+        """Return one factory's statistics."""
+        fill = float(self.forward_fill[index])
+        return MemoryRow(
+            Regime.PERSISTENT if self.persistent[index] else Regime.DEPLETING,
+            bool(self.regime_known[index]),
+            float(self.full_rate[index]),
+            tuple(self.usual_fill[index, :leads].tolist()),
+            None if np.isnan(fill) else fill,
+            float(self.mean_exogenous_in[index]),
+            float(self.mean_exogenous_out[index]),
+            float(self.produced[index]),
+            int(self.days[index]),
+        )
+
+    @classmethod
+    def of(cls, row: MemoryRow) -> MemoryBatch:
+        """Return a batch of one factory."""
+        return cls(
+            np.array([row.regime is Regime.PERSISTENT]),
+            np.array([row.regime_known]),
+            np.array([row.full_rate]),
+            np.array([row.usual_fill]),
+            np.array([np.nan if row.forward_fill is None else row.forward_fill]),
+            np.array([row.mean_exogenous_in]),
+            np.array([row.mean_exogenous_out]),
+            np.array([row.produced]),
+            np.array([row.days]),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Day(Batch):
+    """Days whose settlement is not known yet, ``[n]`` each: facts of their start, and the units due at their end."""
+
+    started: Bools
+    stock_in: Ints
+    exogenous_in: Ints
+    exogenous_out: Ints
+    n_lines: Ints
+    sold: Ints
+    due_in: Ints
+    due_out: Ints
 
 
 class Memory:
-    """Running statistics of a world: regime, exogenous means, output rate, price drift, fill, beliefs about partners.
+    """Running statistics of n factories: regime, exogenous means, output rate, fill.
 
     Args:
+        n: Number of factories.
         leads: Number of delivery days, today included.
-        assume_persistent: Whether to assume, until a day shows it, that production leaves the stock unchanged.
-        rate: Step of the moving averages of how days fill.
+        parameters: Their parameters.
 
     Attributes:
-        full_rate: Moving average of the share of days that sell out.
-        usual_fill: Moving average, by lead, of the share of the lines that is sold at the start of a day.
-        leaving: How often each (selling, partner) leaves a negotiation before its end.
-        models: Acceptance model of each (selling, partner).
-        signatures: Signature of each (selling, partner), if types of partners are learned.
-        forward_fill: Moving average of the share of the lines that is sold over the next `FILL_DAYS` days at the start
-            of a day; None until a day had one.
+        now: The statistics as of the latest day, n rows.
     """
 
-    def __init__(self, leads: int, *, assume_persistent: bool, rate: float) -> None:
-        self.full_rate = 0.5
-        self.usual_fill = [0.5] * leads
-        self.leaving: dict[tuple[bool, str], float] = {}
-        self.models: dict[tuple[bool, str], PartnerModel] = {}
-        self.signatures: dict[tuple[bool, str], Signature] = {}
-        self.forward_fill: float | None = None
-        self._rate = rate
-        self._detector = RegimeDetector(Regime.PERSISTENT if assume_persistent else Regime.DEPLETING)
-        self._days = 0
-        self._exogenous_in = 0
-        self._exogenous_out = 0
-        self._produced = 0.0
-        self._previous: Observation | None = None
-        self._final: Calendar | None = None
+    def __init__(self, n: int, leads: int, parameters: ParameterColumns) -> None:
+        zeros, whole = np.zeros(n), np.zeros(n, np.int64)
+        self._rate = parameters.fill_rate
+        self.now = MemoryBatch(
+            parameters.assume_persistent.astype(np.bool_),
+            np.zeros(n, np.bool_),
+            np.full(n, 0.5),
+            np.full((n, leads), 0.5),
+            np.full(n, np.nan),
+            zeros.copy(),
+            zeros.copy(),
+            zeros.copy(),
+            whole.copy(),
+        )
+        self._exogenous = np.zeros((2, n), np.int64)
+        self._previous = _Day(
+            np.zeros(n, np.bool_), whole.copy(), whole.copy(), whole.copy(), np.ones(n, np.int64),
+            np.zeros((n, leads), np.int64), whole.copy(), whole.copy(),
+        )  # fmt: skip
 
-    @property
-    def regime(self) -> Regime:
-        """The inventory regime, assumed or observed."""
-        return self._detector.regime
+    def start_day(self, obs: ObservationBatch, seats: Array | slice = slice(None)) -> None:
+        """Update the statistics with a new day of some factories and with the settlement of the day before.
 
-    @property
-    def regime_known(self) -> bool:
-        """Whether the regime was observed."""
-        return self._detector.known
+        Args:
+            obs: The observations, a row for each of `seats`.
+            seats: The factories; default: all.
+        """
+        now, day = self.now.take(seats), self._previous.take(seats)
+        settled = day.started
+        bought, sold = day.due_in + day.exogenous_in, day.due_out + day.exogenous_out
+        made = np.minimum(np.minimum(day.stock_in + bought, day.n_lines), sold)
+        # The regime: only a day that used more input than it received is informative.
+        shown = settled & (made > bought)
+        same = shown & (obs.stock_in == day.stock_in)
+        used = shown & ~same & (obs.stock_in == day.stock_in + bought - made)
+        # Fill: a day with little to sell says nothing about how often days sell out.
+        rate, capacity = self._rate[seats], np.minimum(day.n_lines, day.stock_in + bought)
+        full = now.full_rate + rate * ((sold >= capacity - 1) - now.full_rate)
+        usual = now.usual_fill + rate[:, None] * (day.sold / day.n_lines[:, None] - now.usual_fill)
+        exogenous = self._exogenous[:, seats] + (obs.exogenous_in, obs.exogenous_out)
+        self._exogenous[:, seats] = exogenous
+        days = now.days + 1
+        self.now.put(
+            seats,
+            MemoryBatch(
+                (now.persistent | same) & ~used,
+                now.regime_known | same | used,
+                np.where(settled & (capacity >= 0.5 * day.n_lines), full, now.full_rate),
+                np.where(settled[:, None], usual, now.usual_fill),
+                _forward_fill(obs, now.forward_fill),
+                exogenous[0] / days,
+                exogenous[1] / days,
+                np.where(settled, now.produced + 0.2 * (made - now.produced), now.produced),
+                days,
+            ),
+        )
+        calendar = obs.calendar
+        self._previous.put(
+            seats,
+            _Day(
+                np.ones(len(obs), np.bool_), obs.stock_in, obs.exogenous_in, obs.exogenous_out, obs.n_lines,
+                calendar.sold, calendar.bought[:, 0], calendar.sold[:, 0],
+            ),
+        )  # fmt: skip
 
-    @property
-    def mean_exogenous_in(self) -> float:
-        """Mean forced input per day so far."""
-        return self._exogenous_in / max(1, self._days)
+    def note_due(self, bought: Array | int, sold: Array | int, seats: Array | slice = slice(None)) -> None:
+        """Remember the units that are due today by the latest commitments, from which the day's settlement follows.
 
-    @property
-    def mean_exogenous_out(self) -> float:
-        """Mean forced output per day so far."""
-        return self._exogenous_out / max(1, self._days)
-
-    def start_day(self, obs: Observation) -> None:
-        """Update the statistics with a new day's observation and with the settlement of the day before."""
-        previous, final = self._previous, self._final
-        if previous is not None and final is not None:
-            bought = final.bought[0] + previous.exogenous_in
-            sold = final.sold[0] + previous.exogenous_out
-            produced = min(previous.stock_in + bought, previous.n_lines, sold)
-            self._detector.update(previous.stock_in, bought, produced, obs.stock_in)
-            self._produced += 0.2 * (produced - self._produced)
-            self._update_fill(previous, bought, sold)
-        self._update_forward_fill(obs)
-        self._days += 1
-        self._exogenous_in += obs.exogenous_in
-        self._exogenous_out += obs.exogenous_out
-        self._previous, self._final = obs, obs.calendar
-
-    def note_end(self, partner: str, *, selling: bool, left: bool) -> None:
-        """Update how often a partner leaves, from a thread without agreement: it left, or the rounds ran out."""
-        before = self.leaving.get((selling, partner), LEAVING_PRIOR)
-        self.leaving[selling, partner] = before + LEAVING_RATE * ((1.0 if left else 0.0) - before)
-
-    def _update_fill(self, day: Observation, bought: int, sold: int) -> None:
-        """Update how full days are from a settled one; a day with little to sell is not informative."""
-        capacity = min(day.n_lines, day.stock_in + bought)
-        if capacity >= 0.5 * day.n_lines:
-            self.full_rate += self._rate * ((1.0 if sold >= capacity - 1 else 0.0) - self.full_rate)
-        for lead, units in enumerate(day.calendar.sold[: len(self.usual_fill)]):
-            self.usual_fill[lead] += self._rate * (units / day.n_lines - self.usual_fill[lead])
-
-    def _update_forward_fill(self, day: Observation) -> None:
-        """Update how full the next days are at the start of a day."""
-        ahead = min(FILL_DAYS, len(day.calendar.sold) - 1, day.days_left - 1)
-        if ahead < 1:
-            return
-        fill = sum(day.calendar.sold[1 : ahead + 1]) / (ahead * day.n_lines)
-        before = fill if self.forward_fill is None else self.forward_fill
-        self.forward_fill = before + FILL_RATE * (fill - before)
-
-    def note_calendar(self, calendar: Calendar) -> None:
-        """Remember the latest commitments of the day, from which its settlement follows."""
-        self._final = calendar
-
-    def output_rate(self, obs: Observation) -> float:
-        """Return the units produced per day that may be expected."""
-        return max(self._produced, 0.5 * obs.n_lines if self._days < 5 else 1.0)
-
-    def drift(self, obs: Observation) -> float:
-        """Return the drift of the output's trading price in per cent a day over the last days."""
-        history = obs.price_history[-DRIFT_DAYS - 1 :]
-        if len(history) < 3:
-            return 0.0
-        before, now = history[0][obs.level + 1], history[-1][obs.level + 1]
-        return 100.0 * ((now / before) ** (1.0 / (len(history) - 1)) - 1.0) if before > 0 < now else 0.0
+        Args:
+            bought: Units bought for today, ``[seats]``.
+            sold: Units sold for today.
+            seats: The factories; default: all.
+        """
+        self._previous.due_in[seats], self._previous.due_out[seats] = bought, sold
 
 
-def forecast_bankruptcy(partner: Partner) -> float:
-    """Return the day on which a partner's cash would reach 0 if its latest trend continued (inf if never)."""
-    if partner.bankrupt:
-        return float("-inf")
-    days, cash = partner.report_days[-3:], partner.report_cash[-3:]
-    if len(days) < 2 or cash[-1] >= cash[0]:
-        return float("inf")
-    return days[-1] + cash[-1] * (days[-1] - days[0]) / (cash[0] - cash[-1])
+def _forward_fill(obs: ObservationBatch, before: Floats) -> Floats:
+    """Return the updated moving average of how full the next days are at the start of a day."""
+    ahead = np.minimum(np.minimum(FILL_DAYS, obs.horizon), obs.days_left - 1)  # [B] days that count
+    lead = np.arange(obs.calendar.sold.shape[1])
+    sold = (obs.calendar.sold * ((lead >= 1) & (lead <= ahead[:, None]))).sum(1)
+    fill = sold / np.maximum(1, ahead * obs.n_lines)
+    start = np.where(np.isnan(before), fill, before)
+    return np.where(ahead >= 1, start + FILL_RATE * (fill - start), before)
+
+
+def drift(obs: ObservationBatch) -> Floats:
+    """Return the drift of the output's trading price in per cent a day over the last `PRICE_DAYS` days, ``[B]``."""
+    pairs = zip(obs.past[:, PRICE_DAYS, SELL].tolist(), obs.past[:, 0, SELL].tolist(), obs.n_past.tolist(), strict=True)
+    return np.array(
+        [
+            100.0 * ((now / before) ** (1.0 / min(PRICE_DAYS, days)) - 1.0) if days >= 2 and before > 0 < now else 0.0
+            for before, now, days in pairs
+        ]
+    )
+
+
+def forecast_bankruptcy(partners: PartnerBatch) -> Floats:
+    """Return the day on which each partner's cash would reach 0 if its latest trend continued, ``[B, P]``.
+
+    The day is infinite if never, and minus infinite for a partner that is bankrupt.
+    """
+    first_day, first_cash = partners.report(3)
+    last_day, last_cash = partners.report_days[..., -1], partners.report_cash[..., -1]
+    falls = (partners.n_reports >= 2) & (last_cash < first_cash)
+    loss = np.where(falls, first_cash - last_cash, 1.0)
+    day = last_day + last_cash * (last_day - first_day) / loss
+    return np.where(partners.bankrupt, -np.inf, np.where(falls, day, np.inf))

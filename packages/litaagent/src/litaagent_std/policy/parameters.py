@@ -7,11 +7,15 @@ highest. Times are relative: 0 is the first round of a negotiation, 1 the end.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, Literal, Self
 
-__all__ = ["LEVELS", "Level", "Parameters", "as_markdown", "level_name", "tunable"]
+import numpy as np
+
+from .arrays import Array
+
+__all__ = ["LEVELS", "Level", "ParameterColumns", "Parameters", "as_markdown", "level_name", "tunable"]
 
 Level = Literal["first", "middle", "last"]
 LEVELS: Final[tuple[Level, ...]] = ("first", "middle", "last")
@@ -107,6 +111,33 @@ class Parameters:
     def from_json(cls, text: str) -> Self:
         """Read what `to_json` wrote."""
         return cls.from_mapping(json.loads(text))
+
+
+class ParameterColumns:
+    """Parameters of B factories as columns ``[B]`` under the names of `Parameters`, each factory's level applied."""
+
+    __slots__ = ("_columns", "_rows")
+
+    def __init__(self, columns: Mapping[str, Array], rows: Array | None = None) -> None:
+        self._columns, self._rows = columns, rows
+
+    @classmethod
+    def of(cls, rows: Sequence[Parameters]) -> ParameterColumns:
+        """Stack parameters, one of each factory."""
+        names = (*tunable(), "assume_persistent")
+        return cls({name: np.array([getattr(row, name) for row in rows]) for name in names})
+
+    def take(self, rows: Array) -> ParameterColumns:
+        """Return the parameters of some factories; columns are made when they are read."""
+        return ParameterColumns(self._columns, rows if self._rows is None else self._rows[rows])
+
+    def __getattr__(self, name: str) -> Array:
+        """Return a column by the parameter's name."""
+        try:
+            column = self._columns[name]
+        except KeyError:
+            raise AttributeError(f"there is no parameter {name!r}; known are {sorted(self._columns)}") from None
+        return column if self._rows is None else column[self._rows]
 
 
 def tunable() -> dict[str, tuple[float, float]]:

@@ -1,20 +1,34 @@
 """What the layers exchange and belongs to none of them: goals, bounds, plans, and the arithmetic of sets of offers.
 
-`best_subset` is the exact knapsack by which offers are accepted together. `Book` is the distribution of the units that
-partners will take of what is on offer for one delivery day.
+The structs named ``…Batch`` hold B factories, or M threads of them, as columns; `Goals`, `Bounds` and `Plan` are one
+factory's rows of them, as a layer that is written for one factory sees them. `best_subsets` is the exact knapsack by
+which offers are accepted together. `Books` is the distribution of the units that partners will take of what is on offer
+for each delivery day.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from .arrays import Floats, Ints
-from .observation import Agenda, Offer
+from .arrays import Array, Bools, Floats, Ints, true_rows
+from .columns import Batch
+from .observation import Offer
 
-__all__ = ["Book", "Bounds", "Goals", "Plan", "band_price", "best_subset", "greedy_subset"]
+__all__ = [
+    "Books",
+    "Bounds",
+    "BoundsBatch",
+    "Goals",
+    "GoalsBatch",
+    "Plan",
+    "PlanBatch",
+    "band_price",
+    "best_subsets",
+    "greedy_subsets",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +62,41 @@ class Goals:
         return values if any(values) else None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class GoalsBatch(Batch):
+    """L2's goals of B factories, fields as in `Goals`: by lead ``[B, H + 1]``, and ``unit_value`` ``[B]``."""
+
+    q_buy: Ints
+    p_buy: Floats
+    q_sell: Ints
+    p_sell: Floats
+    hold: Floats
+    unit_value: Floats
+    u_buy: Floats
+    u_sell: Floats
+
+    def side(self, *, selling: bool) -> tuple[Ints, Floats, Floats]:
+        """Return a side's quantities, prices and urgency, each ``[B, H + 1]``."""
+        return (self.q_sell, self.p_sell, self.u_sell) if selling else (self.q_buy, self.p_buy, self.u_buy)
+
+    def row(self, index: int, leads: int) -> Goals:
+        """Return one factory's goals for its leads; urgency is empty where nothing is urgent."""
+
+        def column(name: str) -> tuple[float, ...]:
+            return tuple(getattr(self, name)[index, :leads].tolist())
+
+        urgent = {name: values if any(values := column(name)) else () for name in ("u_buy", "u_sell")}
+        return Goals(
+            tuple(self.q_buy[index, :leads].tolist()),
+            column("p_buy"),
+            tuple(self.q_sell[index, :leads].tolist()),
+            column("p_sell"),
+            column("hold"),
+            float(self.unit_value[index]),
+            **urgent,
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """L1's bounds: what may still be agreed, by lead (days until delivery).
@@ -65,6 +114,28 @@ class Bounds:
     buy: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundsBatch(Batch):
+    """L1's bounds of B factories, fields as in `Bounds`: by lead ``[B, H + 1]``, and ``buy`` ``[B]``."""
+
+    lines: Ints
+    covered: Ints
+    spare: Ints
+    buy: Ints
+
+    def row(self, index: int, leads: int) -> Bounds:
+        """Return one factory's bounds for its leads."""
+        lines, covered, spare = (
+            tuple(column[index, :leads].tolist()) for column in (self.lines, self.covered, self.spare)
+        )
+        return Bounds(lines, covered, spare, int(self.buy[index]))
+
+    @classmethod
+    def of(cls, row: Bounds) -> BoundsBatch:
+        """Return a batch of one factory."""
+        return cls(np.array([row.lines]), np.array([row.covered]), np.array([row.spare]), np.array([row.buy]))
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A side's decisions in one round.
@@ -78,63 +149,125 @@ class Plan:
     offers: Mapping[str, Offer | None]
 
 
-def band_price(agenda: Agenda, position: float) -> float:
-    """Return the price at a position of the legal band, 0 for the lowest and 1 for the highest."""
-    return agenda.price_min + min(1.0, max(0.0, position)) * (agenda.price_max - agenda.price_min)
-
-
-def best_subset(quantities: Sequence[int], values: Sequence[float], room: int) -> frozenset[int]:
-    """Return the indices of the offers whose total value is greatest within `room` units.
-
-    Exact: dynamic programming over the total quantity. Offers without value are left out; of equal totals the
-    one with fewer units wins, because the rest can still be traded.
-    """
-    # total quantity -> (best value, chosen offers)
-    best: dict[int, tuple[float, frozenset[int]]] = {0: (0.0, frozenset())}
-    for index, (quantity, value) in enumerate(zip(quantities, values, strict=True)):
-        if value <= 0.0 or quantity > room:
-            continue
-        for total, (worth, chosen) in list(best.items()):
-            after = total + quantity
-            if after <= room and (after not in best or worth + value > best[after][0]):
-                best[after] = (worth + value, chosen | {index})
-    return max(best.items(), key=lambda item: (item[1][0], -item[0]))[1][1]
-
-
-def greedy_subset(quantities: Sequence[int], values: Sequence[float], room: int) -> frozenset[int]:
-    """Return the indices of offers taken in order of value per unit as long as they fit."""
-    chosen: set[int] = set()
-    for index in sorted(range(len(values)), key=lambda i: -values[i] / quantities[i]):
-        if values[index] > 0.0 and quantities[index] <= room:
-            chosen.add(index)
-            room -= quantities[index]
-    return frozenset(chosen)
-
-
-@dataclass(slots=True)
-class Book:
-    """Proposals for one delivery day: the distribution of the units that partners will take.
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanBatch(Batch):
+    """Decisions in M threads; a thread where nothing is accepted or proposed ends.
 
     Attributes:
-        room: Units that may be sold or bought.
-        mass: Probability of each total of accepted units, ``[T + 1]`` for totals 0 to T.
+        accept: Whether the offer on the table is accepted, ``[M]``.
+        propose: Whether there is a proposal, ``[M]``.
+        offer: The proposal: quantity, delivery day, unit price, ``[M, 3]``.
     """
 
-    room: int
-    mass: Floats
+    accept: Bools
+    propose: Bools
+    offer: Ints
 
-    def added_excess(self, quantities: Ints) -> Floats:
-        """Return the expected further units beyond `room` if an offer of each size ``[K]`` were accepted, ``[K]``."""
-        totals = np.arange(len(self.mass))  # [T + 1]
-        # [K, T + 1] units beyond the room with the offer accepted
-        over = np.maximum(0, totals[None, :] + quantities[:, None] - max(0, self.room))
-        # minus those without it, averaged over the totals in their order: [K]
-        more = (over - np.maximum(0, totals - max(0, self.room))[None, :]) * self.mass
-        return np.asarray(np.cumsum(more, axis=1)[:, -1])
 
-    def add(self, quantity: int, probability: float) -> None:
-        """Add a proposal that is accepted with a probability: the convolution of both distributions."""
-        shifted = np.zeros(len(self.mass) + quantity)  # [T + quantity + 1]
-        shifted[quantity:] = probability * self.mass
-        shifted[: len(self.mass)] += (1.0 - probability) * self.mass
-        self.mass = shifted
+def band_price(agenda: Ints, position: Array) -> Floats:
+    """Return prices at positions of the legal band, 0 for the lowest and 1 for the highest.
+
+    Args:
+        agenda: Ends of the legal ranges, ``[…, 6]``.
+        position: Positions, of a shape that broadcasts with the agendas.
+    """
+    low, high = agenda[..., 4], agenda[..., 5]
+    return np.asarray(low + np.minimum(1.0, np.maximum(0.0, position)) * (high - low))
+
+
+def best_subsets(group: Ints, quantity: Ints, value: Floats, room: Ints) -> Bools:
+    """Return which offers of each group are worth most together within the group's room, ``[K]``.
+
+    Exact: dynamic programming over the total quantity, of all groups at once. Offers without value are left out; of
+    equal totals the one with fewer units wins, because the rest can still be traded.
+
+    Args:
+        group: Group of each offer, rising from 0, ``[K]``.
+        quantity: Units, ``[K]``.
+        value: Value of the offer, ``[K]``.
+        room: Units of each group, ``[G]``.
+    """
+    taken = np.zeros(len(group), np.bool_)
+    useful = true_rows((value > 0.0) & (quantity <= room[group]))
+    if not len(useful):
+        return taken
+    group, quantity, value = group[useful], quantity[useful], value[useful]
+    if len(useful) == 1:  # nothing to choose from
+        taken[useful] = True
+        return taken
+    first = np.searchsorted(group, np.arange(len(room)))  # [G] first offer of each group
+    index = np.arange(len(group)) - first[group]  # [K] index in the group
+    width = int(room.max()) + 1
+    totals = np.arange(width)
+    # [G, width] best value of each total quantity, and the offers that make it, one bit each
+    best, chosen = np.full((len(room), width), -np.inf), np.zeros((len(room), width), np.int64)
+    best[:, 0] = 0.0
+    for step in range(int(index.max()) + 1):
+        rows = true_rows(index == step)
+        g, q = group[rows], quantity[rows]
+        before = totals - q[:, None]  # [rows, width] total without the offer
+        fits = (before >= 0) & (totals <= room[g][:, None])
+        source = np.maximum(before, 0)
+        with_it = np.where(fits, best[g[:, None], source] + value[rows][:, None], -np.inf)
+        better = with_it > best[g]
+        bits = chosen[g[:, None], source] | (1 << step)
+        best[g], chosen[g] = np.where(better, with_it, best[g]), np.where(better, bits, chosen[g])
+    final = chosen[np.arange(len(room)), best.argmax(1)]  # [G]
+    taken[useful] = (final[group] >> index) & 1 > 0
+    return taken
+
+
+def greedy_subsets(group: Ints, quantity: Ints, value: Floats, room: Ints) -> Bools:
+    """Return which offers of each group are taken in order of value per unit as long as they fit, ``[K]``.
+
+    Arguments as in `best_subsets`.
+    """
+    taken, left = np.zeros(len(group), np.bool_), room.copy()
+    order = np.lexsort((-value / quantity, group))
+    first = np.searchsorted(group, np.arange(len(room)))
+    index = np.arange(len(group)) - first[group[order]]  # [K] rank in the group
+    for step in range(int(index.max(initial=-1)) + 1):
+        rows = order[index == step]
+        fits = (value[rows] > 0.0) & (quantity[rows] <= left[group[rows]])
+        rows = rows[fits]
+        taken[rows] = True
+        left[group[rows]] -= quantity[rows]
+    return taken
+
+
+class Books:
+    """Proposals of S factories by delivery day: the distribution of the units that partners will take.
+
+    Args:
+        room: Units that may be sold or bought, ``[S, L]``.
+        quantities: Quantities of offers, rising, ``[Q]``.
+        proposals: The most proposals of a factory.
+
+    Attributes:
+        excess: Expected further units beyond the room if an offer of each quantity were accepted, ``[S, L, Q]``.
+    """
+
+    def __init__(self, room: Ints, quantities: Ints, proposals: int) -> None:
+        self._room, self._quantities = np.maximum(0, room), quantities
+        self.excess = np.maximum(0, quantities - self._room[:, :, None]).astype(np.float64)
+        self._capacity = int(quantities[-1]) * proposals + 1 if len(quantities) else 1
+        self._mass: Floats | None = None  # [S, L, T] probability of each total of accepted units
+
+    def add(self, seat: Ints, lead: Ints, quantity: Ints, probability: Floats) -> None:
+        """Add one proposal of each of some factories: the convolution of both distributions, ``[A]`` each."""
+        if self._mass is None:
+            self._mass = np.zeros((*self._room.shape, self._capacity))
+            self._mass[:, :, 0] = 1.0
+        totals = np.arange(self._capacity)
+        mass = self._mass[seat, lead]  # [A, T]
+        before = totals - quantity[:, None]
+        moved = mass[np.arange(len(mass))[:, None], np.maximum(before, 0)] * (before >= 0)
+        mass = probability[:, None] * moved + (1.0 - probability)[:, None] * mass
+        self._mass[seat, lead] = mass
+        # [A, T] totals that are possible; the others add nothing
+        last = int(true_rows(mass.any(0))[-1]) + 1
+        over = totals[:last] - self._room[seat, lead][:, None]  # [A, T]
+        # [A, Q, T] units beyond the room with the offer accepted, minus those without it
+        more = np.maximum(0, over[:, None, :] + self._quantities[:, None]) - np.maximum(0, over)[:, None, :]
+        # averaged over the totals in their order: [A, Q]
+        self.excess[seat, lead] = np.cumsum(more * mass[:, None, :last], axis=2)[:, :, -1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from litaagent_std.agents.hrl import LitaAgentHRL
@@ -9,6 +11,7 @@ from litaagent_std.hrl_xf.data_pipeline import DatasetOptions, build_dataset
 from litaagent_std.hrl_xf.training.data import MicroRows
 from litaagent_std.policy.l2.learned import day_inputs
 from litaagent_std.policy.l3.learned import LearnedDecisions
+from litaagent_std.policy.layers import KEEP, ActionBatch
 
 NAMES = ("history", "history_mask", "ranges", "x_thread", "x_partner", "baseline")
 
@@ -17,7 +20,7 @@ class NoGoals:
     """Days without goals."""
 
     def day_start(self, obs):
-        return np.zeros((2, 4), np.float32), np.zeros((2, 4), np.float32), day_inputs(obs)
+        return np.zeros((1, 2, 4), np.float32), np.zeros((1, 2, 4), np.float32), day_inputs(obs)
 
 
 class Spy(LearnedDecisions):
@@ -26,15 +29,18 @@ class Spy(LearnedDecisions):
     seen: list = []  # noqa: RUF012 - shared on purpose: agents are made by the tournament
 
     def __init__(self):
-        super().__init__(None, NoGoals())
+        super().__init__(SimpleNamespace(decide=self._decided, residual=False), NoGoals())
 
-    def decide(self, situation, alpha):
-        batch, _ = self._inputs(situation)
-        for row in range(len(situation.threads)):
+    def decide_all(self, situation, alpha):
+        super().decide_all(situation, alpha)
+        return ActionBatch(np.full(len(situation.threads), KEEP), situation.plan.offer)
+
+    def _decided(self, batch, low, high):
+        for row in range(len(batch.history)):
             arrays = [getattr(batch, name)[row] for name in NAMES]
             arrays += [batch.day.x_static[row], batch.day.x_temporal[row], batch.day.lines[row], batch.day.price[row]]
             self.seen.append(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays))
-        return {}
+        return np.zeros(len(low), np.int64), low
 
 
 def test_every_recorded_decision_was_seen_the_same_way_in_play(collect, tmp_path, monkeypatch):

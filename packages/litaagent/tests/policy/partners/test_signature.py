@@ -5,19 +5,45 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from litaagent_std.policy.observation import Offer
-from litaagent_std.policy.partners.signature import FEATURES, Frame, Signature, as_markdown, signature_digest
+from litaagent_std.policy.partners.signature import FEATURES, Frames, Signatures, as_markdown, signature_digest
 
 SIDE = {"selling": True, "edge": False, "opens": True}
 
 
+ONE = np.array([0])
+
+
 def frame(day=0, **changes):
     values = {"day": day, "horizon": 10, "n_lines": 10, "price_min": 20, "price_max": 30, "n_rounds": 20}
-    return Frame(**{**values, "selling": True, **changes})
+    return Frames(**{name: np.array([value]) for name, value in {**values, "selling": True, **changes}.items()})
+
+
+class Signature:
+    """One pair."""
+
+    def __init__(self):
+        self._pairs = Signatures(1)
+
+    def receive(self, frame, offer, round_):
+        self._pairs.receive(ONE, frame, np.array([offer]), np.array([round_]))
+
+    def propose(self, frame, offer, time):
+        self._pairs.propose(ONE, frame, np.array([offer]), np.array([time]))
+
+    def agree(self, offer):
+        self._pairs.agree(ONE, np.array([offer]))
+
+    def fail(self):
+        self._pairs.fail(ONE)
+
+    def features(self, **side):
+        return self._pairs.features(ONE, **side)[0].tolist()
 
 
 def named(signature, **side):
@@ -25,15 +51,15 @@ def named(signature, **side):
 
 
 def after_one(prior, *values):
-    """The mean of values with a prior that counts as one of them."""
-    return (prior + sum(values)) / (1 + len(values))
+    """The mean of values with a prior that counts as one of them, in single precision."""
+    return float(np.float32((prior + sum(values)) / (1 + len(values))))
 
 
 def test_a_new_signature_is_all_prior_and_its_side():
     values = named(Signature(), selling=False, edge=True)
     assert (values["offers"], values["answers"], values["threads"], values["deals"]) == (0, 0, 0, 0)
     assert (values["selling"], values["edge"], values["opens"]) == (0, 1, 1)
-    assert values["price"] == 0.6
+    assert values["price"] == after_one(0.6)
 
 
 def test_prices_count_in_the_partners_favour():
@@ -74,7 +100,7 @@ def test_an_offer_refuses_our_proposal_and_an_agreement_accepts_it():
     assert values["accepts_best"] == after_one(0.2, 1)
     assert (values["accepted_time"], values["accepted_price"]) == (after_one(0.5, 0.5), after_one(0.5, 1.0))
     assert values["ended_by_it"] == after_one(0.2, 1)
-    assert values["deals"] == math.log1p(1) / 3
+    assert values["deals"] == pytest.approx(math.log1p(1) / 3)
 
 
 def test_our_acceptance_says_nothing_of_its_answers():
@@ -120,6 +146,32 @@ def test_any_events_give_finite_features_and_shares(events, selling):
     assert all(math.isfinite(value) for value in values.values())
     shares = [name for name, meaning in FEATURES.items() if meaning.startswith("share")]
     assert all(0.0 <= values[name] <= 1.0 for name in shares)
+
+
+def test_pairs_are_counted_together_as_one_by_one():
+    rng = np.random.default_rng(2)
+    together, alone = Signatures(5), [Signature() for _ in range(5)]
+    for day in range(4):
+        for round_ in range(6):
+            pairs = np.flatnonzero(rng.random(5) < 0.7)
+            frames = Frames(*(np.repeat(getattr(frame(day), name), len(pairs)) for name in Frames.__slots__))
+            offers, mine = rng.integers((1, day, 20), (30, day + 5, 31), (2, len(pairs), 3))
+            together.receive(pairs, frames, offers, np.full(len(pairs), round_))
+            together.propose(pairs, frames, mine, np.full(len(pairs), round_ / 19))
+            for row, pair in enumerate(pairs):
+                alone[pair].receive(frame(day), offers[row], round_)
+                alone[pair].propose(frame(day), mine[row], round_ / 19)
+        together.agree(np.array([0, 1]), np.array([[1, 1, 1], [2, 2, 2]]))
+        together.fail(np.array([2, 3]))
+        for pair, end in (
+            (0, lambda s: s.agree((1, 1, 1))),
+            (1, lambda s: s.agree((2, 2, 2))),
+            (2, Signature.fail),
+            (3, Signature.fail),
+        ):
+            end(alone[pair])
+    rows = together.features(np.arange(5), **SIDE)
+    assert rows.tolist() == [signature.features(**SIDE) for signature in alone]
 
 
 def test_the_digest_names_the_features():

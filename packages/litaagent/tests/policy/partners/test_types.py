@@ -10,8 +10,7 @@ import pytest
 from litaagent_std.policy.l3.heuristic import ARCHETYPES
 from litaagent_std.policy.learned import load_layers
 from litaagent_std.policy.networks.weights import Weights, WeightsError, load_weights
-from litaagent_std.policy.observation import Offer
-from litaagent_std.policy.partners.signature import FEATURES, Frame, Signature
+from litaagent_std.policy.partners.signature import FEATURES, Frames, Signatures
 from litaagent_std.policy.partners.types import FLOOR, SHIPPED, PartnerTypes, shipped_types
 
 
@@ -23,27 +22,30 @@ def test_the_shipped_network_gives_probabilities_with_a_floor():
     assert posterior.min() >= FLOOR - 1e-9
 
 
+def frames(day, count=1):
+    return Frames(*(np.full(count, value) for value in (day, 10, 10, 20, 30, 20, True)))
+
+
 def test_partners_of_a_side_are_named_together_as_one_by_one():
-    frame = Frame(0, 10, 10, 20, 30, 20, True)
-    signatures = [Signature() for _ in range(3)]
-    for price, signature in zip((20, 25, 30), signatures, strict=True):
-        for round_ in range(4):
-            signature.receive(frame, Offer(12, 0, price), round_)
-    side = {"selling": True, "edge": False, "opens": False}
-    together = shipped_types().posterior(signatures, **side)
-    alone = np.concatenate([shipped_types().posterior([signature], **side) for signature in signatures])
-    np.testing.assert_allclose(together, alone, atol=1e-6)
-    assert shipped_types().posterior([], **side).shape == (0, len(ARCHETYPES))
+    signatures, pairs = Signatures(3), np.arange(3)
+    for round_ in range(4):
+        offers = np.array([(12, 0, price) for price in (20, 25, 30)])
+        signatures.receive(pairs, frames(0, 3), offers, np.full(3, round_))
+    features = signatures.features(pairs, selling=True, edge=False, opens=False)
+    together = shipped_types().of_features(features)
+    alone = np.concatenate([shipped_types().of_features(features[[row]]) for row in range(3)])
+    assert together.tolist() == alone.tolist(), "bit by bit"
+    assert shipped_types().of_features(features[:0]).shape == (0, len(ARCHETYPES))
 
 
 def test_a_back_and_forth_of_large_offers_is_random():
-    signature = Signature()
+    signatures, one = Signatures(1), np.array([0])
     for day in range(6):
         for round_, (quantity, price) in enumerate([(25, 30), (3, 20), (18, 27), (28, 22), (9, 29), (30, 20)]):
-            frame = Frame(day, 10, 10, 20, 30, 20, True)
-            signature.receive(frame, Offer(quantity, day + (7 * round_) % 10, price), round_)
-            signature.propose(frame, Offer(5, day + 1, 29), round_ / 19)
-    [posterior] = shipped_types().posterior([signature], selling=True, edge=False, opens=False)
+            offer = np.array([[quantity, day + (7 * round_) % 10, price]])
+            signatures.receive(one, frames(day), offer, np.array([round_]))
+            signatures.propose(one, frames(day), np.array([[5, day + 1, 29]]), np.array([round_ / 19]))
+    [posterior] = shipped_types().of_features(signatures.features(one, selling=True, edge=False, opens=False))
     assert ARCHETYPES[int(posterior.argmax())] == "random"
 
 

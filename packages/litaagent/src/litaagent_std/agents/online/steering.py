@@ -23,10 +23,10 @@ import numpy as np
 from litaagent_std.policy.arrays import Floats32
 from litaagent_std.policy.l2.heuristic import HeuristicGoals
 from litaagent_std.policy.layers import NEUTRAL_ALPHA, Action, Situation
-from litaagent_std.policy.memory import Memory
+from litaagent_std.policy.memory import MemoryRow
 from litaagent_std.policy.observation import Agenda, Calendar, Observation, Offer, ThreadObservation
 from litaagent_std.policy.parameters import Parameters, level_name
-from litaagent_std.policy.plan import Bounds, Goals, best_subset
+from litaagent_std.policy.plan import Bounds, Goals, best_subsets
 
 __all__ = [
     "DAY_ACTIONS",
@@ -122,7 +122,7 @@ class SteeredGoals:
         self._parameters = parameters or Parameters()
         self._heuristic: HeuristicGoals | None = None
 
-    def goals(self, obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory) -> Goals:
+    def goals(self, obs: Observation, calendar: Calendar, limits: Bounds, memory: MemoryRow) -> Goals:
         """Set the goals; see `litaagent_std.policy.layers.GoalLayer`."""
         if self._heuristic is None:
             self._heuristic = HeuristicGoals(self._parameters.at(level_name(obs.level, obs.n_levels)))
@@ -310,8 +310,9 @@ class SteeredCoordination:
                 for thread, offer in offered
             ]
             free = max(0, room[lead]) if 0 <= lead < len(room) else 0
-            kept = best_subset([offer.quantity for _, offer in offered], values, free)
-            chosen |= {offered[index][0].partner for index in kept}
+            quantities = np.array([offer.quantity for _, offer in offered])
+            kept = best_subsets(np.zeros(len(offered), np.int64), quantities, np.array(values), np.array([free]))
+            chosen |= {offered[index][0].partner for index in np.flatnonzero(kept)}
         return frozenset(chosen)
 
 

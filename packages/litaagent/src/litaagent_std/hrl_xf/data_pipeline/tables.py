@@ -14,6 +14,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import astuple
 from math import ceil
 from pathlib import Path
 from typing import Any, Final
@@ -27,8 +28,7 @@ from litaagent_std.policy.arrays import Floats32, Ints32
 from litaagent_std.policy.buckets import bucket_edges
 from litaagent_std.policy.l1 import baseline as l1_baseline
 from litaagent_std.policy.observation import Agenda, Calendar, Offer, ThreadObservation
-from litaagent_std.policy.parameters import Parameters
-from litaagent_std.policy.plan import Goals
+from litaagent_std.policy.parameters import ParameterColumns, Parameters
 from litaagent_std.records.columns import ACCEPT, END, REJECT
 
 __all__ = ["NEGOTIATIONS_CSV", "build_macro_dataset", "build_micro_dataset", "load_negotiation_csv"]
@@ -300,14 +300,19 @@ def _features(
 
 
 def _baseline(thread: ThreadObservation, agenda: Agenda, n_partners: int) -> Ints32:
-    parameters = Parameters()
-    goals = Goals((), (float(agenda.price_max),), (), (float(agenda.price_min),), (), 0.0)
-    limit = l1_baseline.buy_reservation if thread.buying else l1_baseline.sell_reservation
-    price = int(limit(goals, agenda, 0, l1_baseline.progress(thread, proposing=True), parameters))
+    parameters, ends = ParameterColumns.of([Parameters()]), np.array([astuple(agenda)])
+    selling, end = not thread.buying, np.array([float(agenda.price_max if thread.buying else agenda.price_min)])
+    start = l1_baseline.start_price(selling, ends, parameters)
+
+    def limit(*, proposing: bool) -> float:
+        time = l1_baseline.progress_at(thread.round, thread.n_rounds, opens=thread.opens, proposing=proposing)
+        return float(l1_baseline.reservation(selling, start, end, np.array([time]), parameters)[0])
+
+    price = int(limit(proposing=True))
     counter = (ceil(agenda.quantity_max / max(1, n_partners)), agenda.time_min - thread.day, price)
     op = REJECT
     if thread.offer is not None:
-        now = limit(goals, agenda, 0, l1_baseline.progress(thread, proposing=False), parameters)
+        now = limit(proposing=False)
         good = thread.offer.price <= now if thread.buying else thread.offer.price >= now
         op = ACCEPT if good and thread.offer.quantity <= counter[0] else REJECT
     return np.array([op, *counter], np.int32)

@@ -14,7 +14,7 @@ from litaagent_std.policy.arrays import Bools, Floats, Floats32, Ints
 from litaagent_std.policy.buckets import bucket_of
 from litaagent_std.policy.features import THREAD_FEATURES
 from litaagent_std.policy.networks.inputs import L4_SIZE, coordinator_inputs, spread
-from litaagent_std.policy.plan import best_subset
+from litaagent_std.policy.plan import best_subsets
 
 __all__ = ["Rounds", "exact_choice", "rounds_of"]
 
@@ -61,8 +61,7 @@ def exact_choice(quantity: Ints, lead: Ints, value: Floats, room: Ints) -> Bools
     taken = np.zeros(len(quantity), np.bool_)
     for day in np.unique(lead):
         due = np.flatnonzero(lead == day)
-        subset = best_subset(quantity[due].tolist(), value[due].tolist(), int(room[due[0]]))
-        taken[due[list(subset)]] = True
+        taken[due] = best_subsets(np.zeros(len(due), np.int64), quantity[due], value[due], room[due[:1]])
     return taken
 
 

@@ -5,7 +5,7 @@
 | `safety` | hard bounds (`bounds`) and the clip of a single offer (`clip`) |
 | `risk` | soft bounds (`sellable`, `sale_caps`, `purchase_cap`) and the clip of goals (`bounded_goals`) |
 | `baseline` | reservation prices and offers without a model of the partner |
-| `thread` | the baseline of one thread alone, the base of learned residuals |
+| `thread` | the baseline of threads alone, the base of learned residuals |
 | `guard` | the clip of all decisions of a side's round together |
 
 L1 imports no other layer.
@@ -13,15 +13,15 @@ L1 imports no other layer.
 
 from .risk import bounded_goals, purchase_cap, sale_caps, sellable
 from .safety import affordable, bounds, clip
-from .thread import SidePlan, day_start_plans, thread_baseline
+from .thread import DayPlan, day_start_plan, thread_baseline
 
 __all__ = [
-    "SidePlan",
+    "DayPlan",
     "affordable",
     "bounded_goals",
     "bounds",
     "clip",
-    "day_start_plans",
+    "day_start_plan",
     "purchase_cap",
     "sale_caps",
     "sellable",

@@ -1,4 +1,4 @@
-"""L1, baseline: the decision without any model of the partner.
+"""L1, baseline: decisions without any model of the partner.
 
 Prices concede over the rounds from the favourable end of the band to the goal's reservation price; a sale is
 offered for the least filled delivery day with all that is left of it; a purchase is spread evenly over the
@@ -7,93 +7,133 @@ suppliers.
 
 from __future__ import annotations
 
-from math import ceil, floor
+import numpy as np
 
-from ..observation import Agenda, Offer, ThreadObservation
-from ..parameters import Parameters
-from ..plan import Goals, band_price
+from ..arrays import Array, Floats, Ints
+from ..columns import ThreadBatch
+from ..parameters import ParameterColumns
+from ..plan import GoalsBatch, PlanBatch, band_price
 
-__all__ = ["buy_offers", "buy_reservation", "progress", "progress_at", "sell_offers", "sell_reservation"]
+__all__ = ["allot", "baseline_proposals", "power", "progress", "progress_at", "reservation", "start_price"]
 
 
-def progress(thread: ThreadObservation, *, proposing: bool) -> float:
-    """Return the relative time of a thread, 1 when this is its last effective decision.
+def progress(threads: ThreadBatch, *, proposing: bool) -> Floats:
+    """Return the relative time of threads, 1 in their last effective decision, ``[M]``.
 
     The side that opens has its last proposal answered in the last round; the other side's proposal of the
     last round is never answered, so its last effective one is a round earlier.
     """
-    return progress_at(thread.round, thread.n_rounds, opens=thread.opens, proposing=proposing)
+    last = threads.n_rounds - 1
+    if proposing:
+        last = last - ~threads.opens
+    return np.where(last > 0, np.minimum(1.0, threads.round / np.maximum(1, last)), 1.0)
 
 
 def progress_at(round_: int, n_rounds: int, *, opens: bool, proposing: bool) -> float:
-    """Return `progress` from a thread's round, its rounds and who opens it."""
+    """Return `progress` of one thread from its round, its rounds and who opens it."""
     last = n_rounds - 1 - (1 if proposing and not opens else 0)
     return min(1.0, round_ / last) if last > 0 else 1.0
 
 
-def sell_reservation(
-    goals: Goals, agenda: Agenda, lead: int, time: float, parameters: Parameters, patience: float = 1.0
-) -> float:
-    """Return the least price of a sale at this relative time, in whole units; at patience 0 the final one."""
-    start = band_price(agenda, parameters.sell_start)
-    end = goals.p_sell[lead]
-    return float(round(end + max(0.0, start - end) * (1.0 - float(time**parameters.sell_curve)) * patience))
+def power(base: Array, exponent: Array) -> Floats:
+    """Return powers of relative times, ``[M]``.
+
+    Python's own power, not numpy's, whose last bit depends on the vector instructions of the machine.
+    """
+    return np.array([b**e for b, e in zip(base.tolist(), exponent.tolist(), strict=True)], np.float64)
 
 
-def buy_reservation(goals: Goals, agenda: Agenda, lead: int, time: float, parameters: Parameters) -> float:
-    """Return the most to pay for a purchase at this relative time, in whole units."""
-    start = band_price(agenda, parameters.buy_start)
-    end = goals.p_buy[lead]
-    conceded = max(parameters.buy_urgency, float(time**parameters.buy_curve))
-    return float(round(min(end, start + (end - start) * conceded)))
-
-
-def sell_offers(
-    threads: list[ThreadObservation],
-    agenda: Agenda,
-    room: list[int],
-    goals: Goals,
-    parameters: Parameters,
-) -> dict[str, Offer | None]:
-    """Offer each consumer all that is left of the least filled delivery day; nothing is offered twice.
+def reservation(
+    selling: bool,
+    start: Array,
+    end: Array,
+    time: Floats,
+    parameters: ParameterColumns,
+    patience: Array | float = 1.0,
+) -> Floats:
+    """Return limit prices in whole units: the least of a sale, or the most of a purchase, at relative times.
 
     Args:
-        threads: Threads that need a proposal.
-        agenda: Legal range of sales.
-        room: Units that may still be offered, by lead; changed in place.
-        goals: The day's goals.
-        parameters: The level's parameters.
+        selling: Which side this is.
+        start: Price that the concession starts from (`start_price`), ``[M]``.
+        end: Price that it ends at, the goal's, ``[M]`` or ``[M, H + 1]``.
+        time: Relative times, ``[M]``.
+        parameters: M rows.
+        patience: Of sales, from 0 (the final price at once) to 1, ``[M]``.
     """
-    offers: dict[str, Offer | None] = {}
-    for thread in threads:
-        lead = max(range(len(room)), key=lambda k: (room[k], -k))
-        if room[lead] <= 0:
-            offers[thread.partner] = None
-            continue
-        time = progress(thread, proposing=True)
-        price = ceil(sell_reservation(goals, agenda, lead, time, parameters))
-        offers[thread.partner] = Offer(min(room[lead], agenda.quantity_max), thread.day + lead, price)
-        room[lead] = 0
-    return offers
+    conceded = power(time, parameters.sell_curve if selling else parameters.buy_curve)
+    kept = patience
+    if end.ndim == 2:
+        start, conceded = start[:, None], conceded[:, None]
+        kept = patience if isinstance(patience, float) else patience[:, None]
+    if selling:
+        return np.asarray(np.rint(end + np.maximum(0.0, start - end) * (1.0 - conceded) * kept))
+    urgency = parameters.buy_urgency if end.ndim == 1 else parameters.buy_urgency[:, None]
+    return np.asarray(np.rint(np.minimum(end, start + (end - start) * np.maximum(urgency, conceded))))
 
 
-def buy_offers(
-    threads: list[ThreadObservation],
-    agenda: Agenda,
-    room: list[int],
-    goals: Goals,
-    parameters: Parameters,
-) -> dict[str, Offer | None]:
-    """Spread today's need evenly over the suppliers; arguments as in `sell_offers`."""
-    offers: dict[str, Offer | None] = {}
-    for index, thread in enumerate(threads):
-        lead = next((k for k, units in enumerate(room) if units > 0), None)
-        if lead is None:
-            offers[thread.partner] = None
-            continue
-        quantity = ceil(room[lead] / (len(threads) - index))
-        time = progress(thread, proposing=True)
-        price = floor(buy_reservation(goals, agenda, lead, time, parameters))
-        offers[thread.partner] = Offer(min(quantity, agenda.quantity_max), thread.day + lead, price)
-        room[lead] -= quantity
-    return offers
+def start_price(selling: bool, agenda: Ints, parameters: ParameterColumns) -> Floats:
+    """Return the price that the concession starts from, ``[M]``, given the side's agendas ``[M, 6]``."""
+    return band_price(agenda, parameters.sell_start if selling else parameters.buy_start)
+
+
+def allot(selling: bool, room: Ints, count: Ints, quantity_max: Ints) -> tuple[Ints, Ints]:
+    """Return lead and quantity of the baseline's proposals to each factory's threads in order; 0 units for none.
+
+    A sale takes all that is left of the least filled delivery day, so that nothing is offered twice; a purchase takes
+    an equal share of the first delivery day that needs any.
+
+    Args:
+        selling: Which side this is.
+        room: Units that may still be offered, ``[S, H + 1]``.
+        count: Threads of each factory, ``[S]``.
+        quantity_max: The largest legal quantity, ``[S]``.
+
+    Returns:
+        Leads and quantities, ``[S, K]`` each, K the most threads of a factory.
+    """
+    left, seats = room.copy(), np.arange(len(room))
+    most = int(count.max(initial=0))
+    leads, quantities = np.zeros((2, len(room), most), np.int64)
+    for k in range(most):
+        lead = left.argmax(1) if selling else (left > 0).argmax(1)
+        units = np.where(k < count, left[seats, lead], 0)
+        part = units if selling else -(-units // np.maximum(1, count - k))
+        given = units > 0
+        leads[:, k], quantities[:, k] = lead, np.where(given, np.minimum(part, quantity_max), 0)
+        left[seats, lead] -= np.where(given, part, 0)
+    return leads, quantities
+
+
+def baseline_proposals(
+    threads: ThreadBatch,
+    rank: Array,
+    room: Ints,
+    goals: GoalsBatch,
+    day: Ints,
+    agenda: Ints,
+    parameters: ParameterColumns,
+    *,
+    selling: bool,
+) -> PlanBatch:
+    """Return the baseline's proposals to threads of one side; nothing is accepted.
+
+    Args:
+        threads: Threads that need a proposal, their seats being rows of what follows.
+        rank: Index of each among its factory's threads here, ``[M]``.
+        room: Units that may still be offered, ``[S, H + 1]``.
+        goals: Goals, S rows.
+        day: Today, ``[S]``.
+        agenda: Legal ranges of the side, ``[S, 6]``.
+        parameters: S rows.
+        selling: Which side this is.
+    """
+    seat = threads.seat
+    count = np.bincount(seat, minlength=len(room))
+    leads, quantities = allot(selling, room, count, agenda[:, 1])
+    lead, quantity = leads[seat, rank], quantities[seat, rank]
+    p = parameters.take(seat)
+    start, end = start_price(selling, agenda[seat], p), goals.side(selling=selling)[1][seat, lead]
+    price = reservation(selling, start, end, progress(threads, proposing=True), p)
+    offer = np.stack([quantity, day[seat] + lead, price.astype(np.int64)], axis=1)
+    return PlanBatch(np.zeros(len(seat), np.bool_), quantity > 0, offer)

@@ -6,116 +6,143 @@ budget of 0 only covered units are sold, and the soft bounds are as hard as the 
 
 from __future__ import annotations
 
-from math import isfinite
+import numpy as np
 
-from ..memory import Memory, Regime
-from ..observation import Calendar, Observation
-from ..parameters import Parameters
-from ..plan import Bounds, Goals
+from ..arrays import Array, Bools, Floats, Ints
+from ..columns import BUY, SELL, CalendarBatch, ObservationBatch
+from ..memory import MemoryBatch
+from ..parameters import ParameterColumns
+from ..plan import BoundsBatch, GoalsBatch
+from .safety import flows
 
 __all__ = ["bounded_goals", "purchase_cap", "sale_caps", "sellable"]
 
 
 def sellable(
-    obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory, parameters: Parameters
-) -> tuple[int, ...]:
-    """Return the units to sell by lead: what is covered, and with a risk budget what is expected to come.
+    obs: ObservationBatch,
+    calendar: CalendarBatch,
+    limits: BoundsBatch,
+    memory: MemoryBatch,
+    parameters: ParameterColumns,
+) -> Ints:
+    """Return the units to sell by lead: what is covered, and with a risk budget what is expected to come, ``[B, H+1]``.
 
     While the stock of a factory whose stock persists is below its target, what comes in is kept: a unit
     kept now can be sold on every later day.
     """
-    p = parameters
-    if p.risk_budget <= 0.0 or memory.regime is not Regime.PERSISTENT:
-        return _covered(limits, memory)
+    trusting = (parameters.risk_budget > 0.0) & memory.persistent
+    if not trusting.any():
+        return _covered(limits, memory.persistent)
+    expected = _expected(obs, calendar, limits, memory, parameters)
+    return expected if trusting.all() else np.where(trusting[:, None], expected, _covered(limits, memory.persistent))
+
+
+def _expected(
+    obs: ObservationBatch,
+    calendar: CalendarBatch,
+    limits: BoundsBatch,
+    memory: MemoryBatch,
+    p: ParameterColumns,
+) -> Ints:
+    """Return what stock, contracts and input that is expected to come leave to sell, where stock persists."""
+    first = obs.first_level
     build = obs.days_left > p.stock_days
-    target = round(p.stock_target * obs.n_lines)
-    later = p.input_trust * memory.mean_exogenous_in if obs.first_level else 0.0
-    units, stock = [], float(obs.stock_in)
-    for lead in range(len(calendar.sold)):
-        incoming = calendar.bought[lead] + (obs.exogenous_in if lead == 0 else later)
-        if lead > 1 and build and not obs.first_level:
-            stock = max(stock, p.input_trust * target)
-        outgoing = calendar.sold[lead] + (obs.exogenous_out if lead == 0 else 0)
-        usable = stock + incoming
-        keep = build and obs.first_level and usable < min(target, obs.n_lines)
-        room = 0 if keep else int(usable) - outgoing
-        units.append(max(0, min(limits.lines[lead], room)))
-        stock += max(0.0, incoming - outgoing)
-    return tuple(units)
+    target = np.rint(p.stock_target * obs.n_lines)
+    units, outgoing = flows(obs, calendar)
+    incoming = units.astype(np.float64)
+    incoming[:, 1:] += np.where(first, p.input_trust * memory.mean_exogenous_in, 0.0)[:, None]
+    # [B, H + 1] stock at the start of each day: it grows by what a day receives beyond what it uses
+    steps = np.empty_like(incoming)
+    steps[:, 0] = obs.stock_in
+    np.maximum(0.0, incoming[:, :-1] - outgoing[:, :-1], out=steps[:, 1:])
+    stock = np.cumsum(steps, axis=1)
+    if stock.shape[1] > 2:  # from the third day on the target is trusted to be in stock
+        trusted = np.where(build & ~first, np.maximum(stock[:, 2], p.input_trust * target), stock[:, 2])
+        steps[:, 2] = trusted
+        stock[:, 2:] = np.cumsum(steps[:, 2:], axis=1)
+    usable = stock + incoming
+    keep = (build & first)[:, None] & (usable < np.minimum(target, obs.n_lines)[:, None])
+    room = np.where(keep, 0, usable.astype(np.int64) - outgoing)
+    return np.maximum(0, np.minimum(limits.lines, room))
 
 
-def _covered(limits: Bounds, memory: Memory) -> tuple[int, ...]:
+def _covered(limits: BoundsBatch, persistent: Bools) -> Ints:
     """Return what input covers by lead; where stock depletes, no unit is counted for two days."""
-    if memory.regime is Regime.PERSISTENT:
+    if persistent.all():
         return limits.covered
-    rooms, taken = [], 0
-    for lead, spare in enumerate(limits.spare):
-        rooms.append(max(0, min(limits.lines[lead], spare - taken)))
-        taken += rooms[-1]
-    return tuple(rooms)
+    rooms, taken = np.empty_like(limits.lines), np.zeros(len(limits.lines), np.int64)
+    for lead in range(rooms.shape[1]):
+        rooms[:, lead] = np.maximum(0, np.minimum(limits.lines[:, lead], limits.spare[:, lead] - taken))
+        taken = taken + rooms[:, lead]
+    return np.where(persistent[:, None], limits.covered, rooms)
 
 
 def sale_caps(
-    obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory, parameters: Parameters
-) -> tuple[int, ...]:
-    """Return the most that may be promised by lead: what is sellable or covered, and a budget's worth of penalty."""
+    obs: ObservationBatch,
+    calendar: CalendarBatch,
+    limits: BoundsBatch,
+    memory: MemoryBatch,
+    parameters: ParameterColumns,
+) -> Ints:
+    """Return the most that may be promised by lead, ``[B, H + 1]``.
+
+    It is what is sellable or covered, and a budget's worth of penalty.
+    """
     trusted = sellable(obs, calendar, limits, memory, parameters)
-    if parameters.risk_budget <= 0.0:
-        return trusted
-    penalty = max(obs.shortfall_penalty_mean, 1e-3)  # both in shares of the output's trading price
-    extra = int(parameters.risk_budget * obs.n_lines / penalty)
-    safe = _covered(limits, memory)
-    return tuple(
-        min(line, max(some, sure) + extra) for line, some, sure in zip(limits.lines, trusted, safe, strict=True)
-    )
+    penalty = np.maximum(obs.shortfall_penalty_mean, 1e-3)  # both in shares of the output's trading price
+    extra = (parameters.risk_budget * obs.n_lines / penalty).astype(np.int64)
+    safe = np.maximum(trusted, _covered(limits, memory.persistent)) + extra[:, None]
+    return np.where(parameters.risk_budget[:, None] > 0.0, np.minimum(limits.lines, safe), trusted)
 
 
-def purchase_cap(obs: Observation, calendar: Calendar, limits: Bounds, memory: Memory, parameters: Parameters) -> int:
-    """Return the most units to buy over all delivery days: free cash, and what the factory could ever use of it."""
-    here = obs.stock_in + obs.exogenous_in + sum(calendar.bought)
-    if memory.regime is Regime.PERSISTENT:
-        target = round(max(1.0, parameters.stock_target) * obs.n_lines)
-        useful = target + sum(calendar.sold) + obs.exogenous_out
-    else:
-        useful = obs.n_lines * min(obs.days_left, len(calendar.sold))
-    return max(0, min(limits.buy, useful - here))
+def purchase_cap(
+    obs: ObservationBatch,
+    calendar: CalendarBatch,
+    limits: BoundsBatch,
+    memory: MemoryBatch,
+    parameters: ParameterColumns,
+) -> Ints:
+    """Return the most units to buy over all delivery days, ``[B]``: free cash, and what could ever be used of it."""
+    here = obs.stock_in + obs.exogenous_in + calendar.bought.sum(1)
+    target = np.rint(np.maximum(1.0, parameters.stock_target) * obs.n_lines).astype(np.int64)
+    kept = target + calendar.sold.sum(1) + obs.exogenous_out
+    used = obs.n_lines * np.minimum(obs.days_left, obs.horizon + 1)
+    return np.asarray(np.maximum(0, np.minimum(limits.buy, np.where(memory.persistent, kept, used) - here)), np.int64)
 
 
-def bounded_goals(goals: Goals, obs: Observation, caps: tuple[int, ...], most: int) -> Goals:
+def bounded_goals(goals: GoalsBatch, obs: ObservationBatch, caps: Ints, most: Ints) -> GoalsBatch:
     """Clip any goals to L1's bounds: sales and purchases under their caps, prices finite, urgency from 0 to 1.
 
     Args:
-        goals: Goals of a learned layer.
-        obs: The day's observation.
-        caps: `sale_caps` of this moment.
-        most: `purchase_cap` of this moment.
+        goals: Goals of a learned layer; quantities may be of any number type.
+        obs: The days' observations.
+        caps: `sale_caps` of this moment, ``[B, H + 1]``.
+        most: `purchase_cap` of this moment, ``[B]``.
 
     Raises:
         ValueError: If the goals are not for every lead.
     """
-    leads = len(caps)
-    columns = {name: getattr(goals, name) for name in ("q_buy", "p_buy", "q_sell", "p_sell", "hold")}
-    columns |= {name: column for name in ("u_buy", "u_sell") if (column := getattr(goals, name))}  # may be empty
-    wrong = {name: len(column) for name, column in columns.items() if len(column) != leads}
+    names = ("q_buy", "p_buy", "q_sell", "p_sell", "hold", "u_buy", "u_sell")
+    wrong = {name: getattr(goals, name).shape for name in names if getattr(goals, name).shape != caps.shape}
     if wrong:
-        raise ValueError(f"goals need {leads} entries, one for each day of the horizon, but have {wrong}")
-    top = 0.0 if obs.sell_agenda is None else float(obs.sell_agenda.price_max)
-    bottom = 0.0 if obs.buy_agenda is None else float(obs.buy_agenda.price_min)
-    return type(goals)(
-        q_buy=tuple(max(0, min(_whole(units), most)) for units in goals.q_buy),
-        p_buy=tuple(price if isfinite(price) else bottom for price in goals.p_buy),
-        q_sell=tuple(max(0, min(_whole(units), cap)) for units, cap in zip(goals.q_sell, caps, strict=True)),
-        p_sell=tuple(price if isfinite(price) else top for price in goals.p_sell),
-        hold=tuple(value if isfinite(value) else top for value in goals.hold),
-        unit_value=goals.unit_value if isfinite(goals.unit_value) else bottom,
-        u_buy=tuple(_share(urgency) for urgency in goals.u_buy),
-        u_sell=tuple(_share(urgency) for urgency in goals.u_sell),
+        raise ValueError(f"goals need the shape {caps.shape}, a column for each day of the horizon, but have {wrong}")
+    top = np.where(obs.trades[:, SELL], obs.agenda[:, SELL, 5], 0.0)[:, None]
+    bottom = np.where(obs.trades[:, BUY], obs.agenda[:, BUY, 4], 0.0)
+    return GoalsBatch(
+        q_buy=np.maximum(0, np.minimum(_whole(goals.q_buy), most[:, None])),
+        p_buy=_finite(goals.p_buy, bottom[:, None]),
+        q_sell=np.maximum(0, np.minimum(_whole(goals.q_sell), caps)),
+        p_sell=_finite(goals.p_sell, top),
+        hold=_finite(goals.hold, top),
+        unit_value=_finite(goals.unit_value, bottom),
+        u_buy=np.minimum(1.0, np.maximum(0.0, _finite(goals.u_buy, 0.0))),
+        u_sell=np.minimum(1.0, np.maximum(0.0, _finite(goals.u_sell, 0.0))),
     )
 
 
-def _whole(units: float) -> int:
-    return round(units) if isfinite(units) else 0
+def _finite(values: Array, otherwise: Array | float) -> Floats:
+    return np.where(np.isfinite(values), values, otherwise)
 
 
-def _share(value: float) -> float:
-    return min(1.0, max(0.0, value)) if isfinite(value) else 0.0
+def _whole(units: Array) -> Ints:
+    return np.rint(_finite(units, 0.0)).astype(np.int64)

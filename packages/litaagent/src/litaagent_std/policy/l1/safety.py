@@ -8,75 +8,91 @@ With a budget of 0 the soft bounds are hard too.
 
 from __future__ import annotations
 
-from ..memory import Regime
-from ..observation import Agenda, Calendar, Observation, Offer
-from ..plan import Bounds
+from dataclasses import astuple
 
-__all__ = ["affordable", "bounds", "clip"]
+import numpy as np
+
+from ..arrays import Bools, Ints
+from ..columns import BUY, SELL, CalendarBatch, ObservationBatch
+from ..observation import Agenda, Offer
+from ..plan import BoundsBatch
+
+__all__ = ["affordable", "bounds", "clip", "clip_offer", "flows", "legal"]
 
 
-def bounds(obs: Observation, calendar: Calendar, regime: Regime) -> Bounds:
-    """Compute the bounds from the day's observation and the commitments of this moment.
+def bounds(obs: ObservationBatch, calendar: CalendarBatch, persistent: Bools) -> BoundsBatch:
+    """Compute the bounds from the days' observations and the commitments of this moment.
 
     Leads beyond the agenda or the last day get 0.
+
+    Args:
+        obs: B observations.
+        calendar: Commitments of this moment.
+        persistent: Whether production leaves the stock unchanged, ``[B]``.
     """
-    leads = range(len(calendar.sold))
-    open_leads = _open_leads(obs, len(calendar.sold))
-    exogenous_out = [obs.exogenous_out if lead == 0 else 0 for lead in leads]
-    lines = [max(0, obs.n_lines - calendar.sold[lead] - exogenous_out[lead]) for lead in leads]
-    spare = _spare_input(obs, calendar, regime)
-    covered = [max(0, min(lines[lead], spare[lead])) for lead in leads]
-    return Bounds(
-        lines=tuple(lines[lead] if lead in open_leads else 0 for lead in leads),
-        covered=tuple(covered[lead] if lead in open_leads else 0 for lead in leads),
-        spare=tuple(spare),
-        buy=affordable(obs, calendar),
-    )
+    incoming, outgoing = flows(obs, calendar)
+    lines = np.maximum(0, obs.n_lines[:, None] - outgoing)  # [B, H + 1]
+    spare = _spare_input(obs.stock_in[:, None], incoming, outgoing, persistent)
+    covered = np.maximum(0, np.minimum(lines, spare))
+    # [B, H + 1] leads for which sales can be agreed
+    open_ = np.arange(lines.shape[1]) <= np.minimum(obs.horizon, obs.agenda[:, SELL, 3] - obs.day)[:, None]
+    open_ = open_ & obs.trades[:, SELL, None]
+    return BoundsBatch(lines * open_, covered * open_, spare, affordable(obs, calendar))
 
 
-def _open_leads(obs: Observation, length: int) -> range:
-    if obs.sell_agenda is None:
-        return range(0)
-    return range(min(length, obs.sell_agenda.time_max - obs.day + 1))
+def flows(obs: ObservationBatch, calendar: CalendarBatch) -> tuple[Ints, Ints]:
+    """Return the units that come in and go out by lead, today's exogenous contracts included, ``[B, H + 1]`` each."""
+    incoming, outgoing = calendar.bought.copy(), calendar.sold.copy()
+    incoming[:, 0] += obs.exogenous_in
+    outgoing[:, 0] += obs.exogenous_out
+    return incoming, outgoing
 
 
-def _spare_input(obs: Observation, calendar: Calendar, regime: Regime) -> list[int]:
-    """Return, by lead, the input that is in stock or contracted and not yet promised to a sale."""
-    incoming = [q + (obs.exogenous_in if lead == 0 else 0) for lead, q in enumerate(calendar.bought)]
-    outgoing = [q + (obs.exogenous_out if lead == 0 else 0) for lead, q in enumerate(calendar.sold)]
-    if regime is Regime.PERSISTENT:
-        return [obs.stock_in + incoming[lead] - outgoing[lead] for lead in range(len(incoming))]
-    spare, total = [], obs.stock_in
-    for lead in range(len(incoming)):
-        total += incoming[lead] - outgoing[lead]
-        spare.append(total)
+def _spare_input(stock: Ints, incoming: Ints, outgoing: Ints, persistent: Bools) -> Ints:
+    """Return, by lead, the input that is in stock or contracted and not yet promised to a sale, ``[B, H + 1]``."""
+    net = incoming - outgoing
+    kept: Ints = stock + net
+    if persistent.all():
+        return kept
     # A sale on one day takes input from every later day: the minimum over the later days decides.
-    for lead in range(len(spare) - 2, -1, -1):
-        spare[lead] = min(spare[lead], spare[lead + 1])
-    return spare
+    total = stock + np.cumsum(net, axis=1)
+    least = np.minimum.accumulate(total[:, ::-1], axis=1)[:, ::-1]
+    return np.where(persistent[:, None], kept, least)
 
 
-def affordable(obs: Observation, calendar: Calendar) -> int:
-    """Return how many units can be bought at the highest legal price with cash that nothing else claims.
+def affordable(obs: ObservationBatch, calendar: CalendarBatch) -> Ints:
+    """Return how many units can be bought at the highest legal price with cash that nothing else claims, ``[B]``.
 
     Claims are the standing purchases of the whole horizon, today's forced purchase, and the production of
     what is sold today.
     """
-    if obs.buy_agenda is None:
-        return 0
-    claimed = sum(calendar.bought_value) + obs.exogenous_in_value
-    claimed += obs.production_cost * min(obs.n_lines, calendar.sold[0] + obs.exogenous_out)
-    unit = obs.buy_agenda.price_max + obs.production_cost
-    return max(0, int((obs.cash - claimed) // unit))
+    claimed = np.cumsum(calendar.bought_value, axis=1)[:, -1] + obs.exogenous_in_value
+    claimed = claimed + obs.production_cost * np.minimum(obs.n_lines, calendar.sold[:, 0] + obs.exogenous_out)
+    unit = obs.agenda[:, BUY, 5] + obs.production_cost
+    units = np.maximum(0.0, (obs.cash - claimed) // np.where(unit > 0, unit, 1.0))
+    return np.where(obs.trades[:, BUY], units, 0.0).astype(np.int64)
 
 
-def clip(offer: Offer, agenda: Agenda, most: int) -> Offer | None:
-    """Return an offer clipped to the agenda and to a greatest quantity; None when nothing legal is left."""
-    quantity = min(int(offer.quantity), most, agenda.quantity_max)
-    if quantity < agenda.quantity_min:
-        return None
-    return Offer(
-        quantity,
-        min(max(int(offer.time), agenda.time_min), agenda.time_max),
-        min(max(int(offer.price), agenda.price_min), agenda.price_max),
-    )
+def clip(offer: Ints, agenda: Ints, most: Ints) -> tuple[Ints, Bools]:
+    """Return offers clipped to their agendas and to a greatest quantity, and whether anything legal is left.
+
+    Args:
+        offer: Quantity, delivery day and unit price, ``[M, 3]``.
+        agenda: Ends of the legal ranges, ``[M, 6]``.
+        most: The greatest quantity, ``[M]``.
+    """
+    clipped = np.minimum(np.maximum(offer, agenda[:, 0::2]), agenda[:, 1::2])
+    quantity = np.minimum(np.minimum(offer[:, 0], most), agenda[:, 1])
+    clipped[:, 0] = quantity
+    return clipped, np.asarray(quantity >= agenda[:, 0])
+
+
+def clip_offer(offer: Offer, agenda: Agenda, most: int) -> Offer | None:
+    """Return one offer clipped to its agenda and to a greatest quantity; None when nothing legal is left."""
+    clipped, left = clip(np.array([offer], np.int64), np.array([astuple(agenda)]), np.array([most]))
+    return Offer(*clipped[0].tolist()) if left[0] else None
+
+
+def legal(offer: Ints, agenda: Ints) -> Bools:
+    """Return whether offers ``[M, 3]`` lie inside their agendas ``[M, 6]``, ``[M]``."""
+    return np.asarray(((offer >= agenda[:, 0::2]) & (offer <= agenda[:, 1::2])).all(1))

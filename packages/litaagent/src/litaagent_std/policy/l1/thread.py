@@ -1,138 +1,125 @@
-"""L1's baseline for one thread alone, from the day's observation and the thread: the base of residuals.
+"""L1's baseline for threads alone, from the day's observation and the thread: the base of residuals.
 
-In play the baseline of `Side` knows the deals of the day so far. A record does not show which of them an agent knew
-when it decided, so here the day is planned once, at its start: every partner gets its share of the day's goal,
-and a thread's round moves only the price. The same plan is made live and from a record, so that a residual means the
-same in training and in play.
+In play the baseline knows the deals of the day so far. A record does not show which of them an agent knew when it
+decided, so here the day is planned once, at its start: every partner gets its share of the day's goal, and a thread's
+round moves only the price. The same plan is made live and from a record, so that a residual means the same in training
+and in play.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from math import ceil, floor
-from typing import Literal
+from dataclasses import dataclass
+from typing import Final
 
-from ..observation import Agenda, Observation, Offer, Partner, ThreadObservation
-from ..parameters import Parameters
-from ..plan import Bounds, Goals
-from . import baseline
-from .safety import clip
+import numpy as np
 
-__all__ = ["SidePlan", "day_start_plans", "thread_baseline"]
+from ..arrays import Bools, Floats, Ints
+from ..columns import BUY, SELL, Batch, ObservationBatch, ThreadBatch
+from ..parameters import ParameterColumns
+from ..plan import BoundsBatch, GoalsBatch
+from .baseline import allot, progress, reservation, start_price
 
-Kind = Literal["accept", "reject", "end"]
+__all__ = ["ACCEPT", "END", "REJECT", "DayPlan", "day_start_plan", "thread_baseline"]
+
+ACCEPT: Final = 0
+REJECT: Final = 1
+END: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class SidePlan:
-    """What L1's baseline does on one side of a day.
+@dataclass(frozen=True, slots=True, eq=False)
+class DayPlan(Batch):
+    """What L1's baseline does on B days, by side.
 
     Attributes:
-        day: The day.
-        selling: Which side this is.
-        agenda: The side's legal range of offers.
-        goals: The heuristic goals of the day's start.
-        parameters: The level's parameters.
-        room: Most units to accept, by lead.
-        most: Most units to offer, by lead.
-        shares: Lead and quantity to offer each partner; partners without a share are not in it.
+        end: Price that the concession ends at, ``[B, 2, H + 1]``.
+        room: Most units to accept, ``[B, 2, H + 1]``.
+        most: Most units to offer, ``[B, 2, H + 1]``.
+        lead: Lead of each partner's share, ``[B, 2, P]``.
+        quantity: Its quantity, ``[B, 2, P]``; 0 if it has no share.
     """
 
-    day: int
-    selling: bool
-    agenda: Agenda
-    goals: Goals
-    parameters: Parameters
-    room: tuple[int, ...]
-    most: tuple[int, ...]
-    shares: Mapping[str, tuple[int, int]]
+    end: Floats
+    room: Ints
+    most: Ints
+    lead: Ints
+    quantity: Ints
 
 
-def day_start_plans(
-    obs: Observation, limits: Bounds, goals: Goals, parameters: Parameters
-) -> tuple[SidePlan | None, SidePlan | None]:
-    """Plan both sides of a day.
+def day_start_plan(obs: ObservationBatch, limits: BoundsBatch, goals: GoalsBatch) -> DayPlan:
+    """Plan both sides of days.
 
     Args:
-        obs: The day's observation.
+        obs: B observations.
         limits: L1's bounds at the day's start.
         goals: The heuristic goals at the day's start.
-        parameters: The level's parameters.
+    """
+    width = max(obs.suppliers.there.shape[1], obs.consumers.there.shape[1])
+    shape = (len(obs), 2, width)
+    lead, quantity = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    buy = np.broadcast_to(limits.buy[:, None], limits.lines.shape)
+    most = np.stack([buy, limits.lines], axis=1)
+    units = np.stack([goals.q_buy, goals.q_sell], axis=1)
+    for side in (BUY, SELL):
+        partners = obs.partners(side)
+        alive = partners.there & ~partners.bankrupt & obs.trades[:, side, None]  # [B, P]
+        leads, shares = allot(side == SELL, units[:, side], alive.sum(1), obs.agenda[:, side, 1])
+        row, column = np.nonzero(alive)
+        rank = (np.cumsum(alive, axis=1) - 1)[row, column]
+        lead[row, side, column], quantity[row, side, column] = leads[row, rank], shares[row, rank]
+    return DayPlan(np.stack([goals.p_buy, goals.p_sell], axis=1), np.minimum(units, most), most, lead, quantity)
+
+
+def thread_baseline(
+    threads: ThreadBatch, obs: ObservationBatch, plan: DayPlan, parameters: ParameterColumns
+) -> tuple[Ints, Ints]:
+    """Decide threads, each alone.
+
+    Args:
+        threads: M threads, their seats being rows of the other arguments.
+        obs: The observations.
+        plan: The plans of their days.
+        parameters: The parameters.
 
     Returns:
-        The plans of buying and of selling; None for a side that the level does not trade.
+        Operations `ACCEPT`, `REJECT` or `END`, ``[M]``, and counter-offers: quantity, lead and unit price, ``[M, 3]``.
+        There is always a counter-offer, also beside an acceptance (what would be offered instead) and an end (the least
+        that may be offered, at the price of this round): a residual needs something to be added to.
     """
-    leads = obs.horizon + 1
-    buys = sells = None
-    if obs.buy_agenda is not None:
-        room = tuple(min(q, limits.buy) for q in goals.q_buy)
-        shares = _shares(obs, goals, obs.buy_agenda, parameters, selling=False)
-        most = (limits.buy,) * leads
-        buys = SidePlan(obs.day, False, obs.buy_agenda, goals, parameters, room, most, shares)
-    if obs.sell_agenda is not None:
-        room = tuple(min(q, line) for q, line in zip(goals.q_sell, limits.lines, strict=True))
-        shares = _shares(obs, goals, obs.sell_agenda, parameters, selling=True)
-        sells = SidePlan(obs.day, True, obs.sell_agenda, goals, parameters, room, limits.lines, shares)
-    return buys, sells
+    seat, side = threads.seat, threads.selling.astype(np.int64)
+    agenda, day = obs.agenda[seat, side], obs.day[seat]
+    at = (seat, side, threads.partner)
+    lead, quantity = plan.lead[at], plan.quantity[at]
+    quantity = np.minimum(np.minimum(quantity, plan.most[seat, side, lead]), agenda[:, 1])
+    none = quantity < agenda[:, 0]
+    soonest = agenda[:, 2] - day
+    lead, quantity = np.where(none, soonest, lead), np.where(none, agenda[:, 0], quantity)
+    price = _limit(threads, agenda, plan.end[seat, side, lead], parameters, proposing=True)
+    counter = np.stack(
+        [
+            quantity,
+            np.clip(lead, soonest, agenda[:, 3] - day),
+            np.clip(price, agenda[:, 4], agenda[:, 5]).astype(np.int64),
+        ],
+        axis=1,
+    )
+    accepted = _acceptable(threads, agenda, day, plan, parameters)
+    return np.where(accepted, ACCEPT, np.where(none, END, REJECT)), counter
 
 
-def _shares(
-    obs: Observation, goals: Goals, agenda: Agenda, parameters: Parameters, *, selling: bool
-) -> dict[str, tuple[int, int]]:
-    """Return the lead and quantity that the baseline would open with, were all partners of a side there."""
-    make = baseline.sell_offers if selling else baseline.buy_offers
-    partners = obs.consumers if selling else obs.suppliers
-    threads = [_opening(obs, partner, selling=selling) for partner in partners if not partner.bankrupt]
-    room = list(goals.q_sell if selling else goals.q_buy)
-    offers = make(threads, agenda, room, goals, parameters)
-    return {name: (offer.time - obs.day, offer.quantity) for name, offer in offers.items() if offer is not None}
+def _limit(threads: ThreadBatch, agenda: Ints, end: Floats, parameters: ParameterColumns, *, proposing: bool) -> Floats:
+    """Return the limit prices of both sides, ``[M]``."""
+    p, time = parameters.take(threads.seat), progress(threads, proposing=proposing)
+    limits = [reservation(selling, start_price(selling, agenda, p), end, time, p) for selling in (False, True)]
+    return np.where(threads.selling, limits[1], limits[0])
 
 
-def _opening(obs: Observation, partner: Partner, *, selling: bool) -> ThreadObservation:
-    return ThreadObservation(obs.day, partner.name, not selling, 0, 2, 0.0, True, None, (), obs.calendar)
-
-
-def thread_baseline(thread: ThreadObservation, plan: SidePlan) -> tuple[Kind, Offer]:
-    """Decide one thread alone.
-
-    Returns:
-        Whether to accept, reject or end, and the counter-offer. There is always one, also beside an acceptance
-        (what would be offered instead) and an end (the least that may be offered, at the price of this round): a
-        residual needs something to be added to.
-    """
-    share = plan.shares.get(thread.partner)
-    counter = None if share is None else _counter(thread, plan, *share)
-    if thread.offer is not None and _acceptable(thread, thread.offer, plan):
-        kind: Kind = "accept"
-    else:
-        kind = "end" if counter is None else "reject"
-    return kind, counter or _least(thread, plan)
-
-
-def _counter(thread: ThreadObservation, plan: SidePlan, lead: int, quantity: int) -> Offer | None:
-    time = baseline.progress(thread, proposing=True)
-    if plan.selling:
-        price = ceil(baseline.sell_reservation(plan.goals, plan.agenda, lead, time, plan.parameters))
-    else:
-        price = floor(baseline.buy_reservation(plan.goals, plan.agenda, lead, time, plan.parameters))
-    return clip(Offer(quantity, plan.day + lead, price), plan.agenda, plan.most[lead])
-
-
-def _least(thread: ThreadObservation, plan: SidePlan) -> Offer:
-    """Return the smallest offer for the earliest delivery."""
-    agenda = plan.agenda
-    lead, enough = agenda.time_min - plan.day, (agenda.quantity_max,) * len(plan.most)
-    offer = _counter(thread, replace(plan, most=enough), lead, agenda.quantity_min)
-    assert offer is not None
-    return offer
-
-
-def _acceptable(thread: ThreadObservation, offer: Offer, plan: SidePlan) -> bool:
-    lead = offer.time - plan.day
-    if not plan.agenda.legal(offer) or not 0 <= lead < len(plan.room) or offer.quantity > plan.room[lead]:
-        return False
-    time = baseline.progress(thread, proposing=False)
-    if plan.selling:
-        return offer.price >= baseline.sell_reservation(plan.goals, plan.agenda, lead, time, plan.parameters)
-    return offer.price <= baseline.buy_reservation(plan.goals, plan.agenda, lead, time, plan.parameters)
+def _acceptable(threads: ThreadBatch, agenda: Ints, day: Ints, plan: DayPlan, parameters: ParameterColumns) -> Bools:
+    """Return which offers are legal, at our limit price or better, and within the room of their delivery day."""
+    offer, side = threads.offer, threads.selling.astype(np.int64)
+    lead = offer[:, 1] - day
+    inside = threads.answers & (lead >= 0) & (lead < plan.end.shape[2])
+    inside &= ((offer >= agenda[:, 0::2]) & (offer <= agenda[:, 1::2])).all(1)
+    at = (threads.seat, side, np.where(inside, lead, 0))
+    limit = _limit(threads, agenda, plan.end[at], parameters, proposing=False)
+    good = np.where(threads.selling, offer[:, 2] >= limit, offer[:, 2] <= limit)
+    return np.asarray(inside & good & (offer[:, 0] <= plan.room[at]))

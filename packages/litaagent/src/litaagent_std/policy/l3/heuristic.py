@@ -1,23 +1,23 @@
 """L3, heuristic: the probability that a partner accepts an offer.
 
 Most partners in the league are its own default agents, whose rules of acceptance are simple. `archetypes` states the
-rules as probabilities of acceptance for every possible offer at once; `PartnerModel` is a belief over the archetypes,
-updated by Bayes' rule with a partner's replies (tempered, because replies within a day are correlated). `OfferGrid`
-holds every legal offer of a side, so that a thread's best proposal is found by one pass of numpy.
+rules as probabilities of acceptance for any offers at once; `Mixture` is a belief over the archetypes, updated by
+Bayes' rule with partners' replies (tempered, because replies within a day are correlated). `Acceptance` joins a belief
+with what partners refused today.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
-from ..arrays import Bools, Floats, Ints
-from ..observation import Agenda, Offer
+from ..arrays import Array, Bools, Floats, Ints, true_rows
+from ..columns import SELL, Batch, ObservationBatch
+from ..l1.baseline import power
 
-__all__ = ["ARCHETYPES", "OfferGrid", "PartnerModel", "archetypes"]
+__all__ = ["ARCHETYPES", "Acceptance", "Belief", "Clock", "Market", "Mixture", "Offers", "archetypes"]
 
 ARCHETYPES: Final = ("random", "greedy", "sharing", "able")
 """Types of partners: accepts one offer in ten; bargains over the price and takes up to 3/4 of its lines; distributes
@@ -30,149 +30,299 @@ LARGE_OFFER: Final = (0.65, 0.03, 0.3, 0.04)
 _LEAST, _MOST = 0.002, 0.97  # no probability of acceptance is more extreme
 
 
-@dataclass(frozen=True, slots=True)
-class OfferGrid:
-    """Every offer of a side: each lead × quantity × price of the agenda, n in all.
+@dataclass(frozen=True, slots=True, eq=False)
+class Market(Batch):
+    """What decides about offers on one side of B factories' days, ``[B]`` each.
 
     Attributes:
-        lead: Days until delivery, ``[n]``.
-        quantity: Units, ``[n]``.
-        price: Unit price, ``[n]``.
-        concession: Position in the price band as the receiver sees it, 1 at its best price, ``[n]``.
-        share: Quantity over our lines, ``[n]``.
-        today: Whether delivery is today, ``[n]``.
-        ahead: For a sale, whether a bargaining buyer takes the price for a later day, ``[n]``.
+        day: Today.
+        n_lines: Our lines.
+        n_leads: Delivery days that can be agreed for.
+        quantity_min: The smallest offer that is considered.
+        quantity_max: The largest: no deal of more units than our lines.
+        price_min: The lowest legal price.
+        price_max: The highest.
+        edge: Whether the partners are at an end of the chain, where their need is exogenous.
     """
 
+    day: Ints
+    n_lines: Ints
+    n_leads: Ints
+    quantity_min: Ints
+    quantity_max: Ints
+    price_min: Ints
+    price_max: Ints
+    edge: Bools
+
+    @classmethod
+    def of(cls, obs: ObservationBatch, side: int) -> Market:
+        """Return the markets of days."""
+        agenda = obs.agenda[:, side]
+        edge = obs.level == (obs.n_levels - 2 if side == SELL else 1)
+        return cls(
+            obs.day,
+            obs.n_lines,
+            np.maximum(1, np.minimum(obs.horizon, agenda[:, 3] - obs.day) + 1),
+            np.maximum(1, agenda[:, 0]),
+            np.maximum(agenda[:, 0], np.minimum(agenda[:, 1], obs.n_lines)),
+            agenda[:, 4],
+            agenda[:, 5],
+            np.asarray(edge),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Offers:
+    """R offers of one side.
+
+    Attributes:
+        market: Their markets, R rows, or one for all.
+        lead: Days until delivery, ``[R]``.
+        quantity: Units, ``[R]``.
+        price: Unit price, ``[R]``.
+    """
+
+    market: Market
     lead: Ints
     quantity: Ints
     price: Ints
-    concession: Floats
-    share: Floats
-    today: Bools
-    ahead: Bools
 
-    @classmethod
-    def of(cls, agenda: Agenda, day: int, leads: int, n_lines: int, *, selling: bool) -> OfferGrid:
-        """Build the grid of one day."""
-        # [n] each: lead varies slowest, price fastest
-        top = max(agenda.quantity_min, min(agenda.quantity_max, n_lines))
-        lead, quantity, price = (
-            axis.ravel()
-            for axis in np.meshgrid(
-                np.arange(max(1, min(leads, agenda.time_max - day + 1))),
-                np.arange(max(1, agenda.quantity_min), top + 1),
-                np.arange(agenda.price_min, agenda.price_max + 1),
-                indexing="ij",
-            )
+    def known(self) -> Bools:
+        """Return which offers the model knows: those that we would make, ``[R]``."""
+        m = self.market
+        return np.asarray(
+            (self.lead >= 0)
+            & (self.lead < m.n_leads)
+            & (self.quantity >= m.quantity_min)
+            & (self.quantity <= m.quantity_max)
+            & (self.price >= m.price_min)
+            & (self.price <= m.price_max)
         )
-        return cls._made(agenda, lead, quantity, price, n_lines, selling=selling)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clock(Batch):
+    """Relative times with their powers, ``[R]`` each.
+
+    Attributes:
+        time: The relative times.
+        rest: ``(1 - time) ** 0.6``.
+        square: ``time ** 2``.
+    """
+
+    time: Floats
+    rest: Floats
+    square: Floats
 
     @classmethod
-    def of_offers(cls, agenda: Agenda, offers: Sequence[Offer], day: int, n_lines: int, *, selling: bool) -> OfferGrid:
-        """Build a grid of some offers alone."""
-        quantity, time, price = np.array(offers, np.int64).reshape(-1, 3).T
-        return cls._made(agenda, time - day, quantity, price, n_lines, selling=selling)
-
-    @classmethod
-    def _made(
-        cls, agenda: Agenda, lead: Ints, quantity: Ints, price: Ints, n_lines: int, *, selling: bool
-    ) -> OfferGrid:
-        width = max(1, agenda.price_max - agenda.price_min)
-        position = (price - agenda.price_min) / width
-        # A bargaining partner pays or takes within the last tenth of the band for later days.
-        low, high = int(0.9 * agenda.price_max), agenda.price_max
-        ahead = price <= high - 0.9 * (high - low) if selling else price >= low + 0.9 * (high - low)
-        return cls(lead, quantity, price, 1.0 - position if selling else position, quantity / n_lines, lead == 0, ahead)
-
-    def offer(self, index: int, day: int) -> Offer:
-        """Return one entry as an offer."""
-        return Offer(int(self.quantity[index]), day + int(self.lead[index]), int(self.price[index]))
-
-    def index(self, offer: Offer, day: int) -> int | None:
-        """Return the entry of an offer, or None when the grid does not hold it."""
-        matches = np.flatnonzero(
-            (self.lead == offer.time - day) & (self.quantity == offer.quantity) & (self.price == offer.price)
-        )
-        return int(matches[0]) if len(matches) else None
-
-    def no_better(self, offer: Offer, day: int, *, selling: bool) -> Bools:
-        """Return the offers for the same later day that are no better for the receiver, ``[n]``."""
-        worse = self.price >= offer.price if selling else self.price <= offer.price
-        same = (self.lead == offer.time - day) & ~self.today
-        return np.asarray(same & worse & (self.quantity >= offer.quantity))
+    def of(cls, time: Floats) -> Clock:
+        """Compute the powers."""
+        return cls(time, power(1.0 - time, np.full(len(time), 0.6)), power(time, np.full(len(time), 2)))
 
 
-def archetypes(grid: OfferGrid, time: float, *, selling: bool, edge: bool) -> Floats:
-    """Return the probability that each archetype accepts each offer, ``[4, n]``.
+def archetypes(offers: Offers, clock: Clock, *, selling: bool) -> Floats:
+    """Return the probability that each archetype accepts each offer, ``[4, R]``.
 
     Args:
-        grid: The offers.
-        time: Relative time of the thread.
+        offers: The offers.
+        clock: Relative times of their threads, R rows, or one for all.
         selling: Whether we sell.
-        edge: Whether the partner is at an end of the chain, where its need is exogenous.
     """
-    # [n] each: the receiver's best price, a quantity it can use, and its concession over time
-    best = grid.concession >= 0.999
-    small = grid.share <= 0.75
-    bargain = _soft(grid.concession - (1.0 - time) ** 0.6, 0.06)
-    shared = _soft(grid.concession - 1.0 + time**2, 0.05)
-    # A bargaining partner's days fill up from the near ones, and a full day takes only a few units more.
-    booked = (9.0 - 0.75 * grid.lead) if edge and selling else (4.0 - 0.3 * grid.lead)
-    greedy_later = small * grid.ahead * np.minimum(1.0, 1.6 * np.exp(-np.maximum(0.5, booked) * grid.share))
+    m, lead, price, time = offers.market, offers.lead, offers.price, clock.time
+    edge, later = m.edge, np.asarray(lead != 0)
+    # [R] price position in the partner's favour, share of our lines, and its concession over time
+    position = (price - m.price_min) / np.maximum(1, m.price_max - m.price_min)
+    concession = 1.0 - position if selling else position
+    share = offers.quantity / m.n_lines
+    best, small = concession >= 0.999, (share <= 0.75).astype(np.float64)
+    bargain = _soft(concession - clock.rest, 0.06)
+    shared = _soft(concession - 1.0 + clock.square, 0.05)
+    # A bargaining partner pays or takes within the last tenth of the band for later days; its days fill up from the
+    # near ones, and a full day takes only a few units more.
+    low = (0.9 * m.price_max).astype(np.int64)
+    band = 0.9 * (m.price_max - low)
+    ahead = price <= m.price_max - band if selling else price >= low + band
+    booked = _by(edge & selling, 9.0 - 0.75 * lead, 4.0 - 0.3 * lead)
+    greedy_later = small * ahead * np.minimum(1.0, 1.6 * np.exp(-np.maximum(0.5, booked) * share))
     if selling:
-        greedy_today = small * (bargain * 0.05 * (1.0 - grid.share) if edge else 0.95 * bargain)
-        sharing_today = np.where(best, 0.15, 0.01) if edge else 0.9 * (grid.share <= 0.2) * shared
-        sharing_later = np.where(best, (0.9 if edge else 0.15) * np.exp(-0.12 * grid.lead), 0.0)
-        able = 0.02 + 0.05 * grid.concession + 0.1 * (time < 0.1) * (grid.share <= 0.5)
+        greedy_today = small * _by(edge, bargain * 0.05 * (1.0 - share), 0.95 * bargain)
+        sharing_today = _by(edge, np.where(best, 0.15, 0.01), 0.9 * (share <= 0.2) * shared)
+        sharing_later = np.where(best, _by(edge, 0.9, 0.15) * np.exp(-0.12 * lead), 0.0)
+        able = 0.02 + 0.05 * concession + 0.1 * (time < 0.1) * (share <= 0.5)
     else:
-        greedy_today = (0.8 - 0.4 * grid.share if edge else small) * bargain
+        greedy_today = _by(edge, 0.8 - 0.4 * share, small) * bargain
         sharing_today = 0.9 * shared
-        sharing_later = np.where(best, 0.1 if edge else 0.75, 0.0)
-        able = 0.03 + 0.1 * grid.concession + 0.3 * (time < 0.2) * (grid.share <= 0.4)
-    # [4, n] in the order of ARCHETYPES
-    rows = (
-        np.full(len(grid.lead), 0.1),
-        np.where(grid.today, greedy_today, greedy_later),
-        np.where(grid.today, sharing_today, sharing_later),
-        able,
-    )
-    return np.asarray(np.clip(np.stack(rows), _LEAST, _MOST), dtype=np.float64)
+        sharing_later = np.where(best, _by(edge, 0.1, 0.75), 0.0)
+        able = 0.03 + 0.1 * concession + 0.3 * (time < 0.2) * (share <= 0.4)
+    # [4, R] in the order of ARCHETYPES
+    table = np.empty((4, len(lead)))
+    table[0] = 0.1
+    table[1] = np.where(later, greedy_later, greedy_today)
+    table[2] = np.where(later, sharing_later, sharing_today)
+    table[3] = able
+    return np.minimum(np.maximum(table, _LEAST), _MOST)
+
+
+def _by(edge: Bools, at_edge: Array | float, elsewhere: Array | float) -> Array:
+    """Return one of two values by whether the partner is at an end of the chain."""
+    if len(edge) == 1:
+        return np.asarray(at_edge if edge[0] else elsewhere)
+    return np.where(edge, at_edge, elsewhere)
 
 
 def _soft(margin: Floats, width: float) -> Floats:
     """Return a step from 0 to 1 at margin 0, softened over `width`."""
-    return np.asarray(1.0 / (1.0 + np.exp(-np.clip((margin + 0.5 * width) / (0.25 * width), -30.0, 30.0))))
+    return 1.0 / (1.0 + np.exp(-np.minimum(np.maximum((margin + 0.5 * width) / (0.25 * width), -30.0), 30.0)))
 
 
-class PartnerModel:
-    """Belief about one partner: a weight for each archetype.
+class Belief(Protocol):
+    """Who the partners of a side are: a weight for each archetype.
 
-    Args:
-        rate: Weight of one refusal or offer as evidence, from 0 (none) to 1 (independent evidence).
+    Attributes:
+        by_replies: Whether replies and offers update it.
     """
 
-    def __init__(self, rate: float) -> None:
-        self._log_weights = np.log(np.array(PRIOR))
+    by_replies: bool
+
+    def weights(self, partner: Ints) -> Floats:
+        """Return the weights of partners by their index, ``[R, 4]``; a row sums to 1."""
+
+    def observe_replies(self, partner: Ints, likelihood: Floats, *, accepted: bool) -> None:
+        """Update from replies to our proposals.
+
+        Args:
+            partner: Partners by index, each once, ``[R]``.
+            likelihood: Each archetype's probability of accepting, ``[R, 4]``.
+            accepted: Whether they accepted.
+        """
+
+    def observe_offers(self, partner: Ints, large: Bools) -> None:
+        """Update from partners' own offers, each partner once; `large` says whether one exceeds our lines."""
+
+
+class Mixture:
+    """A belief updated by Bayes' rule.
+
+    Args:
+        rate: Weight of one refusal or offer as evidence, from 0 (none) to 1 (independent evidence), ``[N]``.
+    """
+
+    by_replies = True
+
+    def __init__(self, rate: Floats) -> None:
+        self._log_weights = np.tile(np.log(np.array(PRIOR)), (len(rate), 1))  # [N, 4]
         self._rate = rate
+        large = np.array(LARGE_OFFER)
+        self._size = np.log(np.stack([1.0 - large, large]))  # [2, 4] evidence of a small and of a large offer
 
-    @property
-    def weights(self) -> Floats:
-        """The weights, summing to 1, ``[4]``."""
-        shifted = np.exp(self._log_weights - self._log_weights.max())
-        return np.asarray(shifted / (shifted[0] + shifted[1] + shifted[2] + shifted[3]))
+    def weights(self, partner: Ints) -> Floats:
+        """Return the weights of partners; see `Belief`."""
+        logs = self._log_weights[partner]
+        shifted = np.exp(logs - logs.max(1)[:, None])
+        total = shifted[:, 0] + shifted[:, 1] + shifted[:, 2] + shifted[:, 3]
+        return np.asarray(shifted / total[:, None])
 
-    def observe_reply(self, likelihood: Floats, *, accepted: bool) -> None:
-        """Update the belief from a reply; `likelihood` is each archetype's probability of accepting, ``[4]``."""
+    def observe_replies(self, partner: Ints, likelihood: Floats, *, accepted: bool) -> None:
+        """Update from replies; see `Belief`."""
         evidence = np.log(likelihood if accepted else 1.0 - likelihood)
-        self._update(evidence * (1.0 if accepted else self._rate))
+        self._update(partner, evidence if accepted else evidence * self._rate[partner][:, None])
 
-    def observe_offer(self, *, large: bool) -> None:
-        """Update the belief from the size of one of the partner's own offers."""
-        chance = np.array(LARGE_OFFER)
-        self._update(self._rate * np.log(chance if large else 1.0 - chance))
+    def observe_offers(self, partner: Ints, large: Bools) -> None:
+        """Update from the size of partners' own offers; see `Belief`."""
+        self._update(partner, self._rate[partner][:, None] * self._size[large.astype(np.int64)])
 
-    def _update(self, evidence: Floats) -> None:
+    def _update(self, partner: Ints, evidence: Floats) -> None:
         # Weights are bounded below, so that a partner who changes is recognised again.
-        weights = self._log_weights + evidence
-        self._log_weights = np.maximum(weights - weights.max(), -6.0)
+        logs = self._log_weights[partner] + evidence
+        self._log_weights[partner] = np.maximum(logs - logs.max(1)[:, None], -6.0)
+
+
+class Acceptance:
+    """The probability that partners of one side accept offers, for n factories with up to P partners each.
+
+    Partners are indexed by ``factory · P + partner``. Those that do not accept at random rarely accept today what is no
+    better than what they refused today.
+
+    Args:
+        belief: Who the partners are.
+        n: Number of factories.
+        width: P.
+        leads: Number of delivery days.
+        lines: The most lines of a factory.
+        selling: Which side this is.
+    """
+
+    def __init__(self, belief: Belief, n: int, width: int, leads: int, lines: int, *, selling: bool) -> None:
+        self.belief, self._selling, self._width = belief, selling, width
+        # By partner, lead and quantity: the price in our favour from which an offer was refused today.
+        self._refused = np.full((n * width, leads, lines + 1), np.inf)
+        self._any_refused = np.zeros(n * width, np.bool_)
+
+    def start_day(self, seats: Array | slice) -> None:
+        """Forget what was refused on an earlier day."""
+        shape = (-1, self._width)
+        some = np.arange(len(self._any_refused)).reshape(shape)[seats].ravel()
+        some = some[self._any_refused[some]]
+        self._refused[some], self._any_refused[some] = np.inf, False
+
+    def observe(self, partner: Ints, offers: Offers, time: Floats, *, accepted: bool) -> None:
+        """Update from partners' replies to our proposals, each partner once.
+
+        Args:
+            partner: The partners, ``[R]``.
+            offers: Our proposals.
+            time: Relative times at which they were made, ``[R]``.
+            accepted: Whether they were accepted.
+        """
+        known = offers.known()
+        if not known.all():
+            rows = true_rows(known)
+            if not len(rows):
+                return
+            market = offers.market.take(rows)
+            offers = Offers(market, offers.lead[rows], offers.quantity[rows], offers.price[rows])
+            partner, time = partner[rows], time[rows]
+        fresh = ~self._is_refused(partner, offers)  # a second refusal of the same shows nothing new
+        if self.belief.by_replies and fresh.any():
+            likelihood = archetypes(offers, Clock.of(time), selling=self._selling).T  # [R, 4]
+            self.belief.observe_replies(partner[fresh], likelihood[fresh], accepted=accepted)
+        if not accepted:
+            self._refuse(partner, offers)
+
+    def _in_favour(self, price: Ints) -> Ints:
+        return price if self._selling else -price
+
+    def _is_refused(self, partner: Ints, offers: Offers) -> Bools:
+        if not self._any_refused[partner].any():
+            return np.zeros(len(partner), np.bool_)
+        limit = self._refused[partner, offers.lead, offers.quantity]
+        return np.asarray(self._in_favour(offers.price) >= limit)
+
+    def _refuse(self, partner: Ints, offers: Offers) -> None:
+        """Remember refusals: what is as dear, for as many units or more, for the same later day."""
+        rows = true_rows(offers.lead != 0)
+        if not len(rows):
+            return
+        who, lead = partner[rows], offers.lead[rows]
+        limits = self._refused[who, lead]  # [R, Q]
+        worse = np.arange(limits.shape[1]) >= offers.quantity[rows][:, None]
+        price = self._in_favour(offers.price[rows])[:, None]
+        self._refused[who, lead] = np.where(worse, np.minimum(limits, price), limits)
+        self._any_refused[who] = True
+
+    def probabilities(self, partner: Ints, weights: Floats, table: Floats, offers: Offers) -> Floats:
+        """Return the probability that partners accept offers, ``[R]``.
+
+        Args:
+            partner: The partner of each offer, ``[R]``, or one for all.
+            weights: The belief about it, ``[R, 4]``, or one for all.
+            table: `archetypes` of the offers, ``[4, R]``.
+            offers: The offers.
+        """
+        w = weights.T
+        # [R] mixture of the types that do not accept at random, added in a fixed order
+        steady = w[1] * table[1] + w[2] * table[2] + w[3] * table[3]
+        if self._any_refused[partner].any():
+            limit = self._refused[partner, offers.lead, offers.quantity]
+            steady = np.where(self._in_favour(offers.price) >= limit, 0.1 * steady, steady)
+        return np.asarray(w[0] * table[0] + steady)

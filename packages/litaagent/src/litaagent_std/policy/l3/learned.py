@@ -6,121 +6,90 @@ and L1's baseline of the thread alone (`l1.thread`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
-from ..arrays import Ints
-from ..columns import ObservationBatch, histories, live_threads
+from ..arrays import Floats, Ints
+from ..columns import ObservationBatch, histories
 from ..features import thread_features
 from ..l1.safety import bounds
-from ..l1.thread import SidePlan, day_start_plans, thread_baseline
-from ..l2.heuristic import HeuristicGoals
+from ..l1.thread import DayPlan, day_start_plan, thread_baseline
+from ..l2.heuristic import heuristic_goals
 from ..l2.learned import LearnedGoals
-from ..layers import Action, Situation, residual
+from ..layers import ACCEPT, COUNTER, END, ActionBatch, SituationBatch
 from ..networks.inference import DayInputs, DecisionNetwork, ThreadInputs
-from ..networks.inputs import OPERATIONS, baseline_inputs, goal_inputs
-from ..observation import Agenda, Observation, Offer
-from ..parameters import Parameters, level_name
+from ..networks.inputs import baseline_inputs, goal_inputs
+from ..parameters import ParameterColumns, Parameters, level_name
 
 __all__ = ["LearnedDecisions"]
 
+_KINDS = np.array([ACCEPT, COUNTER, END])  # the network's operations
+
 
 class LearnedDecisions:
-    """A `DecisionLayer` from trained weights.
+    """An L3 (`layers.BatchDecisions`) from trained weights.
 
     Args:
         network: The trained network.
         goals: The learned L2 whose goals it was trained with.
-        parameters: Parameters of L1's baseline.
     """
 
-    def __init__(self, network: DecisionNetwork, goals: LearnedGoals, parameters: Parameters | None = None) -> None:
+    def __init__(self, network: DecisionNetwork, goals: LearnedGoals) -> None:
         self._network, self._goals = network, goals
-        self._parameters = parameters or Parameters()
-        self._obs: Observation | None = None
-        self._plans: tuple[SidePlan | None, SidePlan | None] = (None, None)
+        self._obs: ObservationBatch | None = None
+        self._days = np.zeros(0, np.int64)
 
-    def decide(self, situation: Situation, alpha: Mapping[str, float]) -> Mapping[str, Action]:
-        """Decide the threads of a round; see `DecisionLayer`."""
-        obs, agenda = situation.obs, situation.agenda
-        batch, counters = self._inputs(situation)
-        low, high = legal_range(agenda, obs.day)
-        count = len(situation.threads)
+    def decide_all(self, situation: SituationBatch, alpha: Floats) -> ActionBatch:
+        """Decide the threads of a round; see `layers.BatchDecisions`."""
+        threads = situation.threads
+        agenda, day = situation.agenda[threads.seat], situation.day.obs.day[threads.seat]
+        # [M, 3] the least and the greatest legal quantity, lead and unit price
+        low, high = agenda[:, 0::2].copy(), agenda[:, 1::2].copy()
+        low[:, 1] -= day
+        high[:, 1] -= day
+        plan, parameters = self._plan(situation)
+        op, base = thread_baseline(threads, situation.day.obs, plan, parameters)
+        batch = self._inputs(situation, op, base, low, high)
         # [M] operations and [M, 3] counter-offers (quantity, lead, price)
-        ops, offers = self._network.decide(batch, np.tile(low, (count, 1)), np.tile(high, (count, 1)))
-        actions: dict[str, Action] = {}
-        for thread, op, (quantity, lead, price), base in zip(
-            situation.threads, ops.tolist(), offers.tolist(), counters, strict=True
-        ):
-            offer = Offer(quantity, obs.day + lead, price)
-            if base is not None and self._network.residual:
-                change = (offer.quantity - base.quantity, offer.time - base.time, offer.price - base.price)
-                offer = residual(base, change, alpha[thread.partner])
-            actions[thread.partner] = (Action("accept"), Action("counter", offer), Action("end"))[op]
-        return actions
+        ops, offers = self._network.decide(batch, low, high)
+        if self._network.residual:
+            offers = np.rint(base + alpha[:, None] * (offers - base)).astype(np.int64)
+        offers = offers.copy()
+        offers[:, 1] += day
+        return ActionBatch(_KINDS[ops], offers)
 
-    def _inputs(self, situation: Situation) -> tuple[ThreadInputs, list[Offer | None]]:
-        obs = situation.obs
+    def _inputs(self, situation: SituationBatch, op: Ints, base: Ints, low: Ints, high: Ints) -> ThreadInputs:
+        threads, obs = situation.threads, situation.day.obs
         quantity, price, day = self._goals.day_start(obs)
-        plan = self._plan(situation)
-        seats = [0] * len(situation.threads)
-        features = thread_features(
-            live_threads(situation.threads, [obs], seats),
-            ObservationBatch.of([obs]),
-            *histories(situation.threads, seats),
-        )
-        history, mask = features.padded(2 * max(thread.n_rounds for thread in situation.threads))
-        decisions = [("end", None) if plan is None else thread_baseline(thread, plan) for thread in situation.threads]
-        count = len(seats)
-        low, high = legal_range(situation.agenda, obs.day)
-        counters = [offer for _, offer in decisions]
-        base = baseline_inputs(
-            np.array([OPERATIONS.index(kind) for kind, _ in decisions]),
-            np.array([(-1, -1, -1) if o is None else (o.quantity, o.time - obs.day, o.price) for o in counters]),
-            np.tile(low, (count, 1)),
-            np.tile(high, (count, 1)),
-            np.full(count, float(obs.n_lines)),
-            obs.horizon,
-        )
-        # [1, 4·B] goals of the day, the same for all its threads
-        goal = goal_inputs(quantity[None], price[None], day.lines, day.price)
-        batch = ThreadInputs(
-            _repeated(day, count),
+        seat = threads.seat
+        features = thread_features(threads, obs, *histories(situation.rows, seat.tolist()))
+        history, mask = features.padded(2 * int(threads.n_rounds.max()))
+        horizon = int(obs.horizon.max())
+        return ThreadInputs(
+            _repeated(day, seat),
             history,
             mask,
             features.ranges,
             features.x_thread,
             features.x_partner,
-            np.tile(goal, (count, 1)),
-            base,
+            goal_inputs(quantity, price, day.lines, day.price)[seat],
+            baseline_inputs(op, base, low, high, obs.n_lines[seat].astype(np.float64), horizon),
         )
-        return batch, counters
 
-    def _plan(self, situation: Situation) -> SidePlan | None:
-        """Return L1's plan of the side, made once a day."""
-        obs = situation.obs
-        if self._obs is not obs:
-            level = self._parameters.at(level_name(obs.level, obs.n_levels))
-            limits = bounds(obs, obs.calendar, situation.memory.regime)
-            goals = HeuristicGoals(level).goals(obs, obs.calendar, limits, situation.memory)
-            self._obs, self._plans = obs, day_start_plans(obs, limits, goals, level)
-        return self._plans[situation.selling]
-
-
-def legal_range(agenda: Agenda, day: int) -> tuple[Ints, Ints]:
-    """Return the least and the greatest legal quantity, lead and unit price, each ``[3]``."""
-    low = np.array([agenda.quantity_min, agenda.time_min - day, agenda.price_min])
-    return low, np.array([agenda.quantity_max, agenda.time_max - day, agenda.price_max])
+    def _plan(self, situation: SituationBatch) -> tuple[DayPlan, ParameterColumns]:
+        """Return L1's plans of the days' starts, made once a day, with the parameters of its training: the default."""
+        obs, memory = situation.day.obs, situation.day.memory
+        if self._obs is not obs or not np.array_equal(self._days, obs.day):
+            levels = zip(obs.level.tolist(), obs.n_levels.tolist(), strict=True)
+            parameters = ParameterColumns.of([Parameters().at(level_name(*level)) for level in levels])
+            limits = bounds(obs, obs.calendar, memory.persistent)
+            goals = heuristic_goals(obs, obs.calendar, limits, memory, parameters)
+            self._obs, self._days = obs, obs.day.copy()
+            self._made = (day_start_plan(obs, limits, goals), parameters)
+        return self._made
 
 
-def _repeated(day: DayInputs, count: int) -> DayInputs:
-    """Return the inputs of one day, ``[1, …]``, repeated for each of its threads, ``[count, …]``."""
+def _repeated(day: DayInputs, seat: Ints) -> DayInputs:
+    """Return the inputs of days for each of their threads, ``[M, …]``."""
     return DayInputs(
-        np.repeat(day.x_static, count, 0),
-        np.repeat(day.x_temporal, count, 0),
-        np.repeat(day.x_role, count, 0),
-        np.repeat(day.mask, count, 0),
-        np.repeat(day.lines, count, 0),
-        np.repeat(day.price, count, 0),
+        day.x_static[seat], day.x_temporal[seat], day.x_role[seat], day.mask[seat], day.lines[seat], day.price[seat]
     )

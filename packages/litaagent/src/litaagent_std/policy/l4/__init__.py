@@ -1,10 +1,10 @@
 """L4: coordination across the threads of a round.
 
-`heuristic` spreads the units that remain over the threads; `learned` weighs threads by attention
-(`policy.learned.load_layers`) behind the protocol `layers.CoordinationLayer`. The exact choice of the offers to accept
-together is `plan.best_subset`.
+`heuristic` chooses the offers to accept together and spreads the units that remain over the threads; `learned` weighs
+threads by attention (`policy.learned.load_layers`) behind the protocol `layers.BatchCoordination`. The exact choice is
+`plan.best_subsets`.
 """
 
-from .heuristic import Spreader
+from .heuristic import accept_offers, spread
 
-__all__ = ["Spreader"]
+__all__ = ["accept_offers", "spread"]

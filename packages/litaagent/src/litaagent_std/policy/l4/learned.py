@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 
-from ..arrays import Floats32
-from ..layers import Situation
+from ..arrays import Bools, Floats, Floats32, Ints, true_rows
+from ..layers import NEUTRAL_ALPHA, SituationBatch
 from ..networks.inference import CoordinatorNetwork
 from ..networks.inputs import coordinator_inputs
-from ..observation import ThreadObservation
+from .heuristic import free_room
 
 __all__ = ["LearnedCoordination"]
 
@@ -20,7 +19,7 @@ ACCEPT_FROM: Final = 0.5
 
 
 class LearnedCoordination:
-    """A `CoordinationLayer` from trained weights.
+    """An L4 (`layers.BatchCoordination`) from trained weights.
 
     Args:
         network: The trained network.
@@ -29,61 +28,62 @@ class LearnedCoordination:
     def __init__(self, network: CoordinatorNetwork) -> None:
         self._network = network
 
-    def weigh(self, situation: Situation) -> Mapping[str, float]:
-        """Return α of the threads that have an offer on the table; see `CoordinationLayer`."""
-        threads = [thread for thread in situation.threads if thread.offer is not None]
-        if not threads:
-            return {}
-        inputs = _inputs(situation, threads)
-        alpha = self._network(inputs[None], np.ones((1, len(threads)), np.bool_))[0]
-        return {thread.partner: float(value) for thread, value in zip(threads, alpha, strict=True)}
+    def weigh_all(self, situation: SituationBatch) -> Floats:
+        """Return α of the threads that have an offer on the table; see `layers.BatchCoordination`."""
+        threads = situation.threads
+        alpha = np.full(len(threads), NEUTRAL_ALPHA)
+        rows = true_rows(threads.answers)
+        if not len(rows):
+            return alpha
+        inputs = _inputs(situation, rows)
+        # [S, K, …] the threads of each factory side by side
+        seat = threads.seat[rows]
+        count = np.bincount(seat, minlength=len(situation.seats))
+        place = np.arange(len(rows)) - (np.cumsum(count) - count)[seat]
+        padded = np.zeros((len(count), int(count.max()), inputs.shape[1]), np.float32)
+        mask = np.arange(int(count.max())) < count[:, None]
+        padded[seat, place] = inputs
+        some = true_rows(count > 0)
+        weights = np.zeros(mask.shape, np.float32)
+        weights[some] = self._network(padded[some], mask[some])
+        alpha[rows] = weights[seat, place]
+        return alpha
 
-    def accept(self, situation: Situation, wanted: frozenset[str]) -> frozenset[str]:
+    def accept_all(self, situation: SituationBatch, wanted: Bools) -> Bools:
         """Accept wanted offers in the order of α, as long as α is large enough and they fit."""
-        alpha = self.weigh(situation)
-        room = _room(situation)
-        offers = {thread.partner: thread.offer for thread in situation.threads if thread.offer is not None}
-        taken: set[str] = set()
-        for partner in sorted(wanted & offers.keys(), key=lambda name: (-alpha[name], name)):
-            offer = offers[partner]
-            lead = offer.time - situation.obs.day
-            if alpha[partner] >= ACCEPT_FROM and 0 <= lead < len(room) and offer.quantity <= room[lead]:
-                taken.add(partner)
-                room[lead] -= offer.quantity
-        return frozenset(taken)
+        threads, alpha, room = situation.threads, self.weigh_all(situation), _room(situation)
+        accept = np.zeros(len(threads), np.bool_)
+        rows = true_rows(wanted & threads.answers & (alpha >= ACCEPT_FROM))
+        names = [thread.partner for thread in situation.rows]
+        for row in sorted(rows.tolist(), key=lambda row: (-alpha[row], names[row])):
+            seat, quantity = int(threads.seat[row]), int(threads.offer[row, 0])
+            lead = int(threads.offer[row, 1] - situation.day.obs.day[seat])
+            if 0 <= lead < room.shape[1] and quantity <= room[seat, lead]:
+                accept[row] = True
+                room[seat, lead] -= quantity
+        return accept
 
 
-def _room(situation: Situation) -> list[int]:
-    """Return the units that may still be agreed by lead: the goal less outstanding proposals, within L1's bounds."""
-    goals, bounds = situation.goals, situation.bounds
-    room = list(goals.q_sell if situation.selling else goals.q_buy)
-    for offer in situation.outstanding.values():
-        lead = offer.time - situation.obs.day
-        if 0 <= lead < len(room):
-            room[lead] -= offer.quantity
-    most = bounds.lines if situation.selling else (bounds.buy,) * len(room)
-    return [max(0, min(units, limit)) for units, limit in zip(room, most, strict=True)]
+def _room(situation: SituationBatch) -> Ints:
+    """Return the units that may still be agreed by lead, within L1's bounds, ``[S, H + 1]``."""
+    bounds = situation.day.bounds
+    most = bounds.lines if situation.selling else bounds.buy[:, None]
+    return np.maximum(0, np.minimum(free_room(situation), most))
 
 
-def _inputs(situation: Situation, threads: list[ThreadObservation]) -> Floats32:
+def _inputs(situation: SituationBatch, rows: Ints) -> Floats32:
     """Return the network's inputs of threads that have an offer on the table, ``[K, L4_SIZE]``."""
-    obs, goals = situation.obs, situation.goals
-    room = _room(situation)
-    limits = goals.p_sell if situation.selling else goals.p_buy
-    rows, surplus, free = [], [], []
-    for thread in threads:
-        assert thread.offer is not None  # only such threads are given
-        lead = min(max(thread.offer.time - obs.day, 0), len(room) - 1)
-        gain = thread.offer.price - limits[lead]
-        rows.append((thread.offer.quantity, lead, thread.offer.price))
-        surplus.append(gain if situation.selling else -gain)
-        free.append(room[lead])
+    threads, obs = situation.threads.take(rows), situation.day.obs
+    seat, offer, room = threads.seat, threads.offer, _room(situation)
+    lead = np.clip(offer[:, 1] - obs.day[seat], 0, room.shape[1] - 1)
+    limit = situation.goals.side(selling=situation.selling)[1][seat, lead]
+    gain = offer[:, 2] - limit if situation.selling else limit - offer[:, 2]
     return coordinator_inputs(
-        np.array(rows, np.float64),
-        np.array(surplus),
-        np.array(free, np.float64),
-        np.array([(thread.round + 1) / (thread.n_rounds + 1) for thread in threads]),
-        obs.n_lines,
-        obs.price_out if situation.selling else obs.price_in,
-        obs.horizon,
+        np.stack([offer[:, 0], lead, offer[:, 2]], axis=1).astype(np.float64),
+        gain,
+        room[seat, lead].astype(np.float64),
+        (threads.round + 1) / (threads.n_rounds + 1),
+        obs.n_lines[seat].astype(np.float64),
+        obs.price[seat, int(situation.selling)],
+        obs.horizon[seat],
     )

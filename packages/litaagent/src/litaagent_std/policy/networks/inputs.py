@@ -178,29 +178,30 @@ def coordinator_inputs(
     surplus: Array,
     room: Array,
     time: Array,
-    lines: float,
-    usual: float,
-    horizon: int,
+    lines: Array | float,
+    usual: Array | float,
+    horizon: Array | int,
 ) -> Floats32:
-    """Return the threads of one side's round for L4, ``[K, L4_SIZE]``.
+    """Return the threads of a side's round for L4, ``[K, L4_SIZE]``.
 
     Args:
         offers: Quantity, lead and unit price of each thread's offer, ``[K, 3]``; a quantity of 0 where there is none.
         surplus: Value of a unit of each offer beyond our limit, ``[K]``.
         room: Units that may be agreed on each offer's delivery day, ``[K]``.
         time: Relative time of each thread, ``[K]``.
-        lines: The factory's lines.
-        usual: The product's trading price.
-        horizon: The league's horizon.
+        lines: The factory's lines, one for all or ``[K]``.
+        usual: The product's trading price, likewise.
+        horizon: The league's horizon, likewise.
     """
     there = offers[:, 0] > 0
-    units, gain = offers[:, 0] / max(lines, 1.0), surplus / max(usual, 1e-6) / PRICE_UNIT
-    free = room / max(lines, 1.0)
+    lines, usual, horizon = np.maximum(lines, 1.0), np.maximum(usual, 1e-6), np.maximum(1, horizon)
+    units, gain = offers[:, 0] / lines, surplus / usual / PRICE_UNIT
+    free = room / lines
     columns = (
         there,
         there * units,
-        there * offers[:, 1] / max(1, horizon),
-        there * (offers[:, 2] / max(usual, 1e-6) - 1.0) / PRICE_UNIT,
+        there * offers[:, 1] / horizon,
+        there * (offers[:, 2] / usual - 1.0) / PRICE_UNIT,
         there * gain,
         there * free,
         there * units * gain,

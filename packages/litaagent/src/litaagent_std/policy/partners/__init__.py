@@ -2,7 +2,7 @@
 
 | module | what it holds |
 |---|---|
-| `signature` | `Signature`, statistics of one partner on one side, from live events or from a record |
+| `signature` | `Signatures`, statistics of partners on one side, from live events or from a record |
 | `types` | `PartnerTypes`, the trained network with a floor under every type, and the weights that come with it |
 
 Nothing here reads an id: a partner is what it did. ``lita train --phases partner`` trains the network;
@@ -10,7 +10,7 @@ Nothing here reads an id: a partner is what it did. ``lita train --phases partne
 they were made.
 """
 
-from .signature import FEATURES, Frame, Signature, signature_digest
+from .signature import FEATURES, Frames, Signatures, signature_digest
 from .types import PartnerTypes, shipped_types
 
-__all__ = ["FEATURES", "Frame", "PartnerTypes", "Signature", "shipped_types", "signature_digest"]
+__all__ = ["FEATURES", "Frames", "PartnerTypes", "Signatures", "shipped_types", "signature_digest"]

@@ -1,20 +1,24 @@
-"""The signature of a partner: running statistics of what it offered and how it answered us, over all days.
+"""Signatures of partners: running statistics of what each offered and how it answered us, over all days.
 
-`Signature` takes the events of a thread in order: the partner's offers as we get to answer them, our own proposals, and
-how the thread ended. A live agent and a reader of records feed the same events, so that a network sees in play exactly
-the features that it was trained on. An offer that nobody could answer (in the last round) is not an event: a live agent
-never learns of it. Ids are not read.
+`Signatures` takes the events of threads in order: the partners' offers as we get to answer them, our own proposals, and
+how the threads ended; all threads of a round at once. A live agent and a reader of records feed the same events, so
+that a network sees in play exactly the features that it was trained on. An offer that nobody could answer (in the last
+round) is not an event: a live agent never learns of it. Ids are not read.
 """
 
 from __future__ import annotations
 
 import hashlib
-from math import log1p, sqrt
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from math import log1p
+from typing import Final
 
-from ..observation import Offer
+import numpy as np
 
-__all__ = ["FEATURES", "LEFT_BEFORE", "Frame", "Signature", "as_markdown", "signature_digest"]
+from ..arrays import Array, Bools, Floats, Floats32, Ints
+from ..columns import Batch
+
+__all__ = ["FEATURES", "LEFT_BEFORE", "Frames", "Signatures", "as_markdown", "signature_digest"]
 
 LEFT_BEFORE: Final = 0.9
 """A thread that fails while our proposal is outstanding was left by the partner if its relative time was below this;
@@ -79,8 +83,9 @@ def as_markdown() -> str:
     )
 
 
-class Frame(NamedTuple):
-    """What makes offers of a side and day comparable with those of other days, sides and worlds.
+@dataclass(frozen=True, slots=True, eq=False)
+class Frames(Batch):
+    """What makes offers of R sides and days comparable with those of other days, sides and worlds, ``[R]`` each.
 
     Attributes:
         day: Today.
@@ -92,198 +97,202 @@ class Frame(NamedTuple):
         selling: Whether we sell.
     """
 
-    day: int
-    horizon: int
-    n_lines: int
-    price_min: int
-    price_max: int
-    n_rounds: int
-    selling: bool
+    day: Ints
+    horizon: Ints
+    n_lines: Ints
+    price_min: Ints
+    price_max: Ints
+    n_rounds: Ints
+    selling: Bools
 
-    def terms(self, offer: Offer) -> tuple[float, float, float]:
-        """Return an offer without units: price position in the partner's favour, quantity share, lead share."""
-        position = (offer.price - self.price_min) / max(1, self.price_max - self.price_min)
-        position = min(1.0, max(0.0, 1.0 - position if self.selling else position))
-        return position, min(3.0, offer.quantity / self.n_lines), (offer.time - self.day) / max(1, self.horizon)
-
-
-class _Pending(NamedTuple):
-    """Our outstanding proposal, its terms and its relative time."""
-
-    offer: Offer
-    position: float
-    share: float
-    lead: float
-    time: float
-
-
-class _Mean:
-    """A running mean that starts from a prior, which counts as one observation."""
-
-    __slots__ = ("count", "prior", "total")
-
-    def __init__(self, prior: float) -> None:
-        self.count, self.total, self.prior = 0.0, 0.0, prior
-
-    def add(self, value: float) -> None:
-        self.count += 1.0
-        self.total += value
-
-    @property
-    def value(self) -> float:
-        return (self.total + self.prior) / (self.count + 1.0)
+    def terms(self, offer: Ints) -> Floats:
+        """Return offers ``[R, 3]`` without units: position of the price in the partner's favour, quantity and lead."""
+        terms = np.empty((len(offer), 3))
+        position = (offer[:, 2] - self.price_min) / np.maximum(1, self.price_max - self.price_min)
+        terms[:, 0] = np.minimum(1.0, np.maximum(0.0, np.where(self.selling, 1.0 - position, position)))
+        terms[:, 1] = np.minimum(3.0, offer[:, 0] / self.n_lines)
+        terms[:, 2] = (offer[:, 1] - self.day) / np.maximum(1, self.horizon)
+        return terms
 
 
 _PRIORS: Final = {
-    "price": 0.6, "price_square": 0.4, "first_price": 0.7, "late_price": 0.5,
-    "quantity": 0.5, "quantity_square": 0.35, "large": 0.2, "small": 0.2, "first_quantity": 0.5,
+    "price": 0.6, "price_square": 0.4, "quantity": 0.5, "quantity_square": 0.35, "large": 0.2, "small": 0.2,
     "lead": 0.3, "lead_square": 0.15, "today": 0.4,
+    "first_price": 0.7, "first_quantity": 0.5, "late_price": 0.5,
     "price_move": 0.2, "concedes": 0.3, "retracts": 0.2, "repeats": 0.5, "reversals": 0.1,
     "same_quantity": 0.5, "same_lead": 0.5,
     "accepts": 0.1, "accepts_worst": 0.1, "accepts_best": 0.2, "accepts_today": 0.1, "accepts_later": 0.1,
     "accepts_large": 0.1, "accepts_small": 0.15, "accepted_time": 0.5, "accepted_price": 0.5,
     "ended_by_it": 0.2, "ended_by_us": 0.2, "left": 0.3, "ran_out": 0.3,
 }  # fmt: skip
-"""Priors of the running means."""
-_ENDS: Final = ("ended_by_it", "ended_by_us", "left", "ran_out")
+"""Priors of the running means, each counting as one observation; groups that change together are adjacent."""
+_COLUMN: Final = {name: index for index, name in enumerate(_PRIORS)}
+_PRIOR: Final = np.array(list(_PRIORS.values()))
+_OFFER: Final = slice(_COLUMN["price"], _COLUMN["today"] + 1)
+_FIRST: Final = slice(_COLUMN["first_price"], _COLUMN["first_quantity"] + 1)
+_MOVE: Final = slice(_COLUMN["price_move"], _COLUMN["same_lead"] + 1)
+_ENDS: Final = slice(_COLUMN["ended_by_it"], _COLUMN["ran_out"] + 1)
 _SAME: Final = 1e-9  # moves and differences below this count as none
+_MEANS: Final = [_COLUMN.get(name, 0) for name in FEATURES]  # [F] the running mean of each feature that is one
 
 
-class Signature:
-    """Running statistics of one partner on one side.
+class Signatures:
+    """Running statistics of N pairs of us and a partner on one side.
 
     Events of a thread come in order: `propose` and `receive` as we decide, then `agree` or `fail`. A new day starts a
-    new thread.
+    new thread. Pairs are given by index, each at most once per call.
+
+    Args:
+        n: Number of pairs.
     """
 
-    __slots__ = ("_day", "_means", "_move", "_pending", "_previous", "_received")
+    def __init__(self, n: int) -> None:
+        self._count, self._total = np.zeros((n, len(_PRIORS))), np.zeros((n, len(_PRIORS)))
+        self._day = np.full(n, -1)
+        self._pending = np.zeros(n, np.bool_)  # whether a proposal of ours is outstanding
+        self._proposal = np.zeros((n, 3), np.int64)
+        self._proposed = np.zeros((n, 4))  # its terms, and its relative time
+        self._received = np.full((n, 3), -1)  # the partner's latest offer
+        self._previous = np.full((n, 3), np.nan)  # its terms
+        self._move = np.zeros(n)  # the partner's last move of the price that was none of 0
 
-    def __init__(self) -> None:
-        self._means = {name: _Mean(prior) for name, prior in _PRIORS.items()}
-        self._day = -1
-        self._start(-1)
+    def _start(self, pairs: Ints, day: Array) -> None:
+        """Start threads."""
+        self._day[pairs] = day
+        self._pending[pairs] = False
+        self._received[pairs] = -1
+        self._previous[pairs] = np.nan
+        self._move[pairs] = 0.0
 
-    def _start(self, day: int) -> None:
-        """Start a thread."""
-        self._day = day
-        self._pending: _Pending | None = None
-        self._received: Offer | None = None
-        self._previous: tuple[float, float, float] | None = None  # terms of the partner's last offer
-        self._move = 0.0  # its last move of the price that was none of 0
+    def _start_new(self, pairs: Ints, day: Ints) -> None:
+        new = self._day[pairs] != day
+        if new.any():
+            self._start(pairs[new], day[new])
 
-    def receive(self, frame: Frame, offer: Offer, round_: int) -> None:
-        """Take an offer of the partner, at the moment that we answer it; it refuses our outstanding proposal.
+    def _add(self, pairs: Ints, columns: slice | int, values: Array | float) -> None:
+        self._count[pairs, columns] += 1.0
+        self._total[pairs, columns] += values
 
-        Args:
-            frame: The side's day.
-            offer: The offer.
-            round_: The round in which the partner made it.
-        """
-        if frame.day != self._day:
-            self._start(frame.day)
-        if self._pending is not None:
-            self._answer(self._pending, accepted=False)
-        self._pending, self._received = None, offer
-        position, share, lead = terms = frame.terms(offer)
-        means = self._means
-        means["price"].add(position)
-        means["price_square"].add(position * position)
-        means["quantity"].add(share)
-        means["quantity_square"].add(share * share)
-        means["large"].add(share > 1.0)
-        means["small"].add(share <= 0.15)
-        means["lead"].add(lead)
-        means["lead_square"].add(lead * lead)
-        means["today"].add(lead == 0.0)
-        if 2 * round_ > frame.n_rounds:
-            means["late_price"].add(position)
-        if self._previous is None:
-            means["first_price"].add(position)
-            means["first_quantity"].add(share)
-        else:
-            self._moved(self._previous, terms)
-        self._previous = terms
-
-    def _moved(self, before: tuple[float, float, float], now: tuple[float, float, float]) -> None:
-        """Take the change from one offer of the partner to the next."""
-        means, move = self._means, now[0] - before[0]
-        means["price_move"].add(abs(move))
-        means["concedes"].add(move < -_SAME)
-        means["retracts"].add(move > _SAME)
-        means["repeats"].add(abs(move) <= _SAME)
-        means["reversals"].add(move * self._move < 0.0)
-        means["same_quantity"].add(abs(now[1] - before[1]) < _SAME)
-        means["same_lead"].add(abs(now[2] - before[2]) < _SAME)
-        if move:
-            self._move = move
-
-    def propose(self, frame: Frame, offer: Offer, time: float) -> None:
-        """Take our own proposal; the partner's own offer back is none.
+    def receive(self, pairs: Ints, frames: Frames, offer: Ints, round_: Ints) -> None:
+        """Take offers of partners, at the moment that we answer them; each refuses our outstanding proposal.
 
         Args:
-            frame: The side's day.
-            offer: The proposal.
-            time: Relative time of the thread (`l1.baseline.progress`).
+            pairs: The pairs, ``[R]``.
+            frames: The sides' days.
+            offer: The offers, ``[R, 3]``.
+            round_: The rounds in which the partners made them, ``[R]``.
         """
-        if frame.day != self._day:
-            self._start(frame.day)
-        if offer != self._received:
-            self._pending = _Pending(offer, *frame.terms(offer), time)
+        self._start_new(pairs, frames.day)
+        self._answer(pairs[self._pending[pairs]], accepted=False)
+        self._pending[pairs], self._received[pairs] = False, offer
+        terms = frames.terms(offer)
+        position, share, lead = terms.T
+        values = np.empty((len(pairs), 9))  # in the order of _OFFER
+        values[:, 0], values[:, 1], values[:, 2], values[:, 3] = position, position * position, share, share * share
+        values[:, 4], values[:, 5] = share > 1.0, share <= 0.15
+        values[:, 6], values[:, 7], values[:, 8] = lead, lead * lead, lead == 0.0
+        self._add(pairs, _OFFER, values)
+        late = 2 * round_ > frames.n_rounds
+        if late.any():
+            self._add(pairs[late], _COLUMN["late_price"], position[late])
+        first = np.isnan(self._previous[pairs, 0])
+        if first.any():
+            self._add(pairs[first], _FIRST, terms[first, :2])
+        if not first.all():
+            self._moved(pairs[~first], terms[~first])
+        self._previous[pairs] = terms
 
-    def agree(self, offer: Offer) -> None:
-        """Take the thread's agreement: the partner accepted our outstanding proposal, or we its offer."""
-        pending = self._pending
-        if pending is not None and pending.offer == offer:
-            self._answer(pending, accepted=True)
-            self._end("ended_by_it")
-        else:
-            self._end("ended_by_us")
+    def _moved(self, pairs: Ints, terms: Floats) -> None:
+        """Take the change from one offer of each partner to the next."""
+        change = terms - self._previous[pairs]
+        move = change[:, 0]
+        values = np.empty((len(pairs), 7))  # in the order of _MOVE
+        values[:, 0] = size = np.abs(move)
+        values[:, 1], values[:, 2], values[:, 3] = move < -_SAME, move > _SAME, size <= _SAME
+        values[:, 4] = move * self._move[pairs] < 0.0
+        values[:, 5:] = np.abs(change[:, 1:]) < _SAME
+        self._add(pairs, _MOVE, values)
+        self._move[pairs] = np.where(move != 0.0, move, self._move[pairs])
 
-    def fail(self) -> None:
-        """Take the end of a thread without agreement; only one with an outstanding proposal says something."""
-        pending = self._pending
-        if pending is not None:
-            self._answer(pending, accepted=False)
-            self._end("left" if pending.time < LEFT_BEFORE else "ran_out")
+    def propose(self, pairs: Ints, frames: Frames, offer: Ints, time: Floats) -> None:
+        """Take our own proposals; a partner's own offer back is none.
 
-    def _end(self, how: str) -> None:
-        for name in _ENDS:
-            self._means[name].add(name == how)
-        self._start(self._day)
+        Args:
+            pairs: The pairs, ``[R]``.
+            frames: The sides' days.
+            offer: The proposals, ``[R, 3]``.
+            time: Relative times of the threads (`l1.baseline.progress`), ``[R]``.
+        """
+        self._start_new(pairs, frames.day)
+        new = (offer != self._received[pairs]).any(1)
+        if not new.all():
+            pairs, frames, offer, time = pairs[new], frames.take(new), offer[new], time[new]
+        self._pending[pairs], self._proposal[pairs] = True, offer
+        self._proposed[pairs, :3], self._proposed[pairs, 3] = frames.terms(offer), time
 
-    def _answer(self, pending: _Pending, *, accepted: bool) -> None:
-        """Take the partner's answer to one of our proposals."""
-        means = self._means
-        means["accepts"].add(accepted)
-        if pending.position <= 0.25:
-            means["accepts_worst"].add(accepted)
-        elif pending.position >= 0.8:
-            means["accepts_best"].add(accepted)
-        means["accepts_today" if pending.lead == 0.0 else "accepts_later"].add(accepted)
-        if pending.share > 0.75:
-            means["accepts_large"].add(accepted)
-        elif pending.share <= 0.2:
-            means["accepts_small"].add(accepted)
+    def agree(self, pairs: Ints, offer: Ints) -> None:
+        """Take the threads' agreements ``[R, 3]``: a partner accepted our outstanding proposal, or we its offer."""
+        by_it = self._pending[pairs] & (self._proposal[pairs] == offer).all(1)
+        self._answer(pairs[by_it], accepted=True)
+        self._end(pairs, np.where(by_it, 0, 1))
+
+    def fail(self, pairs: Ints) -> None:
+        """Take the end of threads without agreement; only those with an outstanding proposal say something."""
+        pairs = pairs[self._pending[pairs]]
+        self._answer(pairs, accepted=False)
+        self._end(pairs, np.where(self._proposed[pairs, 3] < LEFT_BEFORE, 2, 3))
+
+    def _end(self, pairs: Ints, how: Ints) -> None:
+        """Take how threads ended, an index in the order of the columns of _ENDS."""
+        self._add(pairs, _ENDS, np.arange(4) == how[:, None])
+        self._start(pairs, self._day[pairs])
+
+    def _answer(self, pairs: Ints, *, accepted: bool) -> None:
+        """Take the partners' answers to our outstanding proposals."""
+        if not len(pairs):
+            return
+        position, share, lead, time = self._proposed[pairs].T
+        taken = float(accepted)
+        self._add(pairs, _COLUMN["accepts"], taken)
+        worst, large = position <= 0.25, share > 0.75
+        cases = {
+            "accepts_worst": worst,
+            "accepts_best": ~worst & (position >= 0.8),
+            "accepts_today": lead == 0.0,
+            "accepts_later": lead != 0.0,
+            "accepts_large": large,
+            "accepts_small": ~large & (share <= 0.2),
+        }
+        for name, rows in cases.items():
+            if rows.any():
+                self._add(pairs[rows], _COLUMN[name], taken)
         if accepted:
-            means["accepted_time"].add(pending.time)
-            means["accepted_price"].add(pending.position)
+            self._add(pairs, _COLUMN["accepted_time"], time)
+            self._add(pairs, _COLUMN["accepted_price"], position)
 
-    def features(self, *, selling: bool, edge: bool, opens: bool) -> list[float]:
-        """Return the features in the order of `FEATURES`.
+    def features(self, pairs: Ints, *, selling: Array | bool, edge: Array, opens: Array) -> Floats32:
+        """Return the features of pairs in the order of `FEATURES`, ``[R, F]``.
 
         Args:
+            pairs: The pairs, ``[R]``.
             selling: Whether we sell to the partner.
             edge: Whether it is at an end of the chain.
             opens: Whether we open the threads.
         """
-        means = self._means
-        values = {name: mean.value for name, mean in means.items()}
-        values["offers"] = log1p(means["price"].count) / 4
-        values["answers"] = log1p(means["accepts"].count) / 4
-        values["threads"] = log1p(means["left"].count) / 4
-        values["deals"] = log1p(means["accepts"].total) / 3
+        count, total = self._count[pairs], self._total[pairs]
+        means = (total + _PRIOR) / (count + 1.0)  # [R, means]
+        values = means[:, _MEANS]
+        logs = {"offers": count[:, 0], "answers": count[:, _COLUMN["accepts"]], "threads": count[:, _COLUMN["left"]]}
+        for name, numbers in logs.items():
+            values[:, _FEATURE[name]] = [log1p(number) / 4 for number in numbers.tolist()]
+        values[:, _FEATURE["deals"]] = [log1p(number) / 3 for number in total[:, _COLUMN["accepts"]].tolist()]
         for name in ("price", "quantity", "lead"):
-            mean = values[name]
-            values[f"{name}_spread"] = sqrt(max(0.0, values[f"{name}_square"] - mean * mean))
-        values["selling"], values["edge"], values["opens"] = float(selling), float(edge), float(opens)
-        return [values[name] for name in FEATURES]
+            mean = means[:, _COLUMN[name]]
+            square = means[:, _COLUMN[f"{name}_square"]]
+            values[:, _FEATURE[f"{name}_spread"]] = np.sqrt(np.maximum(0.0, square - mean * mean))
+        for name, facts in (("selling", selling), ("edge", edge), ("opens", opens)):
+            values[:, _FEATURE[name]] = facts
+        return np.asarray(values, np.float32)
+
+
+_FEATURE: Final = {name: index for index, name in enumerate(FEATURES)}

@@ -6,20 +6,20 @@ training is never taken for one type alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from ..arrays import Floats, Floats32
+from ..arrays import Array, Bools, Floats, Floats32, Ints, true_rows
+from ..columns import ObservationBatch, ThreadBatch
 from ..l3.heuristic import ARCHETYPES
 from ..networks.inference import TypeNetwork
 from ..networks.weights import Weights, WeightsError, load_weights
-from .signature import FEATURES, Signature, signature_digest
+from .signature import Frames, Signatures, signature_digest
 
-__all__ = ["FLOOR", "SHIPPED", "PartnerTypes", "shipped_types"]
+__all__ = ["FLOOR", "SHIPPED", "PartnerTypes", "TypeBelief", "shipped_types"]
 
 FLOOR: Final = 0.02
 """Least probability of each type."""
@@ -48,22 +48,68 @@ class PartnerTypes:
                 "version (lita train --phases partner), or use the version that made them"
             )
 
-    def posterior(self, signatures: Sequence[Signature], *, selling: bool, edge: bool, opens: bool) -> Floats:
-        """Return the probability of each type for each partner, ``[P, 4]``.
-
-        Args:
-            signatures: The partners of one side.
-            selling: Whether we sell to them.
-            edge: Whether they are at an end of the chain.
-            opens: Whether we open the threads.
-        """
-        rows = [signature.features(selling=selling, edge=edge, opens=opens) for signature in signatures]
-        return self.of_features(np.array(rows, np.float32).reshape(len(rows), len(FEATURES)))
-
     def of_features(self, features: Floats32) -> Floats:
         """Return the probability of each type from features ``[P, F]``, ``[P, 4]``."""
         probabilities = self._network(features).astype(np.float64)
         return np.asarray((1.0 - len(ARCHETYPES) * self._floor) * probabilities + self._floor)
+
+
+class TypeBelief:
+    """A belief over the archetypes (`l3.heuristic.Belief`) that a network names from partners' signatures.
+
+    Args:
+        types: The network.
+        n: Number of partners.
+        selling: Which side this is.
+    """
+
+    by_replies = False
+
+    def __init__(self, types: PartnerTypes, n: int, *, selling: bool) -> None:
+        self.signatures = Signatures(n)
+        self._types, self._selling = types, selling
+        self._posterior = np.full((n, len(ARCHETYPES)), 1.0 / len(ARCHETYPES))
+
+    def weights(self, partner: Ints) -> Floats:
+        """Return the network's posterior as of the partners' last round, ``[R, 4]``."""
+        return self._posterior[partner]
+
+    def observe_replies(self, partner: Ints, likelihood: Floats, *, accepted: bool) -> None:
+        """Do nothing: replies are part of the signature."""
+
+    def observe_offers(self, partner: Ints, large: Bools) -> None:
+        """Do nothing: offers are part of the signature."""
+
+    def observe_round(self, partner: Ints, threads: ThreadBatch, frames: Frames, edge: Array) -> None:
+        """Update the signatures with a round's offers, and name the types of the round's partners, all at once.
+
+        Args:
+            partner: The partner of each thread by index, ``[M]``.
+            threads: The threads.
+            frames: Their sides' days, M rows.
+            edge: Whether the partners are at an end of the chain, ``[M]``.
+        """
+        rows = true_rows(threads.answers)
+        if len(rows):
+            made = (threads.round - threads.opens)[rows]
+            self.signatures.receive(partner[rows], frames.take(rows), threads.offer[rows], made)
+        features = self.signatures.features(partner, selling=self._selling, edge=edge, opens=threads.opens)
+        self._posterior[partner] = self._types.of_features(features)
+
+
+def frames_of(obs: ObservationBatch, threads: ThreadBatch, *, selling: bool) -> Frames:
+    """Return the frames of threads of one side, M rows."""
+    seat = threads.seat
+    agenda = obs.agenda[seat, int(selling)]
+    return Frames(
+        obs.day[seat],
+        obs.horizon[seat],
+        obs.n_lines[seat],
+        agenda[:, 4],
+        agenda[:, 5],
+        threads.n_rounds,
+        np.full(len(seat), selling),
+    )
 
 
 @cache

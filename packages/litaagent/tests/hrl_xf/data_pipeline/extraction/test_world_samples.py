@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from litaagent_std.hrl_xf.data_pipeline.extraction.baseline import plans_of
+from litaagent_std.hrl_xf.data_pipeline.extraction.baseline import day_plans
 from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import MACRO, MICRO, world_samples
+from litaagent_std.policy.columns import ObservationBatch, live_threads
 from litaagent_std.policy.features import of_day, of_thread
 from litaagent_std.policy.l1.thread import thread_baseline
 from litaagent_std.records.columns import ACCEPT, END, REJECT
-
-OPS = {"accept": ACCEPT, "reject": REJECT, "end": END}
 
 
 @pytest.fixture(scope="module")
@@ -71,18 +70,22 @@ def test_actions_are_the_recorded_ones(record, samples, known_threads):
             assert tuple(samples.micro["received"][row].tolist()) == received
 
 
-def test_baselines_equal_the_policys(record, samples, known_threads):
-    world = record.columns
+def test_baselines_are_those_of_the_policy_thread_by_thread(record, samples, known_threads):
+    seats = range(len(record.names))
+    plans, parameters = day_plans(record, seats, record.days.batch(seats))
     kinds = set()
-    for seat in range(len(record.names)):
-        plans = plans_of(record, world, seat, observations_of(record, seat))
+    for seat in seats:
+        days = observations_of(record, seat)
         for row, (_, thread, _turn) in zip(rows_of(samples, seat).tolist(), known_threads(record, seat), strict=True):
-            kind, counter = thread_baseline(thread, plans[thread.day][0 if thread.buying else 1])
-            kinds.add(kind)
-            assert samples.micro["baseline_op"][row] == OPS[kind]
-            expected = [counter.quantity, counter.time - thread.day, counter.price]
-            assert samples.micro["baseline"][row].tolist() == expected
-    assert kinds == set(OPS)
+            day = np.array([seat * len(days) + thread.day])
+            one = live_threads([thread], [days[thread.day]], [0])
+            kind, counter = thread_baseline(
+                one, ObservationBatch.of([days[thread.day]]), plans.take(day), parameters.take(day)
+            )
+            kinds.add(int(kind[0]))
+            assert samples.micro["baseline_op"][row] == kind[0]
+            assert samples.micro["baseline"][row].tolist() == counter[0].tolist()
+    assert kinds == {ACCEPT, REJECT, END}
 
 
 def test_counter_offers_are_taken_where_the_contract_says_so(record, samples):

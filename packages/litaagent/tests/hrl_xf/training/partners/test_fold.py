@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from litaagent_std.hrl_xf.training.partners.fold import COLUMNS, decisions, fold_world, type_of
+from litaagent_std.hrl_xf.training.partners.fold import COLUMNS, fold_world, snapshots, type_of
 from litaagent_std.policy.l3.heuristic import ARCHETYPES
 from litaagent_std.policy.partners.signature import FEATURES
-from litaagent_std.policy.side import Side
+from litaagent_std.policy.sides import Side
 from litaagent_std.world.setup import AgentSpec, official_setup
 
 OURS = "litaagent_std.agents.hrl.LitaAgentHRL"
@@ -27,23 +27,31 @@ def setup_with_ours(seed, n_levels=3, n_days=12, **params):
 def live(monkeypatch):
     """What our agents see in play: features and hand-written beliefs by level, day, partner and round."""
     features, beliefs = {}, {}
-    observe, update = Side._observe_types, Side.on_counter_offers
+    on_round = Side.on_round
 
-    def observe_types(side, threads):
-        observe(side, threads)
-        for thread in threads if side._types is not None else ():
-            values = side._signature(thread.partner).features(selling=side.selling, edge=side._edge, opens=thread.opens)
-            features[side._obs.level, thread.day, thread.partner, thread.round] = values
+    def watched(side, situation, index):
+        on_round(side, situation, index)
+        level = situation.day.live[0].level
+        weights = side.acceptance.belief.weights(index)
+        for row, thread in enumerate(situation.rows):
+            key = (level, thread.day, thread.partner, thread.round)
+            beliefs[key] = weights[row]
+            if side._typed is not None:
+                edge = side.market.edge[0]
+                features[key] = side._typed.signatures.features(
+                    index[[row]], selling=side.selling, edge=edge, opens=thread.opens
+                )[0]
 
-    def on_counter_offers(side, threads):
-        update(side, threads)
-        for thread in threads if side._types is None else ():
-            weights = side._model(thread.partner).weights
-            beliefs[side._obs.level, thread.day, thread.partner, thread.round] = weights
-
-    monkeypatch.setattr(Side, "_observe_types", observe_types)
-    monkeypatch.setattr(Side, "on_counter_offers", on_counter_offers)
+    monkeypatch.setattr(Side, "on_round", watched)
     return features, beliefs
+
+
+def rows_of(record, made, seats):
+    """The turns of some seats, each with the moment that the live agent noted."""
+    for row, (me, partner) in enumerate(made.seats.tolist()):
+        if me in seats:
+            day, round_ = int(made.day[row]), int(made.round[row])
+            yield row, (record.factories[me]["level"], day, record.names[partner], round_)
 
 
 @pytest.mark.parametrize(("seed", "inventory"), [(5, "as_shipped"), (6, "depleting")])
@@ -51,14 +59,11 @@ def test_features_of_a_record_are_those_in_play_bit_by_bit(record_world, live, s
     features, _ = live
     setup, seats = setup_with_ours(seed, l3="types")
     record = record_world(setup, inventory=inventory)
-    seen = set()
-    for view in decisions(record):
-        me, partner = view.seats
-        if me in seats:
-            key = (record.factories[me]["level"], view.frame.day, record.names[partner], view.round)
-            assert view.features() == features[key]
-            seen.add(key)
-    assert len(seen) > 400
+    made, seen = snapshots(record), set()
+    for row, key in rows_of(record, made, seats):
+        assert made.features[row].tolist() == features[key].tolist()
+        seen.add(key)
+    assert len(seen) > 300
     assert {key[3] for key in features.keys() - seen} <= {0}  # opened with nothing to offer: no turn
 
 
@@ -66,17 +71,14 @@ def test_the_recorded_mixture_is_the_one_in_play(record_world, live):
     _, beliefs = live
     setup, seats = setup_with_ours(7, l3="model")
     record = record_world(setup)
-    compared = set()
-    for view in decisions(record, mixture=True):
-        me, partner = view.seats
-        if me in seats:
-            key = (record.factories[me]["level"], view.frame.day, record.names[partner], view.round)
-            np.testing.assert_allclose(view.mixture.weights, beliefs[key], rtol=1e-9)
-            compared.add(key)
-        else:
-            assert view.mixture is None  # a default agent
-    assert len(compared) > 400
+    made, compared = snapshots(record, mixture=True), set()
+    for row, key in rows_of(record, made, seats):
+        np.testing.assert_allclose(made.mixture[row], beliefs[key], rtol=1e-9)
+        compared.add(key)
+    assert len(compared) > 300
     assert {key[3] for key in beliefs.keys() - compared} <= {0}
+    default_agents = ~np.isin(made.seats[:, 0], seats)
+    assert np.isnan(made.mixture[default_agents]).all()
 
 
 def test_types_come_from_classes():
@@ -96,8 +98,8 @@ def test_a_world_becomes_arrays_with_all_threads_of_the_first_days(record_world)
     assert arrays["features"].shape == (len(arrays["label"]), len(FEATURES))
     assert np.isfinite(arrays["features"]).all()
     first = (arrays["decision"] == 0) & (arrays["day"] == 0)
-    threads = sum(1 for view in decisions(record) if view.decisions == 0 and view.frame.day == 0)
-    assert first.sum() == threads
+    made = snapshots(record)
+    assert first.sum() == ((made.decision == 0) & (made.day == 0)).sum()
     computed = ~np.isnan(arrays["mixture"][:, 0])
     assert (computed == (arrays["observer"] > 0)).all()
     again = fold_world(record, mixture=True)

@@ -12,12 +12,13 @@ from typing import Final
 import numpy as np
 
 from litaagent_std.hrl_xf.data_pipeline.errors import BadSampleError
-from litaagent_std.hrl_xf.data_pipeline.extraction.baseline import baselines, plans_of
+from litaagent_std.hrl_xf.data_pipeline.extraction.baseline import day_plans
 from litaagent_std.hrl_xf.data_pipeline.extraction.labels import day_goals
 from litaagent_std.hrl_xf.data_pipeline.options import Labels
 from litaagent_std.policy.arrays import Array, Bools, Floats32, Ints
 from litaagent_std.policy.columns import ObservationBatch
 from litaagent_std.policy.features import ThreadFeatures, WiderHorizonWarning, day_features, thread_features
+from litaagent_std.policy.l1.thread import thread_baseline
 from litaagent_std.records.columns import REJECT, WorldColumns
 from litaagent_std.records.observations import WorldDays
 from litaagent_std.records.threads import recorded_threads
@@ -136,7 +137,8 @@ def _samples(record: WorldRecord, seats: Sequence[int], labels: Labels, horizon:
     known = recorded_threads(world, days, seats, turns)
     with _named_features():
         features = thread_features(known.threads, obs, known.offers, known.start, known.count)
-    micro = _turns(record, seats, turns, rows, features)
+    baseline = thread_baseline(known.threads, obs, *day_plans(record, seats, obs))
+    micro = _turns(record, seats, turns, rows, features, baseline)
     micro["return_to_go"] = macro["return_to_go"][micro["day_row"]]
     skipped = int((rows < 0).sum())
     return WorldSamples(_checked(macro, MACRO, record), _checked(micro, MICRO, record), features.rows, skipped)
@@ -188,7 +190,12 @@ def _days(
 
 
 def _turns(
-    record: WorldRecord, seats: Sequence[int], turns: Sequence[Ints], rows: Ints, features: ThreadFeatures
+    record: WorldRecord,
+    seats: Sequence[int],
+    turns: Sequence[Ints],
+    rows: Ints,
+    features: ThreadFeatures,
+    baseline: tuple[Ints, Ints],
 ) -> Arrays:
     """Return the arrays of the factories' turns, those of the first factory first, in the order of negotiations."""
     world = record.columns
@@ -196,10 +203,6 @@ def _turns(
     turn, seat = np.concatenate(turns), np.asarray(seats)[index]
     thread = world.thread[turn]
     day = world.day[thread]
-    baseline = [
-        baselines(world, own_seat, record.names, plans_of(record, world, own_seat, record.observations(own_seat)), own)
-        for own_seat, own in zip(seats, turns, strict=True)
-    ]
     low, high = _issues(record.days)
     at = (day, world.product[thread])  # each turn's index in [day, product]
     op = world.op[turn]
@@ -213,8 +216,8 @@ def _turns(
         "op": op,
         "offer": _offers(world, world.own_offer[turn], op == REJECT, day),
         "received": _offers(world, world.received[turn], world.answers[turn], day),
-        "baseline_op": np.concatenate([own.op for own in baseline]),
-        "baseline": np.concatenate([own.counter for own in baseline]),
+        "baseline_op": baseline[0],
+        "baseline": baseline[1],
         "issue_low": low[at],
         "issue_high": high[at],
         "taken": world.taken[turn],

@@ -2,7 +2,6 @@
 
 ===============  =========================================================================================
 ``fold``         signatures of every pair of a recorded world, in the order of play; snapshots with labels
-``mixture``      the hand-written belief over the same events, for comparison
 ``dataset``      snapshots of all worlds, folded in parallel, on disk
 ``network``      the network in torch
 ``phase``        training, resume, evaluation, export

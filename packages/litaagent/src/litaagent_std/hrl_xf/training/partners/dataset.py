@@ -29,7 +29,7 @@ from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
 from litaagent_std.hrl_xf.data_pipeline.options import SPLITS, Split
 from litaagent_std.hrl_xf.data_pipeline.shards import read_tables
 from litaagent_std.hrl_xf.data_pipeline.split import assign
-from litaagent_std.hrl_xf.training.partners import fold, mixture
+from litaagent_std.hrl_xf.training.partners import fold
 from litaagent_std.hrl_xf.training.partners.fold import COLUMNS, TABLES, fold_world
 from litaagent_std.policy.arrays import Array, Ints
 from litaagent_std.policy.l1 import baseline
@@ -46,7 +46,7 @@ _FORMAT: Final = "litaagent.partner_dataset"
 _MANIFEST: Final = "manifest.json"
 _FOLDED: Final = "partner-folded"
 _WORLDS_PER_TASK: Final = 8
-_CODE: Final = (fold, mixture, columns, signature, baseline, heuristic)
+_CODE: Final = (fold, columns, signature, baseline, heuristic)
 """Modules that turn records into snapshots."""
 
 

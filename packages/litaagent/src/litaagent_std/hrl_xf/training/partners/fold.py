@@ -1,29 +1,30 @@
 """Signatures of all pairs of a recorded world: the events of every thread, in order, seen from both sides.
 
-The same `Signature` takes live events in play and recorded ones here. A factory's turn shows what it knew: the offer
-on the table, if it answers one. A snapshot is taken before a factory decides, as in play.
+The same `Signatures` take live events in play and recorded ones here: day by day, the k-th turns of all its threads at
+once. A factory's turn shows what it knew: the offer on the table, if it answers one. A snapshot is taken before a
+factory decides, as in play. For comparison the hand-written belief (`l3.heuristic.Mixture`) is folded over the same
+events.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from litaagent_std.hrl_xf.training.partners.mixture import Mixture
-from litaagent_std.policy.arrays import Array
-from litaagent_std.policy.l1.baseline import progress_at
-from litaagent_std.policy.l3.heuristic import ARCHETYPES
-from litaagent_std.policy.observation import Offer
-from litaagent_std.policy.partners.signature import FEATURES, Frame, Signature
-from litaagent_std.records.columns import REJECT, ints
+from litaagent_std.policy.arrays import Array, Bools, Floats, Floats32, Ints
+from litaagent_std.policy.columns import ThreadBatch, ranks
+from litaagent_std.policy.l1.baseline import progress
+from litaagent_std.policy.l3.heuristic import ARCHETYPES, Acceptance, Market, Mixture, Offers
+from litaagent_std.policy.parameters import Parameters
+from litaagent_std.policy.partners.signature import FEATURES, Frames, Signatures
+from litaagent_std.records.columns import REJECT, WorldColumns, ints
 from litaagent_std.records.world import WorldRecord
 
-__all__ = ["COLUMNS", "TABLES", "PairView", "decisions", "fold_world", "type_of"]
+__all__ = ["COLUMNS", "TABLES", "Snapshots", "fold_world", "snapshots", "type_of"]
 
 TABLES: Final = ("worlds", "factories", "markets", "days", "negotiations", "turns")
 """Tables that are read of a world."""
@@ -61,135 +62,197 @@ def _observer(agent_type: str) -> int:
     return int(type_of(agent_type) == ARCHETYPES.index("able"))
 
 
-@dataclass(slots=True)
-class PairView:
-    """What a factory knows of a partner in one thread.
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshots:
+    """What factories know of their partners before each of their decisions in a world, a row for each turn.
 
     Attributes:
-        frame: The side's day.
-        signature: The partner's signature.
-        mixture: The hand-written belief; None if it is not computed.
-        opens: Whether the factory opens the thread.
-        edge: Whether the partner is at an end of the chain.
-        seats: The factory's seat and the partner's.
-        round: Rounds completed before the present decision.
-        decisions: The factory's decisions in this thread before the present one.
+        seats: The factory and its partner, ``[T, 2]``.
+        day: The day, ``[T]``.
+        round: Rounds completed, ``[T]``.
+        decision: The factory's decisions in this thread before, ``[T]``.
+        selling: Whether the factory sells, ``[T]``.
+        edge: Whether the partner is at an end of the chain, ``[T]``.
+        features: The partner's signature, ``[T, F]``; 0 for turns that were not wanted.
+        mixture: The hand-written belief, ``[T, 4]``; NaN where it was not computed.
     """
 
-    frame: Frame
-    signature: Signature
-    mixture: Mixture | None
-    opens: bool
-    edge: bool
-    seats: tuple[int, int]
-    round: int = 0
-    decisions: int = 0
-
-    def receive(self, offer: Offer | None, round_: int) -> None:
-        """Take the offer on the table before a decision; None if there is none."""
-        self.round = round_
-        if offer is not None:
-            self.signature.receive(self.frame, offer, round_ - self.opens)
-            if self.mixture is not None:
-                self.mixture.receive(offer)
-
-    def propose(self, offer: Offer, received: Offer | None) -> None:
-        """Take the factory's own proposal."""
-        time = progress_at(self.round, self.frame.n_rounds, opens=self.opens, proposing=True)
-        self.signature.propose(self.frame, offer, time)
-        if self.mixture is not None and offer != received:
-            self.mixture.propose(offer, time)
-
-    def end(self, agreement: Offer | None) -> None:
-        """Take the end of the thread."""
-        if agreement is None:
-            self.signature.fail()
-        else:
-            self.signature.agree(agreement)
-        if self.mixture is not None:
-            self.mixture.end(agreement)
-
-    def features(self) -> list[float]:
-        """Return the signature's features at this moment."""
-        return self.signature.features(selling=self.frame.selling, edge=self.edge, opens=self.opens)
+    seats: Ints
+    day: Ints
+    round: Ints
+    decision: Ints
+    selling: Bools
+    edge: Bools
+    features: Floats32
+    mixture: Floats
 
 
-class _World:
-    """A recorded world while its threads are folded.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Turns:
+    """The turns of a world with the facts of their day and side, ``[T]`` each."""
+
+    pair: Ints
+    partner: Ints
+    index: Ints
+    decision: Ints
+    opens: Bools
+    edge: Bools
+    frames: Frames
+    time: Floats
+    on_table: Ints
+    own: Ints
+
+    @classmethod
+    def of(cls, record: WorldRecord, c: WorldColumns) -> _Turns:
+        n, thread = len(record.factories), c.thread
+        levels, lines = (np.array([row[name] for row in record.factories]) for name in ("level", "n_lines"))
+        selling = c.factory == c.seller[thread]
+        partner = np.where(selling, c.buyer[thread], c.seller[thread])
+        level, n_levels = levels[c.factory], record.facts["n_levels"]
+        day, opens = c.day[thread], c.caller[thread] == c.factory
+        markets = record.tables["markets"]
+        prices = np.zeros((c.n_days, n_levels + 1, 2), np.int64)  # [day, product, end]
+        at = (ints(markets["day"]), ints(markets["product"]))
+        prices[at] = np.stack([ints(markets[name]) for name in ("price_min", "price_max")], axis=1)
+        low, high = prices[day, c.product[thread]].T
+        size = len(thread)
+        rounds = np.full(size, c.n_rounds)
+        frames = Frames(day, np.full(size, c.horizon), lines[c.factory], low, high, rounds, selling)
+        none, offers = np.zeros((1, 3), np.int64), c.offers
+        offers = offers if len(offers) else none
+        threads = ThreadBatch(
+            day, selling, partner, c.round, rounds, opens, c.answers, offers[np.maximum(0, c.received)]
+        )
+        return cls(
+            c.factory * n + partner,
+            partner,
+            ranks(thread),
+            ranks(thread * n + c.factory),
+            opens,
+            np.where(selling, level == n_levels - 2, level == 1),
+            frames,
+            progress(threads, proposing=True),
+            threads.offer,
+            offers[np.minimum(c.own_offer, len(offers) - 1)],
+        )
+
+
+class _Beliefs:
+    """The hand-written beliefs of both sides over recorded events."""
+
+    def __init__(self, pairs: int, horizon: int, lines: int) -> None:
+        rate = np.full(pairs, Parameters().learn_rate)
+        self._mixtures = (Mixture(rate), Mixture(rate))
+        self._sides = tuple(
+            Acceptance(mixture, pairs, 1, horizon + 1, lines, selling=selling)
+            for mixture, selling in zip(self._mixtures, (False, True), strict=True)
+        )
+        self._pending = np.zeros(pairs, np.bool_)
+        self._offer, self._time = np.zeros((pairs, 3), np.int64), np.zeros(pairs)
+
+    def start_day(self) -> None:
+        """Start the threads of a day: what was refused on an earlier day counts no more."""
+        self._pending[:] = False
+        for side in self._sides:
+            side.start_day(slice(None))
+
+    def answer(self, turns: _Turns, rows: Ints, *, accepted: bool) -> None:
+        """Take partners' answers to outstanding proposals, given a turn of each pair."""
+        rows = rows[self._pending[turns.pair[rows]]]
+        self._pending[turns.pair[rows]] = False
+        for selling, side in enumerate(self._sides):
+            own = rows[turns.frames.selling[rows] == selling]
+            if len(own):
+                pair, f = turns.pair[own], turns.frames.take(own)
+                one = np.ones(len(own), np.int64)
+                market = Market(
+                    f.day, f.n_lines, f.horizon + 1, one, f.n_lines, f.price_min, f.price_max, turns.edge[own]
+                )
+                offer = self._offer[pair]
+                offers = Offers(market, offer[:, 1] - f.day, offer[:, 0], offer[:, 2])
+                side.observe(pair, offers, self._time[pair], accepted=accepted)
+
+    def receive(self, turns: _Turns, rows: Ints) -> None:
+        """Take partners' own offers, which refuse our proposals."""
+        self.answer(turns, rows, accepted=False)
+        for selling, mixture in enumerate(self._mixtures):
+            own = rows[turns.frames.selling[rows] == selling]
+            if len(own):
+                mixture.observe_offers(turns.pair[own], turns.on_table[own, 0] > turns.frames.n_lines[own])
+
+    def propose(self, turns: _Turns, rows: Ints, answers: Bools) -> None:
+        """Take our own proposals; a partner's own offer back is none."""
+        rows = rows[~(answers[rows] & (turns.own[rows] == turns.on_table[rows]).all(1))]
+        pair = turns.pair[rows]
+        self._pending[pair], self._offer[pair], self._time[pair] = True, turns.own[rows], turns.time[rows]
+
+    def end(self, turns: _Turns, rows: Ints, agreement: Ints) -> None:
+        """Take the ends of threads, given a turn of each pair and its agreement (-1 if there is none)."""
+        failed = agreement[:, 0] < 0
+        self.answer(turns, rows[failed], accepted=False)
+        same = ~failed & (self._offer[turns.pair[rows]] == agreement).all(1)
+        self.answer(turns, rows[same], accepted=True)
+
+    def weights(self, turns: _Turns, rows: Ints) -> Floats:
+        """Return the beliefs of turns, ``[R, 4]``."""
+        sides = [mixture.weights(turns.pair[rows]) for mixture in self._mixtures]
+        return np.where(turns.frames.selling[rows][:, None], sides[1], sides[0])
+
+
+def snapshots(record: WorldRecord, wanted: Bools | None = None, *, mixture: bool = False) -> Snapshots:
+    """Fold a world.
 
     Args:
         record: The world.
+        wanted: Turns whose features are computed, ``[T]``; default: all.
         mixture: Whether to fold the hand-written belief of competitors too.
     """
-
-    def __init__(self, record: WorldRecord, *, mixture: bool) -> None:
-        self.columns = record.columns
-        facts, markets = record.facts, record.tables["markets"]
-        self.n_levels: int = facts["n_levels"]
-        self.levels = [row["level"] for row in record.factories]
-        self.lines = [row["n_lines"] for row in record.factories]
-        self._mixture = [mixture and _observer(row["agent_type"]) > 0 for row in record.factories]
-        bounds = [ints(markets[name]).tolist() for name in ("day", "product", "price_min", "price_max")]
-        self.prices = {(day, product): (low, high) for day, product, low, high in zip(*bounds, strict=True)}
-        self.signatures: dict[tuple[int, int], Signature] = {}
-        self.mixtures: dict[tuple[int, int], Mixture] = {}
-
-    def views(self, thread: int) -> dict[int, PairView]:
-        """Return the views of both sides at the start of a thread."""
-        c = self.columns
-        day, buyer, seller, caller = (int(column[thread]) for column in (c.day, c.buyer, c.seller, c.caller))
-        prices = self.prices[day, int(c.product[thread])]
-        views = {}
-        for me, partner in ((buyer, seller), (seller, buyer)):
-            selling = me == seller
-            frame = Frame(day, c.horizon, self.lines[me], *prices, c.n_rounds, selling)
-            edge = self.levels[me] == self.n_levels - 2 if selling else self.levels[me] == 1
-            signature = self.signatures.setdefault((me, partner), Signature())
-            mixture = None
-            if self._mixture[me]:
-                mixture = self.mixtures.setdefault((me, partner), Mixture())
-                mixture.start(frame, edge=edge)
-            views[me] = PairView(frame, signature, mixture, caller == me, edge, (me, partner))
-        return views
-
-
-def decisions(record: WorldRecord, *, mixture: bool = False) -> Iterator[PairView]:
-    """Fold a world thread by thread.
-
-    Args:
-        record: The world.
-        mixture: Whether to fold the hand-written belief of competitors too.
-
-    Yields:
-        What a factory knows of its partner, before each of its decisions.
-    """
-    world = _World(record, mixture=mixture)
-    c = world.columns
-    # plain lists: element access is much faster than in arrays
-    factory, rounds, answers, op = (column.tolist() for column in (c.factory, c.round, c.answers, c.op))
-    own, received = c.own_offer.tolist(), c.received.tolist()
-    offers = [Offer(*terms) for terms in c.offers.tolist()]
-    agreements = _agreements(record)
-    ends = np.searchsorted(c.thread, np.arange(len(c.day)), side="right").tolist()  # [thread] after its last turn
-    for thread, (start, end) in enumerate(pairwise([0, *ends])):
-        views = world.views(thread)
-        for turn in range(start, end):
-            view = views[factory[turn]]
-            on_table = offers[received[turn]] if answers[turn] else None
-            view.receive(on_table, rounds[turn])
-            yield view
-            view.decisions += 1
-            if op[turn] == REJECT:
-                view.propose(offers[own[turn]], on_table)
-        for view in views.values():
-            view.end(agreements[thread])
+    c = record.columns
+    turns, n = _Turns.of(record, c), len(record.factories)
+    wanted = np.ones(len(c.thread), np.bool_) if wanted is None else wanted
+    observers = np.array([_observer(row["agent_type"]) > 0 for row in record.factories])
+    believes = observers[c.factory] & mixture  # [T] turns whose factory has a hand-written belief
+    signatures = Signatures(n * n)
+    beliefs = _Beliefs(n * n, c.horizon, int(turns.frames.n_lines.max(initial=1)))
+    features = np.zeros((len(c.thread), len(FEATURES)), np.float32)
+    weights = np.full((len(c.thread), len(ARCHETYPES)), np.nan)
+    agreements = np.stack([ints(record.tables["negotiations"][x]) for x in ("quantity", "time", "unit_price")], axis=1)
+    for day in np.unique(turns.frames.day).tolist():
+        today = np.flatnonzero(turns.frames.day == day)
+        beliefs.start_day()
+        for step in range(int(turns.index[today].max()) + 1):
+            rows = today[turns.index[today] == step]
+            answered = rows[c.answers[rows]]
+            if len(answered):
+                made = c.round[answered] - turns.opens[answered]
+                frames = turns.frames.take(answered)
+                signatures.receive(turns.pair[answered], frames, turns.on_table[answered], made)
+                beliefs.receive(turns, answered[believes[answered]])
+            kept = rows[wanted[rows]]
+            if len(kept):
+                facts = (turns.frames.selling[kept], turns.edge[kept], turns.opens[kept])
+                features[kept] = signatures.features(turns.pair[kept], selling=facts[0], edge=facts[1], opens=facts[2])
+                judged = kept[believes[kept]]
+                weights[judged] = beliefs.weights(turns, judged)
+            offered = rows[c.op[rows] == REJECT]
+            if len(offered):
+                frames = turns.frames.take(offered)
+                signatures.propose(turns.pair[offered], frames, turns.own[offered], turns.time[offered])
+                beliefs.propose(turns, offered[believes[offered]], c.answers)
+        last = today[turns.decision[today] == 0]  # a turn of each pair that acted
+        _end(signatures, turns, last, agreements[c.thread[last]])
+        judged = last[believes[last]]
+        beliefs.end(turns, judged, agreements[c.thread[judged]])
+    seats = np.stack([c.factory, turns.partner], axis=1)
+    selling = turns.frames.selling
+    return Snapshots(seats, turns.frames.day, c.round, turns.decision, selling, turns.edge, features, weights)
 
 
-def _agreements(record: WorldRecord) -> list[Offer | None]:
-    """Return the agreement of each negotiation."""
-    table = record.tables["negotiations"]
-    columns = [ints(table[name]).tolist() for name in ("quantity", "time", "unit_price")]
-    return [None if terms[0] < 0 else Offer(*terms) for terms in zip(*columns, strict=True)]
+def _end(signatures: Signatures, turns: _Turns, rows: Ints, agreement: Ints) -> None:
+    """Take the ends of threads, given a turn of each pair and its agreement (-1 if there is none)."""
+    failed = agreement[:, 0] < 0
+    signatures.fail(turns.pair[rows[failed]])
+    signatures.agree(turns.pair[rows[~failed]], agreement[~failed])
 
 
 def fold_world(record: WorldRecord, *, mixture: bool = False) -> dict[str, Array]:
@@ -202,25 +265,25 @@ def fold_world(record: WorldRecord, *, mixture: bool = False) -> dict[str, Array
         record: The world.
         mixture: Whether to compute the hand-written belief of competitors.
     """
-    rng = random.Random(int(record.facts["seed"]))
+    rng, c = random.Random(int(record.facts["seed"])), record.columns
     kinds = [row["agent_type"] for row in record.factories]
-    labels, observers = [type_of(kind) for kind in kinds], [_observer(kind) for kind in kinds]
-    unknown = [np.nan] * len(ARCHETYPES)
-    rows: dict[str, list[Any]] = {name: [] for name in COLUMNS}
-    for view in decisions(record, mixture=mixture):
-        day, first = view.frame.day, view.decisions == 0
-        chance = (1.0 if day < EARLY_DAYS else 0.2) if first else (0.15 if day < 3 else 0.015)
-        if observers[view.seats[0]] == 2:
-            chance = 1.0 if first else 2.0 * chance  # our own agent's view is what plays
-        if rng.random() >= chance:
-            continue
-        rows["features"].append(view.features())
-        rows["label"].append(labels[view.seats[1]])
-        rows["day"].append(day)
-        rows["decision"].append(view.decisions)
-        rows["observer"].append(observers[view.seats[0]])
-        rows["selling"].append(view.frame.selling)
-        rows["edge"].append(view.edge)
-        rows["mixture"].append(unknown if view.mixture is None else view.mixture.weights)
-    widths = {"features": (-1, len(FEATURES)), "mixture": (-1, len(ARCHETYPES))}
-    return {name: np.array(values, COLUMNS[name]).reshape(widths.get(name, (-1,))) for name, values in rows.items()}
+    labels, observers = np.array([type_of(kind) for kind in kinds]), np.array([_observer(kind) for kind in kinds])
+    day, first = c.day[c.thread], ranks(c.thread * len(kinds) + c.factory) == 0
+    chance = np.where(first, np.where(day < EARLY_DAYS, 1.0, 0.2), np.where(day < 3, 0.15, 0.015))
+    # our own agent's view is what plays
+    chance = np.where(observers[c.factory] == 2, np.where(first, 1.0, 2.0 * chance), chance)
+    rows = np.flatnonzero(np.array([rng.random() for _ in range(len(day))]) < chance)
+    wanted = np.zeros(len(day), np.bool_)
+    wanted[rows] = True
+    made = snapshots(record, wanted, mixture=mixture)
+    columns: dict[str, Array] = {
+        "features": made.features[rows],
+        "label": labels[made.seats[rows, 1]],
+        "day": made.day[rows],
+        "decision": made.decision[rows],
+        "observer": observers[made.seats[rows, 0]],
+        "selling": made.selling[rows],
+        "edge": made.edge[rows],
+        "mixture": made.mixture[rows],
+    }
+    return {name: columns[name].astype(kind) for name, kind in COLUMNS.items()}
