@@ -29,7 +29,7 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 from apexrl.runs.atomic import StrPath, ensure_folder, remove_leftovers, sync_folder, write_json, write_text
 from apexrl.runs.checkpoints.seal import is_sealed
@@ -37,11 +37,7 @@ from apexrl.runs.digest import Plain, differences, digest_config, to_plain, to_y
 from apexrl.runs.errors import ConfigMismatchError, RunDirError
 from apexrl.runs.lock import exclusive
 from apexrl.runs.logs import log_to_file
-from apexrl.runs.metrics.logger import MetricLogger, MetricSink
 from apexrl.runs.provenance import git_commit, package_versions
-
-if TYPE_CHECKING:
-    from apexrl.runs.checkpoints.checkpoint import CheckpointStore, Retention, Schema
 
 logger = logging.getLogger(__name__)
 
@@ -137,7 +133,6 @@ class RunDir:
         self.record = record
         self.is_resumed = is_resumed
         self._resources = resources
-        self._loggers: list[MetricLogger] = []
 
     @classmethod
     def start(
@@ -185,60 +180,9 @@ class RunDir:
                 logger.info("%s run %s, seed %d", "resuming" if is_resumed else "new", folder, seed)
             return cls(folder, record, is_resumed, resources.pop_all())
 
-    @property
-    def checkpoint_folder(self) -> Path:
-        """Where :meth:`checkpoints` puts its files."""
-        return self.path / "checkpoints"
-
-    def checkpoints(
-        self, schema: Schema, *, pattern: str = "checkpoint_{step}.pt", retention: Retention | None = None
-    ) -> CheckpointStore:
-        """Open the store of this run's checkpoints. Each save flushes the metrics first.
-
-        Args:
-            schema: What kind of state they hold.
-            pattern: Their file name, with ``{step}`` in it once.
-            retention: Which ones stay.
-        """
-        from apexrl.runs.checkpoints.checkpoint import (
-            CheckpointStore,  # here, so that runs without checkpoints need no torch
-        )
-
-        return CheckpointStore(
-            self.checkpoint_folder,
-            schema,
-            pattern=pattern,
-            config=self.record.config,
-            retention=retention,
-            before_save=self._flush_metrics,
-        )
-
-    def metric_logger(
-        self, after_step: int | None, *, tensorboard: bool = True, more: Collection[MetricSink] = ()
-    ) -> MetricLogger:
-        """Open the logger of this run's metrics; it is closed with the run.
-
-        Args:
-            after_step: The step of the checkpoint that the run resumes from: what was logged later is dropped.
-                None if it starts from nothing.
-            tensorboard: Whether to write TensorBoard events beside the lines of JSON.
-            more: Further sinks, such as a :class:`~apexrl.runs.metrics.console.ConsoleSink`.
-        """
-        from apexrl.runs.metrics.jsonl import JsonlSink
-        from apexrl.runs.metrics.logger import TensorBoardSink
-
-        sinks: list[MetricSink] = [JsonlSink(self.path / "metrics.jsonl", after_step)]
-        if tensorboard:
-            sinks.append(TensorBoardSink(self.path / "tensorboard", after_step))
-        opened = MetricLogger([*sinks, *more], after_step)
-        self._loggers.append(opened)
-        return opened
-
     def close(self) -> None:
-        """Close metrics and log, and release the lock; a second call does nothing."""
-        with self._resources:
-            for opened in self._loggers:
-                opened.close()
+        """Close the log and release the lock; a second call does nothing."""
+        self._resources.close()
 
     def __enter__(self) -> Self:
         return self
@@ -252,10 +196,6 @@ class RunDir:
         if error is not None:
             logger.error("the run ends with %s: %s", type(error).__name__, error)
         self.close()
-
-    def _flush_metrics(self) -> None:
-        for opened in self._loggers:
-            opened.flush()
 
 
 def archive_run(folder: Path, names: Iterable[str] | None = None) -> Path | None:
