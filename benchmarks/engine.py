@@ -150,9 +150,9 @@ def main() -> int:
     steps = 8_192 if bench.quick else 32_768
     wide_steps = (10 if bench.quick else 40) * WIDE["num_steps"] * WIDE_ENVS
     tasks = [
-        ("CartPole-v1", steps, "SB3", 2.0),
-        ("Pendulum-v1", steps, "SB3", 2.0),
-        ("wide", wide_steps, "rsl_rl", 1.0),
+        ("CartPole-v1", steps, "SB3", 2.8),
+        ("Pendulum-v1", steps, "SB3", 2.8),
+        ("wide", wide_steps, "rsl_rl", 1.2),
     ]
     runs: dict[str, list[dict[str, float]]] = {task[0]: [] for task in tasks}
     for seed in track(range(repeats), description="repeats", disable=not sys.stdout.isatty()):
