@@ -50,6 +50,9 @@ class BuildConfig:
     ratios: tuple[float, float, float] = (0.85, 0.10, 0.05)
     """Shares of configurations in train, val and test."""
 
+    reasons: bool = False
+    """Add the recorded reasons of the agents to their actions (records of lita collect --reasons)."""
+
     num_workers: Annotated[int, Field(ge=1)] | None = None
     """Worker processes. Default: one per CPU."""
 
@@ -69,6 +72,7 @@ def build(config: BuildConfig) -> int:
         horizon=config.horizon,
         split_seed=config.split_seed,
         ratios=config.ratios,
+        reasons=config.reasons,
     )
     started = time.monotonic()
     data = build_dataset(config.path, config.output_dir, options, num_workers=config.num_workers, on_progress=print)

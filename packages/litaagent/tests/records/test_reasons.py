@@ -1,13 +1,18 @@
 """Reasons in records: what the agent's own log says, in optional tables that other records lack."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import REASONS, world_samples
 from litaagent_std.records.reader import WorldKey, open_records
+from litaagent_std.records.reasons import turn_reasons
 from litaagent_std.records.recorder import Recorder, WorldFacts
 from litaagent_std.records.schema import ALL_TABLES, REASON_TABLES, TABLES, arrow_schema, conform
 from litaagent_std.records.segment import pack_world
 from litaagent_std.records.store import RecordStore
+from litaagent_std.records.threads import decisions
+from litaagent_std.records.world import WorldRecord
 from litaagent_std.world.fast.engine import FastWorld
 from litaagent_std.world.run import run_world
 from litaagent_std.world.setup import official_setup
@@ -146,3 +151,33 @@ def test_a_newer_release_may_add_a_table_and_a_column(tables, tmp_path, monkeypa
     assert set(world.tables) == set(known)
     assert world.tables["errors"].schema.equals(arrow_schema("errors"))
     assert set(segment.read_segment(tmp_path / "one.segment").tables) == set(known)
+
+
+def test_decisions_find_their_turns(tables, logs):
+    record = WorldRecord(tables)
+    found = turn_reasons(record.tables, record.columns)
+    matched = 0
+    for seat, (log, _) in logs.items():
+        known = {(entry.day, entry.partner, entry.round): entry for entry in log}
+        for thread, row in decisions(record.tables, record.columns, record.days, seat):
+            entry = known[thread.day, thread.partner, thread.round]
+            for name in ("reservation", "acceptance", "alpha", "urgency"):
+                value = getattr(entry, name)
+                assert np.isnan(found[name][row]) if value is None else found[name][row] == value
+            matched += 1
+    assert matched > 100
+    others = ~np.isin(record.columns.factory, list(logs))
+    assert all(np.isnan(values[others]).all() for values in found.values())
+    without = turn_reasons({name: tables[name] for name in TABLES}, record.columns)
+    assert all(np.isnan(values).all() for values in without.values())
+
+
+def test_samples_may_hold_reasons(tables, logs):
+    record, seats = WorldRecord(tables), sorted(logs)
+    plain, more = world_samples(record, seats), world_samples(record, seats, reasons=True)
+    assert set(more.micro) - set(plain.micro) == set(REASONS)
+    assert all(np.array_equal(plain.micro[name], more.micro[name]) for name in plain.micro)
+    urgency = more.micro["reason_urgency"]
+    assert urgency.dtype == np.float32
+    assert not np.isnan(urgency).any()
+    assert np.isnan(more.micro["reason_reservation"]).any()

@@ -10,21 +10,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
-from litaagent_std.policy.arrays import Ints
+from litaagent_std.policy.arrays import Floats, Ints
 from litaagent_std.policy.brain import Brain, Decision, DecisionRecord
 from litaagent_std.policy.observation import Offer
 from litaagent_std.policy.plan import Bounds, Goals
 from litaagent_std.records.assembly import from_rows
+from litaagent_std.records.columns import WorldColumns, ints
 from litaagent_std.records.schema import REASON_TABLES
+from litaagent_std.records.segment import Tables
 
-__all__ = ["ReasonLog", "SeatReasons", "seat_reasons"]
+__all__ = ["TURN_REASONS", "ReasonLog", "SeatReasons", "seat_reasons", "turn_reasons"]
 
 _KINDS: Final = ("accept", "reject", "end")
 _GOALS: Final = ("q_buy", "p_buy", "q_sell", "p_sell", "hold", "unit_value", "u_buy", "u_sell")
 _BOUNDS: Final = ("lines", "covered", "spare", "buy")
 _NO_OFFER: Final = (None, None, None)
+
+TURN_REASONS: Final = ("reservation", "acceptance", "alpha", "urgency", "log_probability")
+"""Numbers of a decision that `turn_reasons` gives; see the table ``reasons``."""
 
 Row = Mapping[str, Any]
 
@@ -150,6 +156,32 @@ def seat_reasons(tables: Mapping[str, Sequence[Row]], factory: int, names: Seque
         interventions=tuple(row["interventions"] for row in days),
         decisions=tuple(_decision_record(row, *goals[row["goals"]], names[row["partner"]]) for row in own),
     )
+
+
+def turn_reasons(tables: Tables, world: WorldColumns) -> dict[str, Floats]:
+    """Return `TURN_REASONS` of the decision behind each turn of a world, ``[turns]``; NaN where there is none.
+
+    Args:
+        tables: The world's tables.
+        world: Its negotiations.
+    """
+    columns = {name: np.full(len(world.thread), np.nan) for name in TURN_REASONS}
+    if "reasons" not in tables or not len(world.thread):
+        return columns
+    table, n = tables["reasons"], tables["negotiations"]
+    # number of the negotiation in its world, from day and number within the day
+    known = ints(n["day"]) << 32 | ints(n["negotiation"])
+    thread = np.searchsorted(known, ints(table["day"]) << 32 | ints(table["negotiation"]))
+    # an agent decides once per negotiation and round
+    seats, rounds = int(world.factory.max()) + 1, world.n_rounds + 1
+    turn = (world.thread * seats + world.factory) * rounds + world.round
+    decided = (thread * seats + ints(table["factory"])) * rounds + ints(table["round"])
+    order = np.argsort(turn)
+    found = order[np.minimum(np.searchsorted(turn[order], decided), len(turn) - 1)]
+    taken = turn[found] == decided  # a decision whose negotiation ended before has no turn
+    for name, values in columns.items():
+        values[found[taken]] = np.asarray(table[name].to_numpy(), np.float64)[taken]
+    return columns
 
 
 def _goals_and_bounds(row: Row) -> tuple[Goals, Bounds]:

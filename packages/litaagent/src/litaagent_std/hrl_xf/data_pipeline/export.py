@@ -64,6 +64,11 @@ MEANING: Final[dict[str, str]] = {
     "side": "0 buying, 1 selling",
     "thread": "number of the negotiation in its world",
     "round": "rounds completed before the action",
+    "reason_reservation": "the agent's limit price for the offer on the table; NaN if not recorded",
+    "reason_acceptance": "the agent's probability that the partner takes the counter-offer; NaN if not recorded",
+    "reason_alpha": "L4's weight of the thread; NaN if not recorded",
+    "reason_urgency": "urgency of the side's goals; NaN if not recorded",
+    "reason_log_probability": "logarithm of the sampled action's probability; NaN if not recorded",
 }
 """Meaning of each column."""
 

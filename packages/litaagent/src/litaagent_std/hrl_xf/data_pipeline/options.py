@@ -31,6 +31,7 @@ class DatasetOptions:
         horizon: Delivery days after today that the arrays hold; default: the league's horizon.
         split_seed: Seed of the assignment of configurations to splits.
         ratios: Shares of configurations in train, val and test.
+        reasons: Whether actions hold the recorded reasons of their agents, too.
     """
 
     agent_name: str = DEFAULT_AGENT
@@ -40,6 +41,7 @@ class DatasetOptions:
     horizon: int | None = None
     split_seed: int = 0
     ratios: tuple[float, float, float] = field(default=DEFAULT_RATIOS)
+    reasons: bool = False
 
     def __post_init__(self) -> None:
         if self.labels not in ("intention", "deals"):
@@ -56,4 +58,7 @@ class DatasetOptions:
 
     def plain(self) -> dict[str, Any]:
         """Return the options as plain values."""
-        return {**asdict(self), "ratios": list(self.ratios)}
+        plain = {**asdict(self), "ratios": list(self.ratios)}
+        if not self.reasons:  # as before there were reasons
+            del plain["reasons"]
+        return plain

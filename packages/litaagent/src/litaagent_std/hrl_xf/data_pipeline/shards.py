@@ -58,6 +58,7 @@ class ShardTask:
         folder: Folder of the shards.
         labels: What counts as L2's goal.
         horizon: Delivery days after today that the arrays hold; default: the league's horizon.
+        reasons: Whether actions hold the recorded reasons of their agents, too.
     """
 
     records: str
@@ -65,6 +66,7 @@ class ShardTask:
     folder: str
     labels: Labels
     horizon: int | None
+    reasons: bool = False
 
 
 def shard_path(folder: Path, index: int) -> Path:
@@ -78,16 +80,17 @@ def make_shards(task: ShardTask) -> int:
     missing = [(index, world) for index, world in task.worlds if not shard_path(folder, index).exists()]
     if not missing:
         return 0
-    read = read_worlds(task.records, [world for _, world in missing])
+    read = read_worlds(task.records, [world for _, world in missing], reasons=task.reasons)
     for (index, world), record in zip(missing, read, strict=True):
-        samples = world_samples(record, world.seats, labels=task.labels, horizon=task.horizon)
+        samples = world_samples(record, world.seats, labels=task.labels, horizon=task.horizon, reasons=task.reasons)
         _write(shard_path(folder, index), samples)
     return len(missing)
 
 
-def read_worlds(folder: str, worlds: Sequence[SelectedWorld]) -> list[WorldRecord]:
+def read_worlds(folder: str, worlds: Sequence[SelectedWorld], *, reasons: bool = False) -> list[WorldRecord]:
     """Read several worlds of a folder at once, so that each table is read once."""
-    return read_tables(open_records(folder), [world.key._replace(source=0) for world in worlds], _TABLES)
+    names = (*_TABLES, "reasons") if reasons else _TABLES
+    return read_tables(open_records(folder), [world.key._replace(source=0) for world in worlds], names)
 
 
 def read_tables(records: Records, keys: Sequence[WorldKey], names: Sequence[str]) -> list[WorldRecord]:

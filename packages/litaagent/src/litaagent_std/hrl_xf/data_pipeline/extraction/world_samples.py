@@ -21,10 +21,11 @@ from litaagent_std.policy.features import ThreadFeatures, WiderHorizonWarning, d
 from litaagent_std.policy.l1.thread import thread_baseline
 from litaagent_std.records.columns import REJECT, WorldColumns
 from litaagent_std.records.observations import WorldDays
+from litaagent_std.records.reasons import TURN_REASONS, turn_reasons
 from litaagent_std.records.threads import recorded_threads
 from litaagent_std.records.world import WorldRecord
 
-__all__ = ["MACRO", "MICRO", "Arrays", "WorldSamples", "pad_histories", "world_samples"]
+__all__ = ["MACRO", "MICRO", "REASONS", "Arrays", "WorldSamples", "pad_histories", "world_samples"]
 
 Arrays = dict[str, Array]
 
@@ -70,6 +71,9 @@ MICRO: Final[dict[str, str]] = {
 """Types of the arrays of a world's turns; a dataset adds ``return_norm``, ``config`` and ``world``, and has padded
 histories instead of ``history_start`` and ``history_count``."""
 
+REASONS: Final[dict[str, str]] = {f"reason_{name}": "f4" for name in TURN_REASONS}
+"""Further arrays of a world's turns, if reasons are asked for; NaN where the record has none."""
+
 
 @dataclass(frozen=True, slots=True)
 class WorldSamples:
@@ -98,7 +102,12 @@ def pad_histories(micro: Arrays, offers: Floats32, n_rounds: int) -> Arrays:
 
 
 def world_samples(
-    record: WorldRecord, seats: Sequence[int], *, labels: Labels = "intention", horizon: int | None = None
+    record: WorldRecord,
+    seats: Sequence[int],
+    *,
+    labels: Labels = "intention",
+    horizon: int | None = None,
+    reasons: bool = False,
 ) -> WorldSamples:
     """Make the samples of some factories of a world.
 
@@ -107,12 +116,18 @@ def world_samples(
         seats: The factories.
         labels: What counts as L2's goal.
         horizon: Delivery days after today that the arrays hold; default: the league's horizon.
+        reasons: Whether turns have the arrays of `REASONS`, too.
 
     Raises:
         BadSampleError: If a value is not finite.
     """
     with _collector_paused():
-        return _samples(record, seats, labels, horizon)
+        samples = _samples(record, seats, labels, horizon)
+    if reasons:
+        world, known = record.columns, turn_reasons(record.tables, record.columns)
+        turns = np.concatenate([_own_turns(world, seat, samples.macro) for seat in seats])
+        samples.micro.update({f"reason_{name}": values[turns].astype("f4") for name, values in known.items()})
+    return samples
 
 
 @contextmanager
@@ -131,9 +146,7 @@ def _samples(record: WorldRecord, seats: Sequence[int], labels: Labels, horizon:
     world, days = record.columns, record.days
     obs = days.batch(seats)  # [B] all days of the first factory, then of the second, …
     macro, rows = _days(record, seats, obs, labels, horizon)
-    # turns of each factory on days that are kept
-    turns = [np.flatnonzero(world.factory == seat) for seat in seats]
-    turns = [own[kept[world.day[world.thread[own]]] >= 0] for own, kept in zip(turns, rows, strict=True)]
+    turns = [_own_turns(world, seat, macro) for seat in seats]
     known = recorded_threads(world, days, seats, turns)
     with _named_features():
         features = thread_features(known.threads, obs, known.offers, known.start, known.count)
@@ -142,6 +155,12 @@ def _samples(record: WorldRecord, seats: Sequence[int], labels: Labels, horizon:
     micro["return_to_go"] = macro["return_to_go"][micro["day_row"]]
     skipped = int((rows < 0).sum())
     return WorldSamples(_checked(macro, MACRO, record), _checked(micro, MICRO, record), features.rows, skipped)
+
+
+def _own_turns(world: WorldColumns, seat: int, macro: Arrays) -> Ints:
+    """Return a factory's turns on days that are kept."""
+    own = np.flatnonzero(world.factory == seat)
+    return own[np.isin(world.day[world.thread[own]], macro["day"][macro["factory"] == seat])]
 
 
 @contextmanager
