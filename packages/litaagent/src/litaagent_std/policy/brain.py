@@ -147,7 +147,6 @@ class BatchBrain:
                 goals=goals,
                 agenda=day.obs.agenda[:, side.side],
                 threads=threads if whole else threads.take(own),
-                rank=ranks(threads.seat[own]),
                 pending=side.pending[seats],
                 outstanding=side.outstanding[seats],
                 rows=[rows[row] for row in own.tolist()] if rows else (),

@@ -167,7 +167,7 @@ def _round_answers(
         yield [Offer(*row) if fits else None for row, fits in zip(clipped.tolist(), left.tolist(), strict=True)]
         nobody = np.zeros((1, 1), np.bool_)
         situation = SituationBatch(
-            selling, np.zeros(1, np.int64), day, goals, ends, batch, rank, nobody, np.zeros((1, 1, 3), np.int64), plan
+            selling, np.zeros(1, np.int64), day, goals, ends, batch, nobody, np.zeros((1, 1, 3), np.int64), plan
         )
         kinds = (np.full(len(side), COUNTER), np.where(rank % 2 == 0, ACCEPT, KEEP))
         for kind in kinds:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
-from .arrays import Array, Bools, Floats, Ints
+from .arrays import Bools, Floats, Ints
 from .columns import Batch, CalendarBatch, ObservationBatch, ThreadBatch
 from .memory import MemoryBatch, MemoryRow
 from .observation import Agenda, Calendar, Observation, Offer, ThreadObservation
@@ -129,7 +129,6 @@ class SituationBatch:
         goals: L2's goals, already bounded by L1, S rows.
         agenda: Legal ranges of the side, ``[S, 6]``.
         threads: The threads; their seats are rows of what is above.
-        rank: Index of each thread among its factory's threads, ``[M]``.
         pending: Whether each partner has a proposal of ours that is not answered yet, ``[S, P]``.
         outstanding: These proposals, ``[S, P, 3]``.
         plan: What the heuristic layers would do, M rows.
@@ -143,7 +142,6 @@ class SituationBatch:
     goals: GoalsBatch
     agenda: Ints
     threads: ThreadBatch
-    rank: Array
     pending: Bools
     outstanding: Ints
     plan: PlanBatch | None = None

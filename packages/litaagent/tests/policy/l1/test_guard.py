@@ -55,7 +55,7 @@ def situation(observation):
         nothing = PlanBatch(np.zeros(4, bool), np.zeros(4, bool), np.zeros((4, 3), np.int64))
         return SituationBatch(
             True, np.array([0]), DayBatch(batch, batch.calendar, limits, memory.now, p), goals, batch.agenda[:, 1],
-            live_threads(threads, [obs], [0] * 4), np.arange(4), pending, proposals, nothing,
+            live_threads(threads, [obs], [0] * 4), pending, proposals, nothing,
         )  # fmt: skip
 
     return make

@@ -289,13 +289,10 @@ def _open_offers(situation: SituationBatch, market: Market, first: Ints, time: F
     one = len(seat) == 1
     offers = Offers(m if one else m.take(cell), row, units, price[column])
     clock = Clock.of(when)
-    obs = situation.day.obs
-    if selling:
-        cost = excess_cost(obs, 0.0, selling=True)
-        cost = cost if one else cost[at]
-    else:
-        storage = excess_cost(obs, 0.0, selling=False)
-        cost = offers.price + (storage if one else storage[at])
+    cost = excess_cost(situation.day.obs, 0.0, selling=selling)[seat]  # [C]
+    cost = cost if one else cost[cell]
+    if not selling:
+        cost = offers.price + cost
     table = archetypes(offers, clock if one else clock.take(cell), selling=selling)
     return _Open(cell, at, offers, table, gain[cell, row, column], cost)
 
