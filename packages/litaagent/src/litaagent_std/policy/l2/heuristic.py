@@ -118,7 +118,7 @@ def _buying(
 ) -> tuple[Ints, Floats, Floats]:
     """Return units and prices by lead, ``[B, H + 1]`` each, and the value of a unit of input, ``[B]``."""
     trades = obs.trades[:, BUY]
-    units = np.zeros(calendar.sold.shape, np.int64)
+    units: Ints = np.zeros(calendar.sold.shape, np.int64)
     if not trades.any():
         return units, np.zeros(units.shape), np.zeros(len(obs))
     units[:, 0] = _need(obs, calendar, memory, p)
