@@ -18,8 +18,7 @@ from typing import Any, Final
 
 from apexrl.execution import Executor, ExecutorName, RunOptions, RunReport, Task, TaskReport, TaskResult
 from apexrl.runs.errors import ConfigurationError
-from apexrl.runs.run_dir import RunDir
-from apexrl.runs.signals import StopRequest, stop_on_signals
+from apexrl.runs.session import Session
 from litaagent_std.records.reader import RECORDS_FOLDER, Records, open_records
 from litaagent_std.records.segment import pack_failure
 from litaagent_std.records.store import RecordStore
@@ -96,16 +95,16 @@ def run_tournament(config: TournamentConfig, *, prefix: str = "hrl_data", say: S
     settings = {"played": played, "how": {name: getattr(config, name) for name in FREE if name != "output_dir"}}
     with (
         fixed_for_workers(),
-        RunDir.start(
+        Session(
             choice.folder,
             config=settings,
             seed=config.seed,
             free=("how",),
             existing="resume" if config.resumable else "refuse",
-        ) as run_dir,
+        ) as session,
     ):
-        runner = _Runner(config, run_dir.path, plan, competitors, played, show)
-        stopped = runner.run(executor, choice)
+        runner = _Runner(config, session, plan, competitors, played, show)
+        runner.run(executor, choice)
     records = _finished_records(choice.folder)
     results = None if records is None else results_of(records)
     finished = is_finished(choice.folder)
@@ -113,7 +112,7 @@ def run_tournament(config: TournamentConfig, *, prefix: str = "hrl_data", say: S
         export_scores(records, results, choice.folder)
         if config.csv:
             export_configurations(records, choice.folder)
-    return Outcome(choice.folder, results, finished, stopped.exit_code, runner.n_played, time.monotonic() - started)
+    return Outcome(choice.folder, results, finished, session.exit_code, runner.n_played, time.monotonic() - started)
 
 
 def _check_days(config: TournamentConfig) -> None:
@@ -138,43 +137,40 @@ class _Runner:
     def __init__(
         self,
         config: TournamentConfig,
-        folder: Path,
+        session: Session,
         plan: Plan,
         competitors: tuple[Competitor, ...],
         played: dict[str, Any],
         say: Say,
     ) -> None:
-        self._config, self._folder, self._plan, self._say = config, folder, plan, say
+        self._config, self._session, self._plan, self._say = config, session, plan, say
+        self._folder = session.path
         names = tuple(competitor.name for competitor in competitors)
         agents = tuple(competitor.spec for competitor in competitors)
         source = {"names": list(names), "played": played}
         size = config.shard_size
         self._store = RecordStore(
-            folder / RECORDS_FOLDER, source, len(plan.worlds), shard_size=size, reasons=config.reasons
+            self._folder / RECORDS_FOLDER, source, len(plan.worlds), shard_size=size, reasons=config.reasons
         )
         kind = (config.steps, config.levels, config.inventory, config.engine, config.csv, config.reasons)
         outcomes = self._store.outcomes
         self._todo = [WorldTask(spec, names, agents, *kind) for spec in plan.worlds if spec.world not in outcomes]
         self.n_played = 0
 
-    def run(self, executor: ExecutorName, choice: Choice) -> StopRequest:
-        """Play what is left; return the stop request, which says whether and by what signal."""
+    def run(self, executor: ExecutorName, choice: Choice) -> None:
+        """Play what is left, until it is done or a signal asks to stop."""
         done = len(self._plan.worlds) - len(self._todo)
         if not self._todo:
             self._say(f"{choice.folder} is finished: all {done} worlds have their outcome; nothing to do")
-            return StopRequest()
+            return
         self._say(f"folder: {choice.folder} ({choice.reason})" + (f"; resuming after {done} worlds" if done else ""))
-        with (
-            stop_on_signals() as stop,
-            replace(self._config, executor=executor).make_executor(tasks_per_worker=TASKS_PER_WORKER) as workers,
-        ):
+        with replace(self._config, executor=executor).make_executor(tasks_per_worker=TASKS_PER_WORKER) as workers:
             self._estimate(workers)
             progress = Progress(
                 len(self._plan.worlds), done, foreground=self._config.foreground, quiet=self._config.quiet
             )
             with closing(progress):
-                self._play(workers, progress, stop)
-        return stop
+                self._play(workers, progress)
 
     def _estimate(self, workers: Executor) -> None:
         """Say how long it will take, by a short world like the first one."""
@@ -199,7 +195,7 @@ class _Runner:
             progress=progress,
         )
 
-    def _play(self, workers: Executor, progress: Progress, stop: StopRequest) -> None:
+    def _play(self, workers: Executor, progress: Progress) -> None:
         reports: dict[int, TaskReport] = {}
 
         def note(report: TaskReport, _: RunReport) -> None:
@@ -215,7 +211,7 @@ class _Runner:
                 clock.write(json.dumps(_timing(self._todo[result.index].spec.world, report, played)) + "\n")
                 clock.flush()
                 progress.finished(report, None if played is None else played.cpu_seconds)
-                if stop.requested:
+                if self._session.should_stop:
                     break
 
     def _tasks(self) -> Iterator[Task[PlayedWorld]]:

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from apexrl.execution import Executor
 from apexrl.runs.atomic import write_json
 from apexrl.runs.digest import digest_config, to_plain
 from apexrl.runs.metrics.jsonl import JsonlFile, read_jsonl
 from apexrl.runs.provenance import git_commit
-from apexrl.runs.run_dir import RunDir
-from apexrl.runs.signals import StopRequest, stop_on_signals
+from apexrl.runs.session import Session
 from apexrl.statistics import paired_difference
 from litaagent_std.arena.contest import TASKS_PER_WORKER
 from litaagent_std.arena.evaluation import Plan, evaluate
@@ -69,27 +64,25 @@ class _Tuning:
     config: TuneConfig
     start: Competitor
     rules: Rules
-    folder: Path
+    session: Session
     executor: Executor
     units: UnitLog
     code: str
-    stop: StopRequest
-    show: Callable[[str, int, int], None]
     player: Player = field(init=False)
-    position: tuple[str, int] = field(init=False)
+    generations: int = 0
+    """Generations so far, of all levels."""
 
     def __post_init__(self) -> None:
         self.player = Player(self.rules, self.units, self.executor, self.config.time_limit, self._after_unit, self.code)
-        self.position = (self.config.levels[0], 0)
 
     def _after_unit(self) -> bool:
         """Show how far it is; return whether to stop."""
-        self.show(*self.position, self.player.played)
-        return self.stop.requested
+        self.session.show(self.generations, {"worlds": self.player.played})
+        return self.session.should_stop
 
     def _at(self, level: Level, generation: int) -> None:
-        self.position = (level, generation)
-        self.show(*self.position, self.player.played)
+        self.generations = self.config.levels.index(level) * self.config.generations + generation
+        self._after_unit()
 
     @property
     def parameters(self) -> Parameters:
@@ -106,7 +99,7 @@ class _Tuning:
         config = self.config
         space = Space.of(level, self.parameters, config.names)
         search = Search(space.origin, config.step, config.population, config.covariance, config.seed)
-        path = self.folder / f"{level}.jsonl"
+        path = self.session.path / f"{level}.jsonl"
         for entry in (read_jsonl(path) if path.is_file() else [])[: config.generations]:
             search.replay(entry)
             self._at(level, search.generation)
@@ -165,11 +158,11 @@ class _Tuning:
         )
 
         def on_unit(evaluation: object) -> bool:
-            return not self.stop.requested
+            return not self.session.should_stop
 
         evaluation = evaluate(plan, self.units, self.executor, time_limit=config.time_limit, on_unit=on_unit)
         self.player.played += evaluation.played
-        if self.stop.requested:
+        if self.session.should_stop:
             raise Interrupted
         report = report_of(evaluation)
         return {"block": plan.block.name, "comparisons": report["comparisons"], "failed": report["failed"]}
@@ -188,22 +181,26 @@ def run_tuning(config: TuneConfig) -> Tuned:
     code = code_version(start.spec)
     identity = {"options": to_plain(config), "code": code, "cma": version("cma")}
     path = config.output_dir / RESULT
-    with ExitStack() as stack:
-        stack.enter_context(fixed_for_workers())
-        stack.enter_context(
-            RunDir.start(
-                config.output_dir, config=identity, seed=config.seed, free=[f"options.{name}" for name in FREE]
-            )
-        )
-        units = stack.enter_context(UnitLog(config.output_dir / "units.jsonl"))
-        stop = stack.enter_context(stop_on_signals())
-        executor = stack.enter_context(config.make_executor(tasks_per_worker=TASKS_PER_WORKER))
-        show = stack.enter_context(_progress(config))
-        work = _Tuning(config, start, rules, config.output_dir, executor, units, code, stop, show)
+    with (
+        fixed_for_workers(),
+        Session(
+            config.output_dir,
+            config=identity,
+            seed=config.seed,
+            free=[f"options.{name}" for name in FREE],
+            sinks=(),
+            unit="generations",
+            show_progress=not config.quiet,
+        ) as session,
+        UnitLog(config.output_dir / "units.jsonl") as units,
+        config.make_executor(tasks_per_worker=TASKS_PER_WORKER) as executor,
+    ):
+        session.begin(config.generations * len(config.levels))
+        work = _Tuning(config, start, rules, session, executor, units, code)
         try:
             content = _tune(work) | {"code": code}
         except Interrupted:
-            return Tuned(path, None, stop.exit_code, work.player.played)
+            return Tuned(path, None, session.exit_code, work.player.played)
         write_json(path, content)
         return Tuned(path, content, 0, work.player.played)
 
@@ -243,23 +240,3 @@ def plain(parameters: Parameters) -> dict[str, Any]:
         for level, changes in overrides.items()
     }
     return {**values, "overrides": {level: changes for level, changes in changed.items() if changes}}
-
-
-@contextmanager
-def _progress(config: TuneConfig) -> Iterator[Callable[[str, int, int], None]]:
-    """Show a bar of the generations of all levels."""
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("generations"),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), disable=config.quiet) as bar:
-        task = bar.add_task("", total=config.generations * len(config.levels))
-
-        def show(level: str, generation: int, played: int) -> None:
-            before = [str(known) for known in config.levels].index(level) * config.generations
-            bar.update(task, completed=before + generation, description=f"level {level}, {played} worlds")
-
-        yield show
