@@ -133,6 +133,8 @@ class ParameterColumns:
 
     def __getattr__(self, name: str) -> Array:
         """Return a column by the parameter's name."""
+        if name.startswith("_"):  # asked for while a copy is made, before there are columns
+            raise AttributeError(name)
         try:
             column = self._columns[name]
         except KeyError:
