@@ -66,7 +66,7 @@ test-browser: setup ## the dashboard in a real Chromium (CHROMIUM=/path/to/chrom
 test-wheels: setup ## each wheel built, installed alone in a clean environment, and used
 	LITA_WHEELS=1 $(BIN)/python -m pytest -n 0 tests/wheels $(ARGS)
 
-golden: setup ## 60 worlds and a small run of every trainer against what is pinned, to the last bit (4 CPU minutes)
+golden: setup ## 72 worlds and a small run of every trainer against what is pinned, to the last bit (4 CPU minutes)
 	$(BIN)/python -m benchmarks.golden worlds --check benchmarks/results/golden_worlds.json
 	$(BIN)/python -m benchmarks.golden trainers --check benchmarks/results/golden_trainers.json
 

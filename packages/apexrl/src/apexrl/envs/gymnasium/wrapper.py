@@ -276,7 +276,7 @@ class GymVecEnv(VecEnv):
 
         With a vector env that resets in the *next* step only, the step after a done has no effect but the
         reset: its row is True in ``extras["ignore"]``, and the observation it returns is the first of the
-            episode.
+        episode.
         """
         env_actions = self._to_actions(actions)
         if len(env_actions) != self.num_envs:
