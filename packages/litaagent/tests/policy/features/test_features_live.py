@@ -139,7 +139,7 @@ def scrambled(record, day, turn):
     """The record with everything changed that was not known to anybody before a turn of a day."""
     rng = random.Random(5)
     known_at_noon = {"markets": {"sold_quantity", "next_trading_price"}, "exogenous": set(), "days": set()}
-    ends = {"rounds", "n_turns", "quantity", "time", "unit_price"}
+    ends = {"rounds", "quantity", "time", "unit_price"}  # n_turns says which turns belong to a negotiation
     final = {"factories": {"score", "n_errors"}, "contracts": {"fate_day"}, "negotiations": ends}
 
     def other(row, columns):
