@@ -23,6 +23,7 @@ def make_auditor(balance=400.0, stock=6, exogenous=(), **options):
     audit = Auditor(**options)
     agents = ("supplier", "us", "buyer", "other")
     facts = {"levels": (0, 1, 2, 2), "agent_types": agents, "n_lines": (10,) * 4, "costs": (1.0,) * 4}
+    facts |= {"daily_costs": (), "controllers": (None,) * 4}
     start = WorldStart(
         agents, **facts, initial_balances=(500.0,) * 4, catalog_prices=(10, 20, 30), n_days=20, n_rounds=20, horizon=10
     )
