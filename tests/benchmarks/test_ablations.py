@@ -23,4 +23,4 @@ def test_steps_play_differently_in_the_same_world(played):
 def test_l1_alone_has_the_layers_of_its_name():
     brain = LitaL1(parameters={"hold": 0.5}).brain
     assert (brain.layers.l3, brain.layers.l4) == ("baseline", "greedy")
-    assert isinstance(brain._goal_layer, PlainGoals)
+    assert isinstance(brain._goal_layer._layer, PlainGoals)

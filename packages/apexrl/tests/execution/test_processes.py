@@ -101,6 +101,7 @@ def test_workers_have_one_thread_a_fixed_hash_seed_and_light_imports(tasks, monk
 
 def test_closing_ends_the_workers_and_their_children(tasks, tmp_path):
     executor = make_executor("processes", workers=2)
+    executor.map(tasks.square, [1, 2])  # both workers are up: what follows is sent to them at once
     run = executor.run([Task(tasks.square, (1,)), Task(tasks.announce_then_sleep, (str(tmp_path),))])
     next(run)
     wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
