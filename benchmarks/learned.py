@@ -6,7 +6,7 @@ beforehand, so the intervals are plain 95 % ones; ``--look`` says which look at 
 ========= ==========================================================================================
 verdict   the default agent against ``lita-v1``, 50, 100 and 200 days, verdict seeds of their own
 depleting the same where production consumes stock, 50 and 100 days
-parts     the default agent against itself with one learned part and with none, 50 and 100 days
+parts     what urgency adds to ``lita-v1``, and what types add to both, in the first worlds of the verdict
 ========= ==========================================================================================
 
 See docs/league/partners.md.
@@ -34,11 +34,8 @@ BLOCK = "verdict:partners"
 REFERENCE = "lita-v1"
 POOL = ("finalists-2024", "finalists-2025", "finalists-2026")
 GROUPS = ("verdict", "depleting", "parts")
-PARTS: dict[str, dict[str, Any]] = {
-    "types alone": {"parameters": {"urgency_high": 0.0}},
-    "urgency alone": {"l3": "model"},
-}
-"""Settings of the default agent that leave one learned part."""
+URGENT: dict[str, Any] = {"l3": "model"}
+"""Settings of the default agent that leave its urgency alone."""
 DAY_RATIO = 1.3
 """How much longer a day may take."""
 
@@ -61,12 +58,12 @@ def plans(bench: Benchmark) -> dict[str, Plan]:
     options = bench.options
     pool = opponents(("PenguinAgent", "AS0") if bench.quick else POOL, integer_offers=True)
     focal, reference = resolve(["lita", REFERENCE], integer_offers=True)
-    parts = [Competitor(name, replace(focal.spec, params=params)) for name, params in PARTS.items()]
+    urgent = Competitor("urgency", replace(focal.spec, params=URGENT))
     shipped, depleting = Rules(pool, days=(50, 100, 200)), Rules(pool, days=(50, 100), inventory="depleting")
     table: dict[str, tuple[list[Competitor], Rules, str, int]] = {
         "verdict": ([reference], shipped, BLOCK, options.worlds),
         "depleting": ([reference], depleting, f"{BLOCK}-depleting", options.depleting_worlds),
-        "parts": ([*parts, reference], replace(shipped, days=(50, 100)), "gate:partners-parts", options.part_worlds),
+        "parts": ([urgent, reference], shipped, BLOCK, options.part_worlds),
     }
     planned = {}
     for group in options.groups:
@@ -115,14 +112,16 @@ def _at_edge(rules: Rules, unit: Unit) -> bool:
 
 
 def part_figures(evaluation: Evaluation) -> list[Figure]:
-    """Return what each part adds alone, and both together."""
-    focal, figures = evaluation.plan.focal.name, []
-    for name in (*PARTS, focal):
-        own, other = evaluation.units.get(name, {}), evaluation.units.get(REFERENCE, {})
+    """Return what urgency adds to the reference, what types add to urgency, and both together."""
+    units, focal = evaluation.units, evaluation.plan.focal.name
+    steps = {"urgency": ("urgency", REFERENCE), "types": (focal, "urgency"), "both": (focal, REFERENCE)}
+    figures = []
+    for name, (with_part, without) in steps.items():
+        own, other = units.get(with_part, {}), units.get(without, {})
         pairs = [(own[index], other[index]) for index in sorted(own.keys() & other.keys())]
-        figures += difference(f"parts, {'both' if name == focal else name}", pairs)
+        figures += difference(f"parts, {name}", pairs)
         selling = [pair for pair in pairs if pair[0]["level"] != "last"]
-        figures += difference(f"parts, {'both' if name == focal else name}, first and middle", selling)
+        figures += difference(f"parts, {name}, first and middle", selling)
     return figures
 
 

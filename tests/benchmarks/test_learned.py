@@ -46,9 +46,8 @@ def test_a_quick_run_never_touches_the_verdict():
     assert set(plans("--groups", "parts")) == {"parts"}
 
 
-def test_each_part_leaves_the_other_out():
-    types, urgency = (LitaAgentHRL(**params).brain for params in learned.PARTS.values())
-    assert (types.layers.l3, types._all_parameters.urgency_high) == ("types", 0.0)
+def test_urgency_alone_is_the_default_agent_with_hand_written_beliefs():
+    urgency = LitaAgentHRL(**learned.URGENT).brain
     assert urgency.layers.l3 == "model"
     assert urgency._all_parameters.urgency_high > 0.0
 
@@ -65,11 +64,14 @@ def test_figures_are_paired_differences_and_a_goal_can_be_missed():
     assert not figures["verdict, all levels: lower end"].ok
 
 
-def test_parts_are_compared_with_the_reference():
-    evaluation = played(plans("--quick")["parts"], {"lita": 0.03, "types alone": 0.01, "urgency alone": 0.02})
+def test_parts_are_added_one_by_one_in_the_worlds_of_the_verdict():
+    planned = plans()
+    assert planned["parts"].block == planned["verdict"].block
+    assert planned["parts"].rules == planned["verdict"].rules
+    evaluation = played(plans("--quick")["parts"], {"lita": 0.03, "urgency": 0.02})
     figures = {figure.name: figure.value for figure in learned.REPORTS["parts"](evaluation)}
-    assert figures["parts, types alone: mean"] == pytest.approx(0.01)
-    assert figures["parts, urgency alone: mean"] == pytest.approx(0.02)
+    assert figures["parts, urgency: mean"] == pytest.approx(0.02)
+    assert figures["parts, types: mean"] == pytest.approx(0.01)
     assert figures["parts, both: mean"] == pytest.approx(0.03)
 
 
