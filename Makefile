@@ -12,7 +12,7 @@ export MPLBACKEND ?= Agg
 export PYTHONHASHSEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format type layers deps pytest test-search test-browser test-wheels house golden docs wheel clean verify-world
+.PHONY: help setup run test lint format type layers deps pytest test-search test-browser test-wheels house golden docs dist clean verify-world
 
 help: ## list the targets
 	@grep -hE '^[a-zA-Z%_-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -21,7 +21,7 @@ setup: $(READY) ## make .venv with everything the project needs (does nothing wh
 
 # scml-agents declares tensorflow and others that no Standard agent imports: it is installed without its dependencies.
 $(READY): constraints.txt requirements-dev.txt $(foreach name,$(PACKAGES),packages/$(name)/pyproject.toml)
-	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else f"Python {sys.version.split()[0]} found, 3.11 or newer needed: make setup PYTHON=/path/to/python3.11")'
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11, 5) else f"Python {sys.version.split()[0]} found, 3.11.5 or newer needed: make setup PYTHON=/path/to/python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-dev.txt \
 		-e "packages/apexrl[ray,charts,onnx,wandb]" -e packages/hmasd -e "packages/litaagent[ray,dashboard,hmasd]"
@@ -63,7 +63,7 @@ test-search: setup ## the properties with new random examples, to find what the 
 test-browser: setup ## the dashboard in a real Chromium (CHROMIUM=/path/to/chromium names one)
 	@browser="$$(scripts/chromium.sh)" && LITA_BROWSER="$$browser" $(BIN)/python -m pytest -n 0 packages/litaagent/tests/browser $(ARGS)
 
-test-wheels: setup ## each wheel built, installed alone in a clean environment, and used
+test-wheels: setup ## sdists and wheels built and checked, each wheel installed alone in a clean environment, and used
 	LITA_WHEELS=1 $(BIN)/python -m pytest -n 0 tests/wheels $(ARGS)
 
 golden: setup ## 72 worlds and a small run of every trainer against what is pinned, to the last bit (4 CPU minutes)
@@ -76,8 +76,10 @@ house: setup ## how the source tree reads from outside: folders, public names, c
 docs: setup ## build the documentation; a warning is an error
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 
-wheel: setup ## build the three wheels into dist/
-	@for name in $(PACKAGES); do $(BIN)/python -m build --wheel --no-isolation --outdir dist packages/$$name || exit 1; done
+dist: setup ## build sdist and wheel of each package into dist/, and check what a package index would
+	@rm -rf dist
+	@for name in $(PACKAGES); do $(BIN)/python -m build --no-isolation --outdir dist packages/$$name || exit 1; done
+	$(BIN)/python -m twine check --strict dist/*
 
 verify-world: setup ## the fast world against scml's own, contract by contract (ARGS="--configs 200")
 	$(BIN)/python -m litaagent_std.world.scml.verify $(ARGS)

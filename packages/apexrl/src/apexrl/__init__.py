@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     __version__: str
 else:
-    _lazy, __dir__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "apexrl.agent": ("LearnResult", "MultiAgentRunner", "OfflineRunner", "OnPolicyRunner", "StopTraining"),
@@ -72,14 +72,8 @@ else:
             "apexrl.export": ("NumpyPolicy", "export_npz", "export_onnx"),
             "apexrl.storage.offline": ("OfflineDataset",),
         },
+        distribution="apexrl",
     )
-
-    def __getattr__(name: str) -> object:
-        if name == "__version__":
-            from importlib.metadata import version
-
-            return version("apexrl")
-        return _lazy(name)
 
 
 __all__ = [

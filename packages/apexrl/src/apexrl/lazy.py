@@ -17,17 +17,22 @@ __all__ = ["lazy_names"]
 
 
 def lazy_names(
-    package: str, modules: Mapping[str, Sequence[str]]
+    package: str, modules: Mapping[str, Sequence[str]], distribution: str | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Make ``__getattr__`` and ``__dir__`` of a package.
 
     Args:
         package: Name of the package.
         modules: The names that each module provides.
+        distribution: Installed distribution whose version is the package's ``__version__``. Default: none.
     """
     home = {name: module for module, names in modules.items() for name in names}
 
     def get(name: str) -> Any:  # noqa: ANN401 - any of the names
+        if name == "__version__" and distribution is not None:
+            from importlib.metadata import version  # slow to import
+
+            return version(distribution)
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(home[name]), name)

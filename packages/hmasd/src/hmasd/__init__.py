@@ -14,8 +14,9 @@
 ``import hmasd`` is fast.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from apexrl.lazy import lazy_names
 
 if TYPE_CHECKING:
     from hmasd.agent import HMASDAgent
@@ -25,7 +26,20 @@ if TYPE_CHECKING:
     from hmasd.tasks import make_agent, make_env
     from hmasd.training import EvaluationResult, Trainer, evaluate, train
 
-__version__ = "0.2.0"
+    __version__: str
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "hmasd.agent": ("HMASDAgent",),
+            "hmasd.baselines": ("MAPPOAgent", "MATAgent"),
+            "hmasd.config": ("HMASDConfig", "load_config", "preset"),
+            "hmasd.envs": ("AliceAndBobEnv", "UAVConfig", "UAVEnv"),
+            "hmasd.tasks": ("make_agent", "make_env"),
+            "hmasd.training": ("EvaluationResult", "Trainer", "evaluate", "train"),
+        },
+        distribution="hmasd",
+    )
 
 __all__ = [
     "AliceAndBobEnv",
@@ -45,25 +59,3 @@ __all__ = [
     "preset",
     "train",
 ]
-
-_MODULES = {
-    "hmasd.agent": ("HMASDAgent",),
-    "hmasd.baselines": ("MAPPOAgent", "MATAgent"),
-    "hmasd.config": ("HMASDConfig", "load_config", "preset"),
-    "hmasd.envs": ("AliceAndBobEnv", "UAVConfig", "UAVEnv"),
-    "hmasd.tasks": ("make_agent", "make_env"),
-    "hmasd.training": ("EvaluationResult", "Trainer", "evaluate", "train"),
-}
-_HOMES = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
-    if name not in _HOMES:
-        raise AttributeError(f"module 'hmasd' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -45,8 +45,8 @@ def serve(config: ServeConfig) -> int:
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             f"the package {error.name!r} is missing",
-            "lita serve needs the extra `dashboard`",
-            "pip install litaagent[dashboard]",
+            "`lita serve` needs the extra `dashboard`",
+            "install it: pip install 'litaagent[dashboard]'",
         ) from error
     if not config.path.is_dir():
         raise ConfigurationError(
@@ -99,12 +99,12 @@ def report(config: ReportConfig) -> int:
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             f"the package {error.name!r} is missing",
-            "lita report needs the extra `dashboard`",
-            "pip install litaagent[dashboard]",
+            "`lita report` needs the extra `dashboard`",
+            "install it: pip install 'litaagent[dashboard]'",
         ) from error
     if not config.paths:
         raise ConfigurationError(
-            "no PATH is given", "lita report needs at least one folder", "name the folder of a tournament"
+            "no PATH is given", "`lita report` needs at least one folder", "name the folder of a tournament"
         )
     pages = [page for path in config.paths for page in pages_of(path, config.world, config.agent)]
     output = config.output or config.paths[0] / "report.html"

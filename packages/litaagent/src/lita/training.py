@@ -131,7 +131,7 @@ def runs(config: RunsConfig) -> int:
         text = list_runs(config.folder)
     elif config.action == "show":
         if len(folders) != 1:
-            raise ConfigurationError(f"{len(folders)} runs are named", "show takes one", "lita runs show RUN")
+            raise ConfigurationError(f"{len(folders)} runs are named", "show takes one", "write: lita runs show RUN")
         text = show_run(folders[0])
     else:
         if len(folders) < 2:

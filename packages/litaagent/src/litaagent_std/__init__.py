@@ -23,8 +23,9 @@ The names below are imported when they are first used, so that ``import litaagen
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from apexrl.lazy import lazy_names
 
 if TYPE_CHECKING:
     from litaagent_std.agents.hrl import LitaAgentHRL
@@ -35,34 +36,31 @@ if TYPE_CHECKING:
     from litaagent_std.world.run import run_world
     from litaagent_std.world.setup import AgentSpec, WorldSetup, official_setup
 
+    __version__: str
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "litaagent_std.agents.hrl": ("LitaAgentHRL",),
+            "litaagent_std.policy.parameters": ("Parameters",),
+            "litaagent_std.records.reader": ("open_records",),
+            "litaagent_std.tournament.config": ("TournamentConfig",),
+            "litaagent_std.tournament.run": ("run_tournament",),
+            "litaagent_std.world.run": ("run_world",),
+            "litaagent_std.world.setup": ("AgentSpec", "WorldSetup", "official_setup"),
+        },
+        distribution="litaagent",
+    )
+
 __all__ = [
     "AgentSpec",
     "LitaAgentHRL",
     "Parameters",
     "TournamentConfig",
     "WorldSetup",
+    "__version__",
     "official_setup",
     "open_records",
     "run_tournament",
     "run_world",
 ]
-
-__version__ = "0.2.0"
-
-_MODULES = {
-    "AgentSpec": "world.setup",
-    "LitaAgentHRL": "agents.hrl",
-    "Parameters": "policy.parameters",
-    "TournamentConfig": "tournament.config",
-    "WorldSetup": "world.setup",
-    "official_setup": "world.setup",
-    "open_records": "records.reader",
-    "run_tournament": "tournament.run",
-    "run_world": "world.run",
-}
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the module holds under the name
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -192,3 +192,15 @@ def test_registry_names_hold_no_path_of_ours():
     assert registry_name(integer_path(PENGUIN)) == f"int:{PENGUIN}"
     assert registry_name(FORMER_PREFIX + PENGUIN.replace(".", ":")) == f"int:{PENGUIN}"
     assert registry_name("my_module.MyAgent") == "my_module.MyAgent"
+
+
+@pytest.mark.parametrize("name", ["PenguinAgent", "finalists-2026", "top-2025:3"])
+def test_without_the_published_agents_the_message_says_how_to_install_them(monkeypatch, name):
+    from litaagent_std.world.scml import published
+
+    monkeypatch.setattr(published, "find_spec", lambda module: None)
+    published.finalists.cache_clear()
+    published.ranking.cache_clear()
+    with pytest.raises(ConfigurationError, match="pip install --no-deps scml-agents"):
+        resolve([name])
+    assert resolve(["lita", "RandomStd"])  # ours and scml's own need nothing more

@@ -235,7 +235,7 @@ class WandbSink:
             raise MetricError(
                 "the package wandb is not installed",
                 "the sink 'wandb' needs it",
-                "pip install 'apexrl[wandb]', or leave the sink out",
+                "install it: pip install 'apexrl[wandb]', or leave the sink out",
             ) from error
         ensure_folder(folder)
         self._run = wandb.init(dir=os.fspath(folder), **options)

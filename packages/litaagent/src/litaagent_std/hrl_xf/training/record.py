@@ -85,7 +85,7 @@ class TrainingRecord:
         except FileNotFoundError as error:
             raise RunDirError(
                 f"{str(folder)!r} holds no training run: it has no {RECORD_NAME}",
-                "lita train and HRLXFTrainer write one",
+                "`lita train` and HRLXFTrainer write one",
                 "correct the path; lita runs list shows what there is",
             ) from error
         except ValueError as error:

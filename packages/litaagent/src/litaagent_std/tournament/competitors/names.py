@@ -39,6 +39,7 @@ from litaagent_std.tournament.competitors.registry import (
     present_path,
     ranking,
 )
+from litaagent_std.world.scml.published import INSTALL, published_agents_installed
 from litaagent_std.world.setup import AgentSpec
 
 __all__ = ["Competitor", "agent_text", "digest_named_files", "opponents", "read_agent", "resolve", "resolve_one"]
@@ -205,7 +206,7 @@ def _paths(name: str) -> tuple[str, ...]:
     path = present_path(name)
     if "." in name and all(part.isidentifier() for part in original_path(path).split(".")):
         return (path,)
-    paths = paths_of_class(name) if name.isidentifier() else []
+    paths = paths_of_class(name) if name.isidentifier() and published_agents_installed() else []
     if len(paths) > 1:
         raise ConfigurationError(
             f"{name!r} is the name of {len(paths)} agents", "a name must be clear", f"give a path: {', '.join(paths)}"
@@ -216,15 +217,19 @@ def _paths(name: str) -> tuple[str, ...]:
 
 
 def _unknown(name: str) -> ConfigurationError:
-    classes = [path.rpartition(".")[2] for year in YEARS for path in ranking(year)]
+    installed = published_agents_installed()
+    classes = [path.rpartition(".")[2] for year in YEARS for path in ranking(year)] if installed else []
     short = {*BUILT_IN, *LITA_2025, *OURS}
     candidates = {known.lower(): known for known in (*GROUPS, *classes, *short)}
     close = [candidates[match] for match in difflib.get_close_matches(name.lower(), candidates, n=3)]
+    hint = f"did you mean {' or '.join(close)}?" if close else "correct the name; lita competitors lists all"
+    if not installed:
+        hint = f"if it is a published agent, install them: {INSTALL}"
     return ConfigurationError(
         f"there is no competitor {name!r}",
         f"a competitor is a group ({', '.join(GROUPS)}, with :N for its first N), one of {', '.join(sorted(short))}, "
         "the class name of a Standard agent of 2024 to 2026, or the path of a class such as my_module.MyAgent",
-        f"did you mean {' or '.join(close)}?" if close else "correct the name; lita competitors lists all",
+        hint,
     )
 
 

@@ -6,16 +6,26 @@ Its modules are never walked: several of them run whole tournaments when importe
 from __future__ import annotations
 
 from functools import cache
+from importlib.util import find_spec
 from typing import Any, Final
 
+from apexrl.runs.errors import ConfigurationError
 from litaagent_std.world.reproducible.streams import install
 
 install()  # agents bind the functions of random and numpy.random when they are imported
 
-__all__ = ["YEARS", "all_paths", "finalists", "paths_of_year", "ranking"]
+__all__ = ["INSTALL", "YEARS", "all_paths", "finalists", "paths_of_year", "published_agents_installed", "ranking"]
 
 YEARS: Final = (2024, 2025, 2026)
 """Years of the Standard league with published agents."""
+
+INSTALL: Final = "pip install --no-deps scml-agents"
+"""How to install the published agents: with its dependencies the package pulls tensorflow, which none of them uses."""
+
+
+def published_agents_installed() -> bool:
+    """Tell whether the package with the published agents is installed."""
+    return find_spec("scml_agents") is not None
 
 
 @cache
@@ -49,6 +59,12 @@ def ranking(year: int) -> tuple[str, ...]:
 
 
 def _registry(year: int, *, as_class: bool = False, **which: bool) -> tuple[Any, ...]:
+    if not published_agents_installed():
+        raise ConfigurationError(
+            "the package scml-agents is not installed",
+            f"it holds the league's agents of {YEARS[0]} to {YEARS[-1]}",
+            f"install it: {INSTALL}",
+        )
     from scml_agents import get_agents  # here, because importing it takes seconds
 
     return tuple(get_agents(year, track="std", as_class=as_class, **which))
