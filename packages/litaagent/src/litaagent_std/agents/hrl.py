@@ -6,7 +6,7 @@ of a round are decided together (`StdSyncAgent`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -113,19 +113,30 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         """Propose to every partner at the start of its negotiation, if we open it."""
         if not self._opens():
             return {}
+        return self._proposals(self.brain.propose(self._opening_threads()))
+
+    def _opening_threads(self) -> list[ThreadObservation]:
         running = {name: entry[0].nmi for name, entry in self.negotiators.items()}
         now = observe_calendar(self.awi)
-        threads = [self._thread(name, nmi.state, None, now) for name, nmi in running.items() if nmi is not None]
-        proposals = self.brain.propose(threads)
+        return [self._thread(name, nmi.state, None, now) for name, nmi in running.items() if nmi is not None]
+
+    def _proposals(self, proposals: Mapping[str, Offer | None]) -> dict[str, tuple[int, ...] | None]:
         for name, offer in proposals.items():
             self._note(name, 0, mine=True, offer=offer)
         return {name: None if offer is None else tuple(offer) for name, offer in proposals.items()}
 
     def counter_all(self, offers: Mapping[str, Any], states: Mapping[str, SAOState]) -> dict[str, SAOResponse]:
         """Decide on all offers of a round together."""
+        threads = self._threads(offers, states)
+        return self._responses(threads, self.brain.respond(threads))
+
+    def _threads(self, offers: Mapping[str, Any], states: Mapping[str, SAOState]) -> list[ThreadObservation]:
         now = observe_calendar(self.awi)
-        threads = [self._thread(name, states[name], offer, now) for name, offer in offers.items() if name in states]
-        decisions = self.brain.respond(threads)
+        return [self._thread(name, states[name], offer, now) for name, offer in offers.items() if name in states]
+
+    def _responses(
+        self, threads: Sequence[ThreadObservation], decisions: Mapping[str, Decision]
+    ) -> dict[str, SAOResponse]:
         for thread in threads:
             # A partner's reply to our opening belongs to the round that we opened, and arrives in the next.
             self._note(thread.partner, thread.round - thread.opens, mine=False, offer=thread.offer)

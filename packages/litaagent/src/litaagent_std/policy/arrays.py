@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Bools", "Floats", "Floats32", "Indices", "Ints", "Ints8", "Ints32", "true_rows"]
+__all__ = ["Array", "Bools", "Floats", "Floats32", "Indices", "Ints", "Ints8", "Ints32", "matmul_rows", "true_rows"]
 
 Array = NDArray[Any]
 """An array of any type, where a function works for several."""
@@ -25,6 +25,15 @@ Bools = NDArray[np.bool_]
 """Masks."""
 Indices = NDArray[np.intp]
 """Indices as numpy's ``argsort`` and ``nonzero`` return them."""
+
+
+def matmul_rows(x: Array, weight: Array) -> Array:
+    """Return ``x @ weight`` with every row ``[…, in]`` rounded as if it were alone.
+
+    A product of two matrices rounds a row by how many rows there are, so that a decision would depend in its last bit
+    on who shares the batch.
+    """
+    return np.asarray(np.matmul(x[..., None, :], weight)[..., 0, :])
 
 
 def true_rows(mask: Bools) -> Indices:

@@ -13,7 +13,16 @@ import numpy as np
 
 from .adaptors import coordination_for_all, decisions_for_all, goals_for_all
 from .arrays import Array, Bools, Floats, Ints, true_rows
-from .columns import BUY, SELL, CalendarBatch, ObservationBatch, ThreadBatch, ranks
+from .columns import (
+    BUY,
+    SELL,
+    CalendarBatch,
+    Histories,
+    ObservationBatch,
+    ThreadBatch,
+    histories,
+    ranks,
+)
 from .l1.baseline import baseline_proposals
 from .l1.guard import Allowance, guard, wanted_plan
 from .l1.risk import bounded_goals, purchase_cap, sale_caps
@@ -33,6 +42,8 @@ from .layers import (
     DecisionLayer,
     GoalLayer,
     Layers,
+    RoundBatch,
+    RoundLayer,
     SituationBatch,
 )
 from .memory import Memory, MemoryRow
@@ -61,6 +72,7 @@ class BatchBrain:
 
     Attributes:
         parameters: The parameters at the factories' levels, n rows.
+        goals: L2's latest goals of each factory, before L1's bounds, n rows; zeros before the first.
         interventions: How often L1 changed a decision.
     """
 
@@ -91,10 +103,23 @@ class BatchBrain:
             decision_layer,
             coordination_layer,
         )
+        # Each layer takes a round once, also one that is both L3 and L4.
+        plugged: dict[int, RoundLayer] = {}
+        given: tuple[object, ...] = (decision_layer, coordination_layer)
+        for layer in given:
+            if isinstance(layer, RoundLayer):
+                plugged[id(layer)] = layer
+        self._round_layers = tuple(plugged.values())
+        self.goals = GoalsBatch.zeros(*obs.calendar.sold.shape)
         self.keep_log = keep_log
         self.log: list[DecisionRecord] = []
         self.interventions = 0
         self._known: tuple[DayBatch, GoalsBatch] | None = None  # the latest goals, valid while nothing is agreed
+
+    @property
+    def needs_histories(self) -> bool:
+        """Whether a layer reads the offers that were made in threads so far."""
+        return bool(self._round_layers)
 
     def start_day(self, obs: ObservationBatch, seats: Ints | None = None) -> None:
         """Start a day of some factories.
@@ -116,6 +141,7 @@ class BatchBrain:
         calendar: CalendarBatch,
         seats: Ints,
         *,
+        made: Histories | None = None,
         live: Sequence[Observation] = (),
         calendars: Sequence[Calendar] = (),
         rows: Sequence[ThreadObservation] = (),
@@ -127,11 +153,17 @@ class BatchBrain:
                 `seats`.
             calendar: Commitments of this moment, a row for each of `seats`.
             seats: The factories, rising, ``[S]``.
+            made: The offers made in the threads so far, if `needs_histories`.
             live: Their observations as live agents made them; for layers that are written for one factory and the log.
             calendars: Their calendars, likewise.
             rows: The threads, likewise.
         """
         day, goals = self._goals(calendar, seats, live, calendars)
+        if self._round_layers:
+            assert made is not None  # see `needs_histories`
+            round_batch = RoundBatch(day, goals, threads, made)
+            for layer in self._round_layers:
+                layer.start_round(round_batch)
         plan = PlanBatch(
             np.zeros(len(threads), np.bool_), np.zeros(len(threads), np.bool_), np.zeros((len(threads), 3), np.int64)
         )
@@ -150,6 +182,7 @@ class BatchBrain:
                 pending=side.pending[seats],
                 outstanding=side.outstanding[seats],
                 rows=[rows[row] for row in own.tolist()] if rows else (),
+                index=own,
             )
             plan.put(own, self._decide_side(side, situation))
         return plan
@@ -165,13 +198,15 @@ class BatchBrain:
         memory = self.memory.now if whole else self.memory.now.take(seats)
         p = self.parameters if whole else self.parameters.take(seats)
         limits = bounds(obs, calendar, memory.persistent)
-        day = DayBatch(obs, calendar, limits, memory, p, live, calendars)
+        day = DayBatch(obs, calendar, limits, memory, p, live, calendars, seats)
         facts = (obs, calendar, limits, memory, p)
         if self._goal_layer is None:
-            goals = heuristic_goals(*facts)
+            goals = wanted = heuristic_goals(*facts)
             self._known = (day, goals) if whole else None
         else:
-            goals = bounded_goals(self._goal_layer.goals_of(day), obs, sale_caps(*facts), purchase_cap(*facts))
+            wanted = self._goal_layer.goals_of(day)
+            goals = bounded_goals(wanted, obs, sale_caps(*facts), purchase_cap(*facts))
+        self.goals.put(seats, wanted)
         return day, goals
 
     def _decide_side(self, side: Side, situation: SituationBatch) -> PlanBatch:
@@ -350,7 +385,7 @@ class Brain:
         coordination_layer: CoordinationLayer | BatchCoordination | None = None,
         types: PartnerTypes | None = None,
     ) -> None:
-        self._all_parameters = parameters or Parameters()
+        self.all_parameters = parameters or Parameters()
         self.layers = layers or Layers()
         self.keep_log = keep_log
         given = {"l2": goal_layer, "l3": decision_layer, "l4": coordination_layer}
@@ -371,7 +406,7 @@ class Brain:
         if self._batch is None:
             self._batch = BatchBrain(
                 batch,
-                [self._all_parameters],
+                [self.all_parameters],
                 self.layers,
                 goal_layer=self._goal_layer,
                 decision_layer=self._decision_layer,
@@ -396,7 +431,7 @@ class Brain:
     @property
     def parameters(self) -> Parameters:
         """The parameters at the factory's level."""
-        return self._all_parameters.at(level_name(self.obs.level, self.obs.n_levels))
+        return self.all_parameters.at(level_name(self.obs.level, self.obs.n_levels))
 
     @property
     def memory(self) -> MemoryRow:
@@ -421,6 +456,7 @@ class Brain:
             batch,
             CalendarBatch.of([calendar]),
             self._seat,
+            made=histories(threads, [0] * len(threads)) if self._batch.needs_histories else None,
             live=(self.obs,),
             calendars=(calendar,),
             rows=threads,
@@ -430,14 +466,15 @@ class Brain:
     def contract(self, partner: str, *, buying: bool, offer: Offer) -> None:
         """Update beliefs and outstanding proposals after a thread ended in agreement."""
         assert self._batch is not None  # the day has started
-        self._batch.sides[not buying].on_agreement(0, self._index[not buying][partner], offer)
+        index = np.array([self._index[not buying][partner]])
+        self._batch.sides[not buying].on_agreements(self._seat, index, np.array([offer]))
 
     def thread_failed(self, partner: str) -> None:
         """Update beliefs and outstanding proposals after a thread ended without agreement."""
         assert self._batch is not None  # the day has started
         for side, names in zip(self._batch.sides, self._index, strict=True):
             if partner in names:
-                side.on_failure(0, names[partner])
+                side.on_failures(self._seat, np.array([names[partner]]))
 
     def end_day(self, calendar: Calendar) -> None:
         """Remember the commitments with which the day goes into settlement."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -26,6 +26,7 @@ __all__ = [
     "SELL",
     "Batch",
     "CalendarBatch",
+    "Histories",
     "ObservationBatch",
     "OfferBatch",
     "PartnerBatch",
@@ -206,13 +207,17 @@ class ObservationBatch(Batch):
         return len(self.day)
 
     @classmethod
-    def of(cls, observations: Sequence[Observation], leads: int | None = None) -> ObservationBatch:
+    def of(
+        cls, observations: Sequence[Observation], leads: int | None = None, partners: Sequence[int] | None = None
+    ) -> ObservationBatch:
         """Stack live observations.
 
         Args:
             observations: At least one.
             leads: Entries of a calendar; default: the greatest horizon and one.
+            partners: Entries of suppliers, consumers and competitors; default: the most that an observation has.
         """
+        suppliers, consumers, competitors = (None, None, None) if partners is None else partners
         whole = np.array([[getattr(obs, name) for name in _WHOLE] for obs in observations], np.int64)
         real = np.array([[getattr(obs, name) for name in _REAL] for obs in observations], np.float64)
         agendas = [(_ends(obs.buy_agenda), _ends(obs.sell_agenda)) for obs in observations]
@@ -233,9 +238,9 @@ class ObservationBatch(Batch):
             trades=np.array([(obs.buy_agenda is not None, obs.sell_agenda is not None) for obs in observations]),
             agenda=np.array(agendas, np.int64),
             calendar=CalendarBatch.of([obs.calendar for obs in observations], leads),
-            suppliers=PartnerBatch.of([obs.suppliers for obs in observations]),
-            consumers=PartnerBatch.of([obs.consumers for obs in observations]),
-            competitors=PartnerBatch.of([obs.competitors for obs in observations]),
+            suppliers=PartnerBatch.of([obs.suppliers for obs in observations], suppliers),
+            consumers=PartnerBatch.of([obs.consumers for obs in observations], consumers),
+            competitors=PartnerBatch.of([obs.competitors for obs in observations], competitors),
         )
 
     @property
@@ -381,21 +386,47 @@ def _partner_index(thread: ThreadObservation, obs: Observation) -> int:
     return names.index(thread.partner)
 
 
-def histories(threads: Sequence[ThreadObservation], seats: Sequence[int]) -> tuple[OfferBatch, Ints, Ints]:
-    """Return the offers of live threads up to the one on the table, and of each thread the first and their number."""
+class Histories(NamedTuple):
+    """The offers of M threads up to the one on the table.
+
+    Attributes:
+        offers: The offers of all threads.
+        start: Index of each thread's first offer, ``[M]``.
+        length: Number of its offers, ``[M]``.
+    """
+
+    offers: OfferBatch
+    start: Ints
+    length: Ints
+
+
+def histories(threads: Sequence[ThreadObservation], seats: Sequence[int], last: int | None = None) -> Histories:
+    """Return the offers of live threads up to the one on the table.
+
+    Args:
+        threads: The threads.
+        seats: Row of each thread's observation.
+        last: How many of a thread's latest offers are kept; default: all.
+    """
     rows: list[tuple[int, ...]] = []
     start, count = [], []
     for t, seat in zip(threads, seats, strict=True):
         start.append(len(rows))
-        mine = [(turn.mine, *turn.offer) for turn in t.turns]
-        mine += [] if t.offer is None else [(False, *t.offer)]
-        rows += [(seat, not t.buying, t.n_rounds, index, *turn) for index, turn in enumerate(mine)]
-        count.append(len(mine))
+        there = t.offer is not None
+        length = len(t.turns) + there
+        first = 0 if last is None else max(0, length - last)
+        rows += [
+            (seat, not t.buying, t.n_rounds, first + index, turn.mine, *turn.offer)
+            for index, turn in enumerate(t.turns[first:])
+        ]
+        if t.offer is not None:
+            rows.append((seat, not t.buying, t.n_rounds, length - 1, False, *t.offer))
+        count.append(length - first)
     table = np.array(rows, np.int64).reshape(len(rows), 8)
     offers = OfferBatch(
         table[:, 0], table[:, 1] > 0, table[:, 2], table[:, 3], table[:, 4] > 0, table[:, 5:]
     )  # fmt: skip
-    return offers, np.array(start, np.int64), np.array(count, np.int64)
+    return Histories(offers, np.array(start, np.int64), np.array(count, np.int64))
 
 
 def ranks(groups: Array) -> Indices:

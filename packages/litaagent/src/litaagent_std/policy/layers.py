@@ -3,7 +3,8 @@
 In each round the brain makes a plan for each side from the heuristics and passes it, with everything it was made from
 (`SituationBatch`), to the layers that were plugged in: L2 sets the goals beforehand, L4 gives each thread a weight α,
 L3 decides each thread, L4 chooses which offers to accept together. All of it passes through L1 afterwards
-(`l1.guard`), so a layer may return anything.
+(`l1.guard`), so a layer may return anything. A layer that needs the threads of both sides at once, for one call of its
+network, is also a `RoundLayer`.
 
 A layer may be written for one factory (`GoalLayer`, `DecisionLayer`, `CoordinationLayer` on a `Situation`); `adaptors`
 calls it for each factory of a batch.
@@ -12,12 +13,14 @@ calls it for each factory of a batch.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+
 from .arrays import Bools, Floats, Ints
-from .columns import Batch, CalendarBatch, ObservationBatch, ThreadBatch
+from .columns import Batch, CalendarBatch, Histories, ObservationBatch, ThreadBatch
 from .memory import MemoryBatch, MemoryRow
 from .observation import Agenda, Calendar, Observation, Offer, ThreadObservation
 from .parameters import ParameterColumns
@@ -44,6 +47,8 @@ __all__ = [
     "GoalLayer",
     "LayerSet",
     "Layers",
+    "RoundBatch",
+    "RoundLayer",
     "Situation",
     "SituationBatch",
     "residual",
@@ -107,6 +112,7 @@ class DayBatch:
         parameters: The parameters of the heuristics.
         live: The same observations as a live agent made them; layers that are written for one factory see these.
         calendars: The same calendars.
+        seats: The factories as the brain numbers them, ``[B]``.
     """
 
     obs: ObservationBatch
@@ -116,6 +122,24 @@ class DayBatch:
     parameters: ParameterColumns
     live: Sequence[Observation] = ()
     calendars: Sequence[Calendar] = ()
+    seats: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoundBatch:
+    """A round of S factories with M threads, those of both sides, before any of them is decided.
+
+    Attributes:
+        day: The factories' days; `DayBatch.seats` tells which they are.
+        goals: L2's goals, already bounded by L1, S rows.
+        threads: The threads; their seats are rows of `day`.
+        histories: The offers made in them so far.
+    """
+
+    day: DayBatch
+    goals: GoalsBatch
+    threads: ThreadBatch
+    histories: Histories
 
 
 @dataclass(slots=True, eq=False)
@@ -134,6 +158,7 @@ class SituationBatch:
         plan: What the heuristic layers would do, M rows.
         baseline: What L1's baseline would do, without a model of partners and without joint acceptance, M rows.
         rows: The threads as a live agent made them; layers that are written for one factory see these.
+        index: Rows of the threads among those of the round (`RoundBatch`), ``[M]``.
     """
 
     selling: bool
@@ -147,6 +172,7 @@ class SituationBatch:
     plan: PlanBatch | None = None
     baseline: PlanBatch | None = None
     rows: Sequence[ThreadObservation] = ()
+    index: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,6 +213,14 @@ class BatchCoordination(Protocol):
 
     def accept_all(self, situation: SituationBatch, wanted: Bools) -> Bools:
         """Return the offers that are accepted together, given those that L3 (or the plan) wants, ``[M]`` each."""
+
+
+@runtime_checkable
+class RoundLayer(Protocol):
+    """A version of L3 or L4 that sees all threads of a round before it is asked about either side."""
+
+    def start_round(self, round_batch: RoundBatch) -> None:
+        """Take the round; afterwards `SituationBatch.index` tells which of its threads a side's decisions are for."""
 
 
 @dataclass(frozen=True, slots=True)

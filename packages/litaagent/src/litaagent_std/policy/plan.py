@@ -75,6 +75,13 @@ class GoalsBatch(Batch):
     u_buy: Floats
     u_sell: Floats
 
+    @classmethod
+    def zeros(cls, count: int, leads: int) -> GoalsBatch:
+        """Return goals of nothing."""
+        names = ("q_buy", "p_buy", "q_sell", "p_sell", "hold", "u_buy", "u_sell")
+        by_lead = {name: np.zeros((count, leads)) for name in names}
+        return cls(**by_lead, unit_value=np.zeros(count))  # type: ignore[arg-type]  # L1 makes quantities whole
+
     def side(self, *, selling: bool) -> tuple[Ints, Floats, Floats]:
         """Return a side's quantities, prices and urgency, each ``[B, H + 1]``."""
         return (self.q_sell, self.p_sell, self.u_sell) if selling else (self.q_buy, self.p_buy, self.u_buy)

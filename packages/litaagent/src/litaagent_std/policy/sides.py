@@ -113,25 +113,38 @@ class Side:
                 large = threads.offer[rows, 0] > self.market.n_lines[seat[rows]]
                 self.acceptance.belief.observe_offers(index[rows], large)
 
-    def on_agreement(self, seat: int, partner: int, offer: tuple[int, int, int]) -> None:
-        """Update beliefs from an agreement; only our own proposals show what the partner accepts."""
-        if self.pending[seat, partner]:
-            if tuple(self.outstanding[seat, partner].tolist()) == tuple(offer):
-                self._observe(np.array([seat]), np.array([partner]), accepted=True)
-            self.pending[seat, partner] = False
-        if self._typed is not None:
-            self._typed.signatures.agree(np.array([seat * self.width + partner]), np.array([offer]))
+    def on_agreements(self, seat: Ints, partner: Ints, offer: Ints) -> None:
+        """Update beliefs from agreements; only our own proposals show what a partner accepts.
 
-    def on_failure(self, seat: int, partner: int) -> None:
-        """Update beliefs from a thread that ended without agreement while our proposal was outstanding."""
-        if not self.pending[seat, partner]:
-            return
-        self._observe(np.array([seat]), np.array([partner]), accepted=False)
+        Args:
+            seat: The factories, ``[R]``.
+            partner: Their partners, each once, ``[R]``.
+            offer: What was agreed, ``[R, 3]``.
+        """
+        ours = true_rows(self.pending[seat, partner] & (self.outstanding[seat, partner] == offer).all(1))
+        if len(ours):
+            self._observe(seat[ours], partner[ours], accepted=True)
         self.pending[seat, partner] = False
-        left = 1.0 if self._proposed_at[seat, partner] < LEFT_BEFORE else 0.0
+        if self._typed is not None:
+            self._typed.signatures.agree(seat * self.width + partner, offer)
+
+    def on_failures(self, seat: Ints, partner: Ints) -> None:
+        """Update beliefs from threads that ended without agreement while our proposal was outstanding.
+
+        Args:
+            seat: The factories, ``[R]``.
+            partner: Their partners, each once, ``[R]``.
+        """
+        rows = true_rows(self.pending[seat, partner])
+        if not len(rows):
+            return
+        seat, partner = seat[rows], partner[rows]
+        self._observe(seat, partner, accepted=False)
+        self.pending[seat, partner] = False
+        left = (self._proposed_at[seat, partner] < LEFT_BEFORE).astype(np.float64)
         self._leaving[seat, partner] += LEAVING_RATE * (left - self._leaving[seat, partner])
         if self._typed is not None:
-            self._typed.signatures.fail(np.array([seat * self.width + partner]))
+            self._typed.signatures.fail(seat * self.width + partner)
 
     def commit(self, situation: SituationBatch, proposes: Bools, offer: Ints) -> None:
         """Remember our proposals that are outstanding now; a partner's own offer back is none.
