@@ -32,7 +32,7 @@ def test_the_audit_finds_a_wrong_skill(hmasd_agent):
 
 def test_the_expected_number_of_high_level_samples(hmasd_agent):
     # per environment: 9 + 9 + 5 steps with k = 4 give 3 + 3 + 2 intervals
-    intervals = rollout_intervals(hmasd_agent.rollout, 0.9)
+    intervals = rollout_intervals(hmasd_agent.rollout, hmasd_agent.config)
     assert intervals.length.tolist() == [4, 4, 1, 4, 4, 1, 4, 1] * 4
     assert hmasd_agent.update(92)["Sync/HighLevelSamples"] == 32
 
@@ -44,10 +44,13 @@ def test_skills_change_only_where_they_are_assigned(hmasd_agent):
     assert not (changed & ~rollout.assigned[1:]).any()
 
 
-def test_the_barrier_draws_all_skills_anew_and_raises_the_version(hmasd_agent):
+def test_skills_in_force_live_across_the_barrier_and_the_version_rises(hmasd_agent):
+    before = hmasd_agent.skills.clone()
     hmasd_agent.update(92)
     assert hmasd_agent.version == 1
-    assert hmasd_agent.clock.due().all()
+    assert hmasd_agent.clock.age.tolist() == [1] * 4
+    assert not hmasd_agent.clock.due().any()
+    assert torch.equal(hmasd_agent.skills, before)
     assert hmasd_agent.rollout.filled == 0
 
 
@@ -97,7 +100,7 @@ def test_batches_without_reward_leave_a_coordinator_with_an_advantage_floor_alon
     for floor in (1e-8, 10.0):
         agent = collected(advantage_floor=floor)
         assert not agent.rollout.rewards.any()
-        batch = agent.high._prepare(agent.rollout, rollout_intervals(agent.rollout, 0.9))
+        batch = agent.high._prepare(agent.rollout, rollout_intervals(agent.rollout, agent.config))[0]
         largest.append(batch.advantages.abs().max().item())
     assert largest[0] > 1.0
     assert largest[1] < 0.2
@@ -168,7 +171,7 @@ def test_absent_agents_count_neither_for_accuracy_nor_for_usage_and_rewards(coll
     right = (logits.argmax(-1) == rollout.skills[..., 1:]).double()
     expected = right[rollout.present].mean().item()
     paid = agent.discriminators.rewards(rollout).agents
-    intervals = rollout_intervals(rollout, 0.9)
+    intervals = rollout_intervals(rollout, agent.config)
     chosen = rollout.skills[intervals.start, intervals.env]
     first = chosen[:, 1].tolist()
     second = [1] * int((intervals.env != 0).sum())

@@ -5,11 +5,14 @@ import sys
 import time
 
 import pytest
+import torch
 
 from apexrl.configuration import to_mapping
+from apexrl.runs.checkpoints.checkpoint import load_checkpoint
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError
 from apexrl.runs.metrics.jsonl import read_jsonl
 from hmasd.command import TrainCommand, settings_of, train
+from hmasd.training.trainer import SCHEMA
 
 SMALL = (
     "task=uav_coverage",  # whose returns depend on every weight
@@ -102,6 +105,23 @@ def test_a_finished_run_is_not_trained_again(tmp_path, capsys):
     assert json.loads(out.splitlines()[-1]) == trained
     assert "同步更新" not in out
     assert _content(tmp_path) == before
+
+
+def test_a_run_killed_before_its_final_checkpoint_gets_it_from_the_same_command(tmp_path, capsys):
+    command = TrainCommand(set=SMALL, folder=tmp_path, log_level="ERROR")
+    train(command)
+    trained = json.loads(capsys.readouterr().out.splitlines()[-1])
+    metrics = (tmp_path / "logs" / "metrics.jsonl").read_bytes()
+    final = tmp_path / "models" / "hmasd_sync_enhanced_final.pth"
+    expected = load_checkpoint(final, SCHEMA).state
+    final.unlink()
+    assert train(command) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == trained
+    found = load_checkpoint(final, SCHEMA).state
+    assert found["total_timesteps"] == expected["total_timesteps"] == 120
+    assert torch.equal(found["learner"]["generator"], expected["learner"]["generator"])
+    assert (tmp_path / "logs" / "metrics.jsonl").read_bytes() == metrics
+    assert not (tmp_path / "earlier").exists()
 
 
 def test_a_finished_run_goes_on_where_more_steps_are_asked_for(tmp_path):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,9 +16,9 @@ from hmasd.learning.high_level import HighLevel, rollout_intervals, token_mask
 from hmasd.learning.low_level import LowLevel, LowLevelInputs
 from hmasd.learning.optimization import restore_generator
 from hmasd.learning.rollout import Rollout, as_bools
-from hmasd.learning.skill_clock import Intervals, SkillClock
+from hmasd.learning.skill_clock import Intervals, SkillClock, finished_rewards
 from hmasd.networks.blocks import one_hot
-from hmasd.networks.coordinator import SkillCoordinator
+from hmasd.networks.coordinator import ContinuationCritic, SkillCoordinator
 from hmasd.networks.discoverer import SkillDiscoverer
 from hmasd.networks.discriminators import Discriminators
 
@@ -43,7 +44,6 @@ class HMASDAgent:
         coordinator = SkillCoordinator(
             n_agents=env.num_agents, n_blocks=config.transformer_blocks, **sizes, **skills
         ).to(device)
-        self.high = HighLevel(config, coordinator, device)
         networks = SkillDiscoverer(
             n_actor_inputs=n_observation + self.codes.n_actor,
             n_critic_inputs=n_state + self.codes.n_critic,
@@ -53,7 +53,16 @@ class HMASDAgent:
         ).to(device)
         self.low = LowLevel(config, networks, env.num_envs, env.num_agents, device)
         self.discriminators = DiscriminatorLearner(config, Discriminators(**sizes, **skills).to(device))
+        continuation = ContinuationCritic(
+            n_state=n_state,
+            n_agents=env.num_agents,
+            skill_steps=config.skill_steps,
+            width=config.hidden_size,
+            **skills,
+        ).to(device)
+        self.high = HighLevel(config, coordinator, continuation, device)
         self.clock = SkillClock(env.num_envs, config.skill_steps)
+        self._carried_rewards = np.zeros(env.num_envs)
         self.skills = torch.zeros(env.num_envs, env.num_agents + 1, dtype=torch.int64, device=device)
         self.generator = torch.Generator(device).manual_seed(config.seed)
         self._uniform = self._samples_uniformly(0)
@@ -72,6 +81,8 @@ class HMASDAgent:
             rollout.skill_log_probs[step, envs] = choice.log_probs
             rollout.skill_values[step, envs] = choice.values
             self.clock.assign(due)
+        if step == 0:
+            rollout.skill_ages[:] = torch.from_numpy(self.clock.age)
         rollout.skills[step] = self.skills
         return self.low.act(rollout, self.codes.actor(self.skills), self.generator)
 
@@ -81,10 +92,10 @@ class HMASDAgent:
         self.clock.tick(as_bools(dones))
 
     def update(self, env_steps: int) -> dict[str, float]:
-        """Close all intervals, update both levels and the discriminators, and increment the version."""
+        """Update both levels and the discriminators, and increment the version; skills in force stay so."""
         rollout, config = self.rollout, self.config
         rollout.check(self.version)
-        intervals = rollout_intervals(rollout, config.gamma_per_step)
+        intervals = rollout_intervals(rollout, config)
         # low-level reward r^i = λ_e·r + λ_D·log q_D + λ_d·log q_d, [T, E, n]
         skill_rewards = self.discriminators.rewards(rollout)
         extrinsic = rollout.rewards * (0.0 if config.ablation == "no_ex_rew" else config.lambda_e)
@@ -98,7 +109,6 @@ class HMASDAgent:
         high = {} if self._uniform else self.high.update(rollout, intervals)
         discriminators = self.discriminators.update(rollout)
         metrics = self._metrics(intervals, skill_rewards, extrinsic, low, high, discriminators)
-        self.clock.barrier()
         rollout.clear()
         self.version += 1
         self._uniform = self._samples_uniformly(env_steps)
@@ -129,13 +139,13 @@ class HMASDAgent:
             "Losses/Discriminator/Individual": discriminators["agent"],
             "Policy/Discoverer/Entropy": low["entropy"],
             "Policy/Discoverer/KL": low["kl"],
-            "Rewards/HighLevel/K_Step_Accumulated_Mean": float(intervals.reward.mean()),
             "Rewards/LowLevel/Extrinsic_Mean": extrinsic.mean().item(),
             "Rewards/LowLevel/TeamDiscriminator_Mean": skill_rewards.team.mean().item(),
             "Rewards/LowLevel/IndividualDiscriminator_Mean": masked_mean(skill_rewards.agents, present).item(),
             "Skills/TeamDiscriminatorAccuracy": discriminators["team_accuracy"],
             "Skills/IndividualDiscriminatorAccuracy": discriminators["agent_accuracy"],
-            "Sync/HighLevelSamples": float(intervals.env.size),
+            "Sync/HighLevelSamples": float(intervals.chosen.sum()),
+            "Sync/ContinuedSkills": float((~intervals.chosen).sum()),
             "Sync/ReplayLogProbError": max(low["replay_error"], high.get("replay_error", 0.0)),
         }
         if high:
@@ -146,6 +156,9 @@ class HMASDAgent:
                 "Policy/Coordinator/Entropy": high["entropy"],
                 "Policy/Coordinator/KL": high["kl"],
             }
+        ended, self._carried_rewards = finished_rewards(intervals, self._carried_rewards, self.config.gamma_per_step)
+        if ended.size:
+            metrics["Rewards/HighLevel/K_Step_Accumulated_Mean"] = float(ended.mean())
         return metrics | self._usage(intervals)
 
     def _usage(self, intervals: Intervals) -> dict[str, float]:
@@ -175,6 +188,9 @@ class HMASDAgent:
             "high": self.high.state_dict(),
             "low": self.low.state_dict(),
             "discriminators": self.discriminators.state_dict(),
+            "skills": self.skills.clone(),
+            "skill_ages": torch.from_numpy(self.clock.age),
+            "carried_rewards": torch.from_numpy(self._carried_rewards.copy()),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -185,7 +201,10 @@ class HMASDAgent:
         self.high.load_state_dict(state["high"])
         self.low.load_state_dict(state["low"])
         self.discriminators.load_state_dict(state["discriminators"])
-        self.clock.barrier()
+        if "skills" in state and state["skills"].shape == self.skills.shape:  # else of another number of environments
+            self.skills = state["skills"].to(self.device, copy=True)
+            self.clock.restore(state["skill_ages"].cpu().numpy())
+            self._carried_rewards = state["carried_rewards"].cpu().numpy().copy()
         self.rollout.clear()
 
 

@@ -12,8 +12,9 @@ from hmasd.training.collection import Collector
 def cut(small, float64):
     """An agent with a batch whose intervals end in all four ways, its intervals, and the collector.
 
-    Per environment, intervals of 4 + 4 + 1 steps fill the first two episodes and the barrier cuts the third. The first
-    episode of environment 0 and the second of environment 2 end by themselves, the others at the time limit.
+    Per environment, intervals of 4 + 4 + 1 steps fill the first two episodes; the third has made 4 + 1 steps at the
+    barrier, so its second skills last for 3 more. The first episode of environment 0 and the second of environment 2
+    end by themselves, the others at the time limit.
     """
     config = small(gamma=0.8, gae_lambda=0.7)
     env = make_env(config, config.num_envs, config.seed)
@@ -28,7 +29,13 @@ def cut(small, float64):
     # Like nothing that comes after a reset, so that the values there differ from those of the true final state.
     rollout.next_states[rollout.dones] = torch.randn(rollout.next_states[rollout.dones].shape, generator=stream)
     agent.high.value_norm.update(torch.tensor([3.0, 5.0, 10.0]))
-    return agent, rollout_intervals(rollout, config.gamma_per_step), collector
+    return agent, rollout_intervals(rollout, config), collector
+
+
+def continuation(agent, state, env, left):
+    """U_h of a state under the skills in force at the end of the batch."""
+    skills = agent.rollout.skills[-1, env].unsqueeze(0)
+    return agent.high.continuation(state.unsqueeze(0), skills, torch.tensor([left]))
 
 
 def after(agent, env, end):
@@ -36,7 +43,10 @@ def after(agent, env, end):
     rollout, high = agent.rollout, agent.high
     if rollout.terminated[end, env]:
         return torch.zeros(rollout.n_agents + 1)
-    if rollout.truncated[end, env] or end == rollout.n_steps - 1:
+    if end == rollout.n_steps - 1:
+        with torch.no_grad():
+            return high.value_norm.denormalize(continuation(agent, rollout.next_states[end, env], env, 3)).expand(3)
+    if rollout.truncated[end, env]:
         seen = rollout.next_states[end, env], rollout.next_observations[end, env]
         with torch.no_grad():
             return high.value_norm.denormalize(high.coordinator.values(*(part.unsqueeze(0) for part in seen))[0])
@@ -46,6 +56,64 @@ def after(agent, env, end):
 def place_of(intervals, env, end):
     (index,) = ((intervals.env == env) & (intervals.end == end)).nonzero()[0]
     return index
+
+
+@torch.no_grad()
+def test_where_skills_are_due_at_the_barrier_the_value_is_that_of_a_choice(small, float64):
+    config = small(batch_size=4 * 22)  # 4 steps of the third episode
+    env = make_env(config, config.num_envs, config.seed)
+    agent, collector = make_agent(config, env), Collector(env, config.seed)
+    collector.collect(agent, config.rollout_steps)
+    intervals = rollout_intervals(agent.rollout, config)
+    assert not intervals.left.any()
+    following = torch.from_numpy(agent.high._next_values(agent.rollout, intervals))
+    seen = collector._state.double(), collector._observations.double()
+    present = agent.high.value_norm.denormalize(agent.high.coordinator.values(*seen))
+    for env in range(4):
+        assert torch.allclose(following[place_of(intervals, env, 21)], present[env], atol=1e-12)
+
+
+def test_a_skill_that_began_in_an_earlier_batch_is_no_sample_and_trains_the_continuation_critic(small):
+    config = small()
+    env = make_env(config, config.num_envs, config.seed)
+    agent, collector = make_agent(config, env), Collector(env, config.seed)
+    collector.collect(agent, config.rollout_steps)
+    before = agent.rollout.skills[-1].clone()
+    assert agent.update(92)["Sync/ContinuedSkills"] == 0
+    untrained = [parameter.clone() for parameter in agent.high.continuation.parameters()]
+    collector.collect(agent, config.rollout_steps)
+    rollout = agent.rollout
+    assert rollout.skill_ages.tolist() == [1] * 4
+    assert not rollout.assigned[:3].any()
+    assert torch.equal(rollout.skills[0], before)
+    intervals = rollout_intervals(rollout, config)
+    first = intervals.start == 0
+    assert (intervals.age[first].tolist(), intervals.length[first].tolist()) == ([1] * 4, [3] * 4), "k is k"
+    batch, continued = agent.high._prepare(rollout, intervals)
+    assert batch.skills.shape[0] == intervals.chosen.sum() == len(intervals.env) - 4
+    assert continued.left.tolist() == [3] * 4
+    metrics = agent.update(184)
+    assert metrics["Sync/ContinuedSkills"] == 4
+    assert metrics["Sync/ReplayLogProbError"] <= 1e-5
+    trained = agent.high.continuation.parameters()
+    assert not any(torch.equal(a, b) for a, b in zip(untrained, trained, strict=True))
+
+
+def test_skills_longer_than_a_batch(small):
+    """k = 60 and batches of 23 steps: the second batch has no choice, the third has the next ones."""
+    config = small(skill_steps=60, max_episode_steps=200)
+    env = make_env(config, config.num_envs, config.seed)
+    agent, collector = make_agent(config, env), Collector(env, config.seed)
+    seen = []
+    for batch in range(1, 4):
+        collector.collect(agent, config.rollout_steps)
+        lengths = rollout_intervals(agent.rollout, config)
+        seen.append((lengths.length.tolist()[:2], lengths.age.tolist()[:2], lengths.left.tolist()[:2]))
+        metrics = agent.update(92 * batch)
+        assert ("Losses/Coordinator/Total" in metrics) == (batch != 2)
+        assert metrics["Sync/HighLevelSamples"] == (0 if batch == 2 else 4)
+        assert ("Rewards/HighLevel/K_Step_Accumulated_Mean" in metrics) == (batch == 3)
+    assert seen == [([23, 23], [0, 0], [37, 37]), ([23, 23], [23, 23], [14, 14]), ([14, 9], [46, 0], [0, 51])]
 
 
 @torch.no_grad()
@@ -66,8 +134,11 @@ def test_what_comes_after_an_interval(cut):
     reset = value(rollout.states[9, 1], rollout.observations[9, 1])
     assert (following[cut_off] - reset).abs().max() > 1e-3, "and not the state after the reset"
     for env in range(4):
-        present = value(collector._state[env].double(), collector._observations[env].double())
-        assert torch.allclose(following[place_of(intervals, env, 22)], present, atol=1e-12), "the present one"
+        ongoing = high.value_norm.denormalize(continuation(agent, collector._state[env].double(), env, 3))
+        found = following[place_of(intervals, env, 22)]
+        assert torch.allclose(found, ongoing.expand(3), atol=1e-12), "the current state under the current skills"
+        chosen_again = value(collector._state[env].double(), collector._observations[env].double())
+        assert (found - chosen_again).abs().max() > 1e-3, "and not the value of choosing skills there"
 
 
 def test_advantages_equal_the_sums_they_stand_for(cut):
@@ -95,7 +166,7 @@ def test_advantages_equal_the_sums_they_stand_for(cut):
             plain.append(values[begin, env])
     advantages = torch.stack(expected)
     assert sorted(set(intervals.length.tolist())) == [1, 4]
-    batch = high._prepare(rollout, intervals)
+    batch, _ = high._prepare(rollout, intervals)
     found = high.value_norm.denormalize(batch.targets) - torch.stack(plain)  # targets are A + V in new units
     assert torch.allclose(found, advantages, atol=1e-10)
     scaled = (advantages - advantages.mean()) / advantages.std(unbiased=False)
@@ -105,7 +176,7 @@ def test_advantages_equal_the_sums_they_stand_for(cut):
 
 def test_skills_of_agents_that_were_never_there_do_not_count(hmasd_agent):
     rollout = hmasd_agent.rollout
-    intervals = rollout_intervals(rollout, 0.9)
+    intervals = rollout_intervals(rollout, hmasd_agent.config)
     assert token_mask(rollout, intervals) is None
     rollout.present[:, 0, 1] = False
     rollout.present[6, 0, 1] = True  # comes for one step of the second interval
@@ -124,7 +195,7 @@ def test_absent_agents_teach_the_coordinator_nothing(collected):
         rollout.present[:, 0, 1] = False
         rollout.skill_values[:, 0, 2] += wrong
         rollout.skill_log_probs[:, 0, 2] += wrong
-        found = agent.high.update(rollout, rollout_intervals(rollout, 0.9))
+        found = agent.high.update(rollout, rollout_intervals(rollout, agent.config))
         learned.append([*agent.high.value_norm.state_dict().values(), *agent.high.coordinator.parameters()])
     assert all(torch.equal(a, b) for a, b in zip(*learned, strict=True))
     assert found["replay_error"] <= 1e-5
@@ -136,9 +207,9 @@ def test_losses_sum_over_the_tokens_that_count(collected):
     rollout.rewards += torch.linspace(-1.0, 1.0, 23 * 4).view(23, 4)
     rollout.present[:, 0, 1] = False
     rollout.skill_values[:, 0, 2] -= 5.0
-    intervals = rollout_intervals(rollout, 0.9)
+    intervals = rollout_intervals(rollout, agent.config)
     counts = token_mask(rollout, intervals)
-    batch = high._prepare(rollout, intervals)
+    batch, _ = high._prepare(rollout, intervals)
     for parameter in high.coordinator.parameters():  # far from uniform, so that entropies differ
         parameter.data += 0.3 * torch.randn(parameter.shape, generator=agent.generator)
     with torch.no_grad():

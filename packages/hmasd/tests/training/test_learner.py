@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from apexrl.algorithms.devices import resolve_device
+from apexrl.runs.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 from apexrl.runs.errors import DivergedError
 from hmasd.learning.optimization import restore_generator
 from hmasd.training.learner import SyncLearner
-from hmasd.training.trainer import FINAL_NAME, Trainer, train
+from hmasd.training.trainer import FINAL_NAME, SCHEMA, Trainer, train
 
 
 def elsewhere(method):
@@ -80,14 +81,20 @@ def test_a_run_resumes_with_another_number_of_environments(small, tmp_path, capl
     assert trainer.agent.low.actor_memory.shape[0] == 2
 
 
-@pytest.mark.parametrize(
-    ("changes", "is_cut"),
-    [({}, True), ({"batch_size": 4 * 24}, False), ({"skill_steps": 50}, True), ({"algorithm": "mappo"}, False)],
-)
-def test_a_batch_that_cuts_skills_says_so(small, caplog, changes, is_cut):
-    SyncLearner(small(**changes)).start(0.0)
-    assert ("the last ones last 23 steps" in caplog.text) == (changes == {"skill_steps": 50})
-    assert ("a batch_size that is a multiple of" in caplog.text) == is_cut
+def test_a_checkpoint_without_skills_in_force_draws_new_ones(small, tmp_path):
+    """Checkpoints of release 0.2 have neither skills nor a continuation critic."""
+    train(small(), models=tmp_path)
+    checkpoint = load_checkpoint(tmp_path / FINAL_NAME, SCHEMA)
+    agent = checkpoint.state["learner"]
+    for name in ("skills", "skill_ages", "carried_rewards"):
+        del agent[name]
+    for name in ("continuation", "continuation_optimizer"):
+        del agent["high"][name]
+    save_checkpoint(tmp_path / "old.pth", checkpoint)
+    trainer = Trainer.from_checkpoint(tmp_path / "old.pth", small(total_steps=552))
+    assert trainer.agent.clock.due().all()
+    trainer.run()
+    assert trainer.agent.version == 6
 
 
 @pytest.mark.parametrize("algorithm", ["hmasd", "mappo", "mat"])

@@ -54,7 +54,7 @@ class HMASDConfig:
     n_agent_skills: int = Field(default=3, ge=1)
     """n_z, number of individual skills."""
     skill_steps: int = Field(default=10, ge=1)
-    """k, environment steps that a skill lasts, unless its episode or the batch ends first."""
+    """k, environment steps that a skill lasts, unless its episode ends first; it lasts beyond the batch if need be."""
     lambda_e: float = Field(default=1.0, ge=0.0)
     """λ_e, weight of the team reward at the low level."""
     lambda_team: float = Field(default=0.1, ge=0.0)

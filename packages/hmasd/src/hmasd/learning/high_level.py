@@ -1,7 +1,11 @@
-"""PPO for the skill coordinator: one sample per interval, tokens for the team skill and each agent's skill."""
+"""PPO for the skill coordinator: one sample per choice, tokens for the team skill and each agent's skill.
+
+A choice is a sample of the batch in which it was made, whose policy version made it. If its skills last beyond the
+batch, the value after its steps is U_h of the continuation critic, which learns from such skills in the next batch.
+"""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,12 +27,12 @@ from hmasd.learning.optimization import gradient_step
 from hmasd.learning.rollout import Rollout, as_bools
 from hmasd.learning.skill_clock import Intervals, cut_intervals, ever_within, interval_advantages
 from hmasd.networks.blocks import VALUE_DECAY, VALUE_VARIANCE_FLOOR
-from hmasd.networks.coordinator import SkillChoice, SkillCoordinator
+from hmasd.networks.coordinator import ContinuationCritic, SkillChoice, SkillCoordinator
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Batch:
-    """M intervals with n + 1 tokens; ``mask`` is None if all of them count."""
+    """M choices with n + 1 tokens; ``mask`` is None if all of them count."""
 
     states: Tensor
     observations: Tensor
@@ -40,18 +44,40 @@ class _Batch:
     mask: Tensor | None
 
 
+class _Continued(NamedTuple):
+    """C states in which skills of earlier choices are in force."""
+
+    states: Tensor
+    """``[C, ds]``."""
+    skills: Tensor
+    """``[C, n + 1]``."""
+    left: Tensor
+    """Steps that they still last ``[C]``."""
+    targets: Tensor
+    """Returns in the units of the value normaliser ``[C]``."""
+
+
 class HighLevel:
     """The coordinator with its optimiser and update.
 
     Args:
         config: Hyperparameters.
         coordinator: The networks.
+        continuation: Values while skills are in force.
         device: Where they are.
     """
 
-    def __init__(self, config: HMASDConfig, coordinator: SkillCoordinator, device: torch.device) -> None:
+    def __init__(
+        self,
+        config: HMASDConfig,
+        coordinator: SkillCoordinator,
+        continuation: ContinuationCritic,
+        device: torch.device,
+    ) -> None:
         self._config = config
         self.coordinator = coordinator
+        self.continuation = continuation
+        self.continuation_optimizer = torch.optim.Adam(continuation.parameters(), lr=config.lr, eps=1e-5, fused=True)
         self.value_norm = ValueNormalizer(decay=VALUE_DECAY, epsilon=VALUE_VARIANCE_FLOOR).to(device)
         self.optimizer = torch.optim.Adam(coordinator.parameters(), lr=config.lr, eps=1e-5, fused=True)
 
@@ -71,15 +97,29 @@ class HighLevel:
     def update(self, rollout: Rollout, intervals: Intervals) -> dict[str, float]:
         """Audit the log-probabilities, then run the PPO epochs; returns losses and diagnostics by name.
 
-        An epoch takes all intervals at once, whatever ``num_minibatches`` is, because a batch holds few of them.
+        An epoch takes all choices at once, whatever ``num_minibatches`` is, because a batch holds few of them. A batch
+        without a choice, whose skills are all from earlier ones, trains the continuation critic only.
         """
-        batch = self._prepare(rollout, intervals)
+        batch, continued = self._prepare(rollout, intervals)
+        self._fit_continuation(continued)
+        if not intervals.chosen.any():
+            return {}
         audit = self._audit(batch)
         totals: dict[str, float] = {}
         for _ in range(self._config.ppo_epochs):
             for name, value in self._gradient_step(batch).items():
                 totals[name] = totals.get(name, 0.0) + value / self._config.ppo_epochs
         return totals | {"replay_error": audit}
+
+    def _fit_continuation(self, batch: _Continued) -> None:
+        """Regress U_h on the returns of skills that began in earlier batches."""
+        if batch.left.numel() == 0:
+            return
+        for _ in range(self._config.ppo_epochs):
+            values = self.continuation(batch.states, batch.skills, batch.left)
+            loss = value_loss(values, batch.targets, huber_delta=self._config.huber_delta)
+            group = self.continuation_optimizer, self.continuation.parameters()
+            gradient_step(loss, group, max_norm=self._config.max_grad_norm)
 
     def _gradient_step(self, batch: _Batch) -> dict[str, float]:
         config = self._config
@@ -110,40 +150,58 @@ class HighLevel:
             return audit_log_probs("coordinator", batch.log_probs, scores.log_probs, batch.mask)
 
     @torch.no_grad()
-    def _prepare(self, rollout: Rollout, intervals: Intervals) -> _Batch:
+    def _prepare(self, rollout: Rollout, intervals: Intervals) -> tuple[_Batch, _Continued]:
+        """Compute advantages over all intervals; choices are PPO's samples, the others those of U_h."""
+        is_choice = torch.from_numpy(intervals.chosen)
         start, env = torch.from_numpy(intervals.start), torch.from_numpy(intervals.env)
-        # values at interval starts and after interval ends, [M, n + 1], in units of reward
+        # values at interval starts and after interval ends, [M, n + 1], in units of reward: V_h at choices, else U_h
         stored = rollout.skill_values[start, env]
+        left = torch.from_numpy(self._config.skill_steps - intervals.age).to(rollout.device)
+        rows = start[~is_choice], env[~is_choice]
+        ongoing = rollout.states[rows], rollout.skills[rows], left[~is_choice]
+        stored[~is_choice] = self._continue_values(*ongoing)
         values = self.value_norm.denormalize(stored).cpu().numpy().astype(np.float64)
         next_values = self._next_values(rollout, intervals)
         discount: Floats = np.power(self._config.gamma_per_step, intervals.length.astype(np.float64))
         advantages = interval_advantages(intervals, values, next_values, discount, self._config.gae_lambda)
-        returns = torch.from_numpy(advantages + values).to(stored)
+        returns = torch.from_numpy(advantages + values).to(stored)  # [M, n + 1]
         # update the normaliser before the targets, so that they are in its new units
-        counted = token_mask(rollout, intervals)
-        self.value_norm.update(returns, counted)
+        counted = token_mask(rollout, intervals, is_choice)
+        if bool(is_choice.any()):
+            self.value_norm.update(returns[is_choice], counted)
         mask = None if counted is None else counted.to(stored.dtype)
-        scaled = standardize(torch.from_numpy(advantages).to(stored), mask, epsilon=self._config.advantage_floor)
-        return _Batch(
-            states=rollout.states[start, env],
-            observations=rollout.observations[start, env],
-            skills=rollout.skills[start, env],
-            log_probs=rollout.skill_log_probs[start, env],
-            values=stored,
-            advantages=scaled,
-            targets=self.value_norm.normalize(returns),
+        differences = torch.from_numpy(advantages).to(stored)[is_choice]
+        targets = self.value_norm.normalize(returns)
+        rows = start[is_choice], env[is_choice]
+        batch = _Batch(
+            states=rollout.states[rows],
+            observations=rollout.observations[rows],
+            skills=rollout.skills[rows],
+            log_probs=rollout.skill_log_probs[rows],
+            values=stored[is_choice],
+            advantages=standardize(differences, mask, epsilon=self._config.advantage_floor),
+            targets=targets[is_choice],
             mask=mask,
         )
+        # tokens hold n + 1 estimates of one return; U_h learns their mean
+        return batch, _Continued(*ongoing, targets[~is_choice].mean(dim=1))
+
+    def _continue_values(self, states: Tensor, skills: Tensor, left: Tensor) -> Tensor:
+        """Return U_h for every token ``[C, n + 1]``, in the units of the value normaliser."""
+        values: Tensor = self.continuation(states, skills, left)
+        return values.unsqueeze(1).expand(-1, skills.shape[1])
 
     def _next_values(self, rollout: Rollout, intervals: Intervals) -> Floats:
         """Return V_h after each interval, in units of reward ``(M, n + 1)``.
 
-        It is 0 after a termination, the value at the next interval's start within an episode, the value of the final
-        state and observations after a time limit, and the value of the current ones at the barrier.
+        It is 0 after a termination, the value at the next interval's start within an episode, and the value of the
+        final state and observations after a time limit. At the barrier it is V_h of the current ones where skills are
+        due, and U_h where skills continue.
         """
         end, env = torch.from_numpy(intervals.end), torch.from_numpy(intervals.env)
         inside = torch.from_numpy(intervals.continues)
-        outside = ~inside & ~torch.from_numpy(intervals.terminated)
+        left = torch.from_numpy(intervals.left)
+        outside = ~inside & ~torch.from_numpy(intervals.terminated) & (left == 0)
         normalized = torch.zeros(end.shape[0], rollout.n_agents + 1, device=rollout.device)
         normalized[inside] = rollout.skill_values[end[inside] + 1, env[inside]]
         if bool(outside.any()):
@@ -151,6 +209,10 @@ class HighLevel:
             normalized[outside] = self.coordinator.values(
                 rollout.next_states[row, column], rollout.next_observations[row, column]
             )
+        if bool((left > 0).any()):
+            rows = end[left > 0], env[left > 0]
+            ongoing = rollout.next_states[rows], rollout.skills[rows], left[left > 0].to(rollout.device)
+            normalized[left > 0] = self._continue_values(*ongoing)
         next_values: Floats = self.value_norm.denormalize(normalized).cpu().numpy().astype(np.float64)
         next_values[intervals.terminated] = 0.0
         return next_values
@@ -161,6 +223,8 @@ class HighLevel:
             "coordinator": self.coordinator.state_dict(),
             "value_norm": self.value_norm.state_dict(),
             "optimizer": self.optimizer.state_dict(),
+            "continuation": self.continuation.state_dict(),
+            "continuation_optimizer": self.continuation_optimizer.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -168,20 +232,30 @@ class HighLevel:
         self.coordinator.load_state_dict(state["coordinator"])
         self.value_norm.load_state_dict(state["value_norm"])
         self.optimizer.load_state_dict(state["optimizer"])
+        if "continuation" in state:  # skills of older releases ended at the barrier
+            self.continuation.load_state_dict(state["continuation"])
+            self.continuation_optimizer.load_state_dict(state["continuation_optimizer"])
 
 
-def token_mask(rollout: Rollout, intervals: Intervals) -> Tensor | None:
-    """Return the tokens that count ``[M, n + 1]``: Z, and z_i if agent i was present in the interval; None for all."""
+def token_mask(rollout: Rollout, intervals: Intervals, rows: Tensor | None = None) -> Tensor | None:
+    """Return the tokens that count ``[M, n + 1]``: Z, and z_i if agent i was present in the interval; None for all.
+
+    ``rows [M]`` selects intervals; default: all of them.
+    """
     present = torch.from_numpy(ever_within(as_bools(rollout.present), intervals)).to(rollout.device)
+    if rows is not None:
+        present = present[rows.to(present.device)]
     return needed_mask(torch.cat([torch.ones_like(present[:, :1]), present], dim=1))
 
 
-def rollout_intervals(rollout: Rollout, gamma_per_step: float) -> Intervals:
-    """Return the high-level samples of a rollout."""
+def rollout_intervals(rollout: Rollout, config: HMASDConfig) -> Intervals:
+    """Return the intervals of a rollout."""
     return cut_intervals(
         as_bools(rollout.assigned),
         rollout.rewards.cpu().numpy().astype(np.float64),
         as_bools(rollout.terminated),
         as_bools(rollout.truncated),
-        gamma_per_step,
+        config.gamma_per_step,
+        skill_steps=config.skill_steps,
+        age=rollout.skill_ages.cpu().numpy(),
     )

@@ -68,6 +68,8 @@ class Rollout:
         self.terminated = torch.zeros(*shape, dtype=torch.bool)
         self.truncated = torch.zeros(*shape, dtype=torch.bool)
         self.episode_starts = torch.zeros(*shape, dtype=torch.bool)
+        self.skill_ages = torch.zeros(shape[1], dtype=torch.int64)
+        """Steps that the skills in force at the first step had lasted before it ``[E]``; 0 for new ones."""
         self.assigned = torch.zeros(*shape, dtype=torch.bool)
         """Skills were chosen before the step."""
         self.skills = torch.zeros(*shape, n_agents + 1, dtype=torch.int64)

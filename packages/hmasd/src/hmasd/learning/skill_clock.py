@@ -1,8 +1,9 @@
 """Timing of skills: clocks, the intervals between choices, their advantages, and sequences for the GRU.
 
-Each environment has its own clock, which starts with its episode: a skill ends after k steps, at the end of the
-episode, or at the barrier, where the policy that chose it is updated. The steps under one choice are an *interval*,
-one sample of the high level.
+Each environment has its own clock, which starts with its episode: a skill ends after k steps or at the end of the
+episode. It does not end at the barrier between two batches. The steps under one choice that are in one batch are an
+*interval*. An interval that begins with a choice is one sample of the high level; an interval whose skills were chosen
+in an earlier batch, by an earlier policy version, is none.
 """
 
 from dataclasses import dataclass
@@ -24,6 +25,15 @@ class SkillClock:
         self._k = skill_steps
         self._age = np.full(num_envs, skill_steps, dtype=np.int64)
 
+    @property
+    def age(self) -> Ints:
+        """Steps that the current skills have lasted, ``(E,)``; k where new ones are due."""
+        return self._age.copy()
+
+    def restore(self, age: Ints) -> None:
+        """Continue from :attr:`age` of another clock, ``(E,)``."""
+        self._age = np.minimum(age, self._k).astype(np.int64)
+
     def due(self) -> Bools:
         """Return which environments need new skills before their next step, ``(E,)``."""
         due: Bools = self._age >= self._k
@@ -38,21 +48,21 @@ class SkillClock:
         self._age += 1
         self._age[dones] = self._k
 
-    def barrier(self) -> None:
-        """End all skills, because the policy version changes."""
-        self._age[:] = self._k
-
 
 @dataclass(frozen=True, kw_only=True)
 class Intervals:
-    """The high-level samples of a rollout, ordered by environment and time; M of them."""
+    """The steps of a rollout by the choice that they are under, ordered by environment and time; M intervals."""
 
     env: Ints
     """Environment of each interval, ``(M,)``."""
     start: Ints
     """Its first step, ``(M,)``."""
     length: Ints
-    """Its number of steps, ``(M,)``."""
+    """Its number of steps in the rollout, ``(M,)``."""
+    age: Ints
+    """Steps under the same skills in earlier batches, ``(M,)``; 0 if the skills were chosen at ``start``."""
+    left: Ints
+    """Steps that its skills still last after the rollout, ``(M,)``; 0 if they ended in it."""
     reward: Floats
     """Σ_p γ_step^p · r_{start + p}, ``(M,)``."""
     terminated: Bools
@@ -65,43 +75,88 @@ class Intervals:
         """Its last step, ``(M,)``."""
         return self.start + self.length - 1
 
+    @property
+    def chosen(self) -> Bools:
+        """Whether the skills were chosen at its start, so that it is a sample of the high level, ``(M,)``."""
+        chosen: Bools = self.age == 0
+        return chosen
 
-def cut_intervals(assigned: Bools, rewards: Floats, terminated: Bools, truncated: Bools, gamma: float) -> Intervals:
+
+def cut_intervals(
+    assigned: Bools,
+    rewards: Floats,
+    terminated: Bools,
+    truncated: Bools,
+    gamma: float,
+    *,
+    skill_steps: int,
+    age: Ints | None = None,
+) -> Intervals:
     """Derive the intervals of a rollout.
 
     Args:
-        assigned: Skills were chosen before this step, ``(T, E)``; true in the first row.
+        assigned: Skills were chosen before this step, ``(T, E)``.
         rewards: Team rewards, ``(T, E)``.
         terminated: The episode terminated in this step, ``(T, E)``.
         truncated: The episode was truncated in this step, ``(T, E)``.
         gamma: Discount of one environment step.
+        skill_steps: k.
+        age: Steps that the skills in force at the first step had lasted, ``(E,)``; 0 where they were chosen there.
+            If None, they were chosen there everywhere.
 
     Raises:
         ValueError: An environment starts without skills, or keeps old skills in a new episode.
     """
     dones = terminated | truncated
-    if not assigned[0].all():
-        raise ValueError(f"environments {np.flatnonzero(~assigned[0]).tolist()} start the rollout without new skills")
+    before = np.zeros(assigned.shape[1], dtype=np.int64) if age is None else age
+    without = (before == 0) != assigned[0]
+    if without.any():
+        raise ValueError(f"environments {np.flatnonzero(without).tolist()} start the rollout without skills of any age")
     stale = dones[:-1] & ~assigned[1:]
     if stale.any():
         step, env = np.argwhere(stale)[0]
         raise ValueError(f"environment {env} began an episode at step {step + 1} with the skills of the one before")
     n_steps = assigned.shape[0]
-    env, start = np.nonzero(assigned.T)  # (M,) each, ordered by environment and time
+    begins = assigned.copy()
+    begins[0] = True
+    env, start = np.nonzero(begins.T)  # (M,) each, ordered by environment and time
     stop = _next_start(env, start, n_steps)
     length = stop - start
     # rewards discounted from the start of their interval, summed per interval in environment-major order
-    discounts = gamma ** _steps_since(assigned)
+    discounts = gamma ** _steps_since(begins)
     sums = np.add.reduceat((rewards * discounts).T.reshape(-1), env * n_steps + start)
     end = start + length - 1
+    ages = np.where(start == 0, before[env], 0)
+    is_open = (stop == n_steps) & ~dones[end, env]
     return Intervals(
         env=env,
         start=start,
         length=length,
+        age=ages,
+        left=np.where(is_open, skill_steps - ages - length, 0),
         reward=sums,
         terminated=terminated[end, env],
         continues=(stop < n_steps) & ~dones[end, env],
     )
+
+
+def finished_rewards(intervals: Intervals, carried: Floats, gamma: float) -> tuple[Floats, Floats]:
+    """Sum rewards over whole intervals, those parts included that earlier batches held.
+
+    Args:
+        intervals: M intervals of a rollout.
+        carried: Σ_p γ^p·r over the steps before the rollout under the skills in force at its start, ``(E,)``.
+        gamma: Discount of one environment step.
+
+    Returns:
+        The reward of every interval that ended in the rollout, and what the next rollout takes as ``carried``.
+    """
+    continued = intervals.age > 0
+    total = np.where(continued, carried[intervals.env], 0.0) + gamma**intervals.age * intervals.reward
+    is_open = intervals.left > 0
+    following = np.zeros_like(carried)
+    following[intervals.env[is_open]] = total[is_open]
+    return total[~is_open], following
 
 
 def ever_within(flags: Bools, intervals: Intervals) -> Bools:

@@ -7,12 +7,13 @@
 """
 
 from hmasd.networks.blocks import Attention, DecoderBlock, EncoderBlock, RecurrentTrunk, one_hot
-from hmasd.networks.coordinator import SkillChoice, SkillCoordinator, SkillScores
+from hmasd.networks.coordinator import ContinuationCritic, SkillChoice, SkillCoordinator, SkillScores
 from hmasd.networks.discoverer import SkillDiscoverer
 from hmasd.networks.discriminators import Discriminators, SkillLogProbs
 
 __all__ = [
     "Attention",
+    "ContinuationCritic",
     "DecoderBlock",
     "Discriminators",
     "EncoderBlock",

@@ -2,6 +2,9 @@
 
 The choices are autoregressive, Z → z_1 → … → z_n. Sampling therefore takes n + 1 passes of the decoder; scoring stored
 choices takes one, with the stored choices as inputs (teacher forcing).
+
+V_h is the value of a state in which skills are about to be chosen. Where a batch ends while skills are in force, the
+value is U_h(s, Z, z_1…z_n, steps left), the :class:`ContinuationCritic`'s.
 """
 
 from typing import NamedTuple
@@ -10,7 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from apexrl.models.distributions import Categorical
-from hmasd.networks.blocks import DecoderBlock, EncoderBlock, policy_head, token_embedding, value_head
+from apexrl.models.mlp import make_mlp
+from hmasd.networks.blocks import (
+    HEAD_GAIN,
+    DecoderBlock,
+    EncoderBlock,
+    one_hot,
+    policy_head,
+    token_embedding,
+    value_head,
+)
 
 
 class SkillChoice(NamedTuple):
@@ -141,6 +153,44 @@ class SkillCoordinator(nn.Module):
         for block in self.decoder:
             choices = block(choices, encoded)
         return choices
+
+
+class ContinuationCritic(nn.Module):
+    """U_h(s, Z, z_1…z_n, m): value of a state in which the given skills last for m more steps.
+
+    Args:
+        n_state: Length of the state.
+        n_agents: n.
+        n_team_skills: n_Z.
+        n_agent_skills: n_z.
+        skill_steps: k.
+        width: Width of the hidden layers.
+    """
+
+    def __init__(
+        self, *, n_state: int, n_agents: int, n_team_skills: int, n_agent_skills: int, skill_steps: int, width: int
+    ) -> None:
+        super().__init__()
+        self.n_team_skills, self.n_agent_skills, self.skill_steps = n_team_skills, n_agent_skills, skill_steps
+        n_inputs = n_state + n_team_skills + n_agents * n_agent_skills + 1
+        self.layers = nn.Sequential(
+            nn.LayerNorm(n_inputs),
+            make_mlp(n_inputs, (width, width), 1, activation="relu", layer_norm=True, output_gain=HEAD_GAIN),
+        )
+
+    def forward(self, state: Tensor, skills: Tensor, left: Tensor) -> Tensor:
+        """Return values ``[B]`` in the units of the value normaliser.
+
+        Args:
+            state: ``[B, ds]``.
+            skills: Z, z_1 … z_n in force ``[B, n + 1]``.
+            left: Steps that they still last ``[B]``.
+        """
+        team = one_hot(skills[:, 0], self.n_team_skills)
+        agents = one_hot(skills[:, 1:], self.n_agent_skills).flatten(1)
+        share = (left.to(state.dtype) / self.skill_steps).unsqueeze(1)
+        out: Tensor = self.layers(torch.cat([state, team, agents, share], dim=1)).squeeze(-1)
+        return out
 
 
 def _with_floor(logits: Tensor, floor: float) -> Categorical:

@@ -129,21 +129,6 @@ class SyncLearner(Learner):
             finally:
                 self._streams = capture_rng()
 
-    def start(self, fraction: float) -> None:
-        """Say it where the barrier cuts skills short."""
-        config = self.settings
-        left = config.rollout_steps % config.skill_steps
-        if config.algorithm == "hmasd" and left:
-            whole = config.num_envs * config.skill_steps
-            logger.warning(
-                "a batch has %d steps per environment and ends its skills of %d steps: the last ones last %d steps; "
-                "a batch_size that is a multiple of %d cuts none",
-                config.rollout_steps,
-                config.skill_steps,
-                left,
-                whole,
-            )
-
     def collect(self) -> dict[str, float]:
         """Collect a batch with the present policy version."""
         if self.session is not None:  # the curve of samples begins anew with every batch

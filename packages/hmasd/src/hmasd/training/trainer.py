@@ -83,6 +83,12 @@ class Trainer(Runner):
         """Environment steps so far."""
         return self.total_timesteps
 
+    @property
+    def has_final(self) -> bool:
+        """Whether the final checkpoint is written, or none is to be written."""
+        folder = self._checkpoints.folder
+        return folder is None or (folder / FINAL_NAME).is_file()
+
     def run(self) -> LearnResult:
         """Train up to ``total_steps`` environment steps."""
         return self.learn(total_timesteps=self.config.total_steps)
