@@ -66,7 +66,7 @@ def test_figures_are_paired_differences_and_a_goal_can_be_missed():
 
 def test_parts_are_added_one_by_one_in_the_worlds_of_the_verdict():
     planned = plans()
-    assert planned["parts"].block == planned["verdict"].block
+    assert planned["parts"].block.name == planned["verdict"].block.name
     assert planned["parts"].rules == planned["verdict"].rules
     evaluation = played(plans("--quick")["parts"], {"lita": 0.03, "urgency": 0.02})
     figures = {figure.name: figure.value for figure in learned.REPORTS["parts"](evaluation)}
