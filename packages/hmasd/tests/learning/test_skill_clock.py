@@ -143,9 +143,6 @@ def test_cutting_an_interval_in_two_changes_no_return():
     st.integers(1, 12),
     st.integers(0, 2**32 - 1),
     st.floats(0, 0.3),
-    st.integers(1, 12),
-    st.integers(0, 2**32 - 1),
-    st.floats(0, 0.3),
 )
 def test_barriers_change_neither_skills_nor_advantages_nor_rewards(batches, k, seed, rate):
     """A run cut into batches has the intervals of one long batch.
