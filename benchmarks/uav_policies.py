@@ -18,7 +18,9 @@ class RandomFlight:
         self._generator = torch.Generator().manual_seed(seed)
         self.skills: Tensor | None = None
 
-    def act(self, observations: Tensor, state: Tensor, episode_starts: Tensor) -> Tensor:
+    def act(
+        self, observations: Tensor, state: Tensor, episode_starts: Tensor, action_mask: Tensor | None = None
+    ) -> Tensor:
         """Return velocities ``[E, n, 3]``."""
         return torch.rand(*observations.shape[:2], 3, generator=self._generator) * 2.0 - 1.0
 
@@ -34,7 +36,9 @@ class GreedyFlight:
         self._env = env
         self.skills: Tensor | None = None
 
-    def act(self, observations: Tensor, state: Tensor, episode_starts: Tensor) -> Tensor:
+    def act(
+        self, observations: Tensor, state: Tensor, episode_starts: Tensor, action_mask: Tensor | None = None
+    ) -> Tensor:
         """Return velocities ``[E, n, 3]``."""
         worlds = self._env.worlds
         ground = worlds.uavs[..., :2]

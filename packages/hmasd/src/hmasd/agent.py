@@ -67,10 +67,17 @@ class HMASDAgent:
         self.generator = torch.Generator(device).manual_seed(config.seed)
         self._uniform = self._samples_uniformly(0)
 
-    def act(self, observations: Tensor, state: Tensor, present: Tensor, episode_starts: Tensor) -> Tensor:
+    def act(
+        self,
+        observations: Tensor,
+        state: Tensor,
+        present: Tensor,
+        episode_starts: Tensor,
+        action_mask: Tensor | None = None,
+    ) -> Tensor:
         """Sample skills where they are due, then actions in all environments ``[E, n, ...]``."""
         rollout, step = self.rollout, self.rollout.filled
-        rollout.add_observations(observations, state, present, episode_starts)
+        rollout.add_observations(observations, state, present, episode_starts, action_mask)
         due = self.clock.due()
         rollout.assigned[step] = torch.from_numpy(due)
         if due.any():
@@ -259,11 +266,14 @@ class SkillPolicy:
         self.skills: Tensor | None = torch.zeros(num_envs, agent.n_agents + 1, dtype=torch.int64, device=agent.device)
 
     @torch.no_grad()
-    def act(self, observations: Tensor, state: Tensor, episode_starts: Tensor) -> Tensor:
+    def act(
+        self, observations: Tensor, state: Tensor, episode_starts: Tensor, action_mask: Tensor | None = None
+    ) -> Tensor:
         """Return actions ``[E, n, ...]``; skills are chosen at episode starts and every k steps."""
         assert self.skills is not None
         agent, outside = self._agent, observations.device
         observations, state = observations.to(agent.device), state.to(agent.device)
+        legal = None if action_mask is None else action_mask.to(agent.device)
         self._memory[episode_starts] = 0.0
         due = self._clock.due() | as_bools(episode_starts)
         if due.any():
@@ -279,6 +289,6 @@ class SkillPolicy:
         self._clock.tick(as_bools(torch.zeros_like(episode_starts)))
         codes = agent.codes.actor(self.skills)
         actions, _, self._memory = agent.low.sample(
-            observations, codes, self._memory, self._generator, deterministic=self._deterministic
+            observations, codes, self._memory, self._generator, legal, deterministic=self._deterministic
         )
         return actions.to(outside)

@@ -56,7 +56,7 @@ def test_values_after_a_step_are_zero_at_termination_and_bootstrapped_elsewhere(
 PER_SEQUENCE = {"critic_memory"}
 PER_SEQUENCE_AND_AGENT = {"actor_memory"}
 PER_STEP = {"critic_inputs", "values", "targets", "critic_mask"}
-PER_STEP_AND_AGENT = {"actor_inputs", "actions", "log_probs", "advantages", "mask"}
+PER_STEP_AND_AGENT = {"actor_inputs", "action_mask", "actions", "log_probs", "advantages", "mask"}
 
 
 def test_minibatches_keep_agents_with_their_environment(collected):
@@ -65,6 +65,7 @@ def test_minibatches_keep_agents_with_their_environment(collected):
     no_codes = torch.zeros(23, 4, 3, 0), torch.zeros(23, 4, 0)
     rewards = torch.zeros(23, 4, 3)
     task = LowLevelInputs(actor_codes=no_codes[0], critic_codes=no_codes[1], rewards=rewards, ends=rollout.dones)
+    rollout.action_masks = torch.ones(23, 4, 3, 5, dtype=torch.bool)
     plain = agent.low._prepare(rollout, task)
     names = {field.name for field in fields(plain)}
     assert names == PER_SEQUENCE | PER_SEQUENCE_AND_AGENT | PER_STEP | PER_STEP_AND_AGENT

@@ -41,9 +41,16 @@ class MAPPOAgent:
         self.generator = torch.Generator(device).manual_seed(config.seed)
         self._no_codes = torch.zeros(env.num_envs, env.num_agents, 0, device=device)
 
-    def act(self, observations: Tensor, state: Tensor, present: Tensor, episode_starts: Tensor) -> Tensor:
+    def act(
+        self,
+        observations: Tensor,
+        state: Tensor,
+        present: Tensor,
+        episode_starts: Tensor,
+        action_mask: Tensor | None = None,
+    ) -> Tensor:
         """Sample actions ``[E, n, ...]``."""
-        self.rollout.add_observations(observations, state, present, episode_starts)
+        self.rollout.add_observations(observations, state, present, episode_starts, action_mask)
         return self.low.act(self.rollout, self._no_codes, self.generator)
 
     def observe(self, observations: Tensor, rewards: Tensor, dones: Tensor, extras: MultiAgentExtras) -> None:
@@ -106,11 +113,14 @@ class RecurrentPolicy:
         self._memory = torch.zeros(num_envs, agent.n_agents, agent.config.hidden_size, device=agent.device)
         self.skills: Tensor | None = None
 
-    def act(self, observations: Tensor, state: Tensor, episode_starts: Tensor) -> Tensor:
+    def act(
+        self, observations: Tensor, state: Tensor, episode_starts: Tensor, action_mask: Tensor | None = None
+    ) -> Tensor:
         """Return actions ``[E, n, ...]``."""
         self._memory[episode_starts] = 0.0
         inputs = observations.to(self._device)
+        legal = None if action_mask is None else action_mask.to(self._device)
         actions, _, self._memory = self._low.sample(
-            inputs, inputs[..., :0], self._memory, self._generator, deterministic=self._deterministic
+            inputs, inputs[..., :0], self._memory, self._generator, legal, deterministic=self._deterministic
         )
         return actions.to(observations.device)

@@ -86,7 +86,12 @@ class JointTransformer(nn.Module):
 
     @torch.no_grad()
     def act(
-        self, inputs: Tensor, generator: torch.Generator | None, *, deterministic: bool = False
+        self,
+        inputs: Tensor,
+        generator: torch.Generator | None,
+        action_mask: Tensor | None = None,
+        *,
+        deterministic: bool = False,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Sample actions ``[B, n, ...]``; returns also their log-probabilities ``[B, n]`` and values ``[B, n]``."""
         encoded = self.encode(inputs)
@@ -94,25 +99,28 @@ class JointTransformer(nn.Module):
         actions: list[Tensor] = []
         log_probs: list[Tensor] = []
         for position in range(self.n_agents):
-            distribution = self._distribution(choices, encoded[:, : position + 1], last_only=True)
+            legal = None if action_mask is None else action_mask[:, position]
+            distribution = self._distribution(choices, encoded[:, : position + 1], legal, last_only=True)
             action = distribution.mode() if deterministic else distribution.sample(generator)
             actions.append(action)
             log_probs.append(distribution.log_prob(action))
             choices = torch.cat([choices, self._embed(action).unsqueeze(1)], dim=1)
         return torch.stack(actions, dim=1), torch.stack(log_probs, dim=1), self.value(encoded).squeeze(-1)
 
-    def evaluate(self, inputs: Tensor, actions: Tensor) -> JointScores:
+    def evaluate(self, inputs: Tensor, actions: Tensor, action_mask: Tensor | None = None) -> JointScores:
         """Score stored actions in one teacher-forced pass."""
         encoded = self.encode(inputs)
         start = self.start.expand(inputs.shape[0], 1, -1)
         choices = torch.cat([start, self._embed(actions[:, :-1])], dim=1)
-        distribution = self._distribution(choices, encoded, last_only=False)
+        distribution = self._distribution(choices, encoded, action_mask, last_only=False)
         return JointScores(distribution.log_prob(actions), distribution.entropy(), self.value(encoded).squeeze(-1))
 
-    def _distribution(self, choices: Tensor, encoded: Tensor, *, last_only: bool) -> Distribution:
+    def _distribution(
+        self, choices: Tensor, encoded: Tensor, action_mask: Tensor | None, *, last_only: bool
+    ) -> Distribution:
         for block in self.decoder:
             choices = block(choices, encoded)
-        return self.head.distribution(self.to_action(choices[:, -1] if last_only else choices))
+        return self.head.distribution(self.to_action(choices[:, -1] if last_only else choices), action_mask)
 
     def _embed(self, actions: Tensor) -> Tensor:
         discrete = self.head.is_discrete
@@ -146,12 +154,19 @@ class MATAgent:
         self.generator = torch.Generator(device).manual_seed(config.seed)
         self._values = torch.zeros(config.rollout_steps, env.num_envs, env.num_agents, device=device)
 
-    def act(self, observations: Tensor, state: Tensor, present: Tensor, episode_starts: Tensor) -> Tensor:
+    def act(
+        self,
+        observations: Tensor,
+        state: Tensor,
+        present: Tensor,
+        episode_starts: Tensor,
+        action_mask: Tensor | None = None,
+    ) -> Tensor:
         """Sample joint actions ``[E, n, ...]``."""
         rollout, step = self.rollout, self.rollout.filled
-        rollout.add_observations(observations, state, present, episode_starts)
+        rollout.add_observations(observations, state, present, episode_starts, action_mask)
         inputs = _with_state(rollout.observations[step], rollout.states[step])
-        actions, log_probs, values = self.networks.act(inputs, self.generator)
+        actions, log_probs, values = self.networks.act(inputs, self.generator, rollout.action_mask(step))
         rollout.actions[step] = actions
         rollout.log_probs[step] = log_probs
         self._values[step] = values
@@ -170,18 +185,21 @@ class MATAgent:
         mask = rollout.present.flatten(0, 1).to(returns.dtype)
         inputs = _with_state(rollout.observations, rollout.states).flatten(0, 1)
         actions, old = rollout.actions.flatten(0, 1), rollout.log_probs.flatten(0, 1)
+        legal = None if rollout.action_masks is None else rollout.action_masks.flatten(0, 1)
         with torch.no_grad():
-            audit = audit_log_probs("joint transformer", old, self.networks.evaluate(inputs, actions).log_probs, mask)
+            scores = self.networks.evaluate(inputs, actions, legal)
+            audit = audit_log_probs("joint transformer", old, scores.log_probs, mask)
         scaled = standardize(advantages, rollout.present.to(returns.dtype)).flatten(0, 1)
         targets = self.value_norm.normalize(returns).flatten(0, 1)
         values = self._values.flatten(0, 1)
         # [T·E, n, …] a row is an environment step with all its agents
-        samples = (inputs, actions, old, scaled, values, targets, mask)
+        samples = (inputs, actions, legal, old, scaled, values, targets, mask)
         totals: dict[str, float] = {}
         for _ in range(self.config.ppo_epochs):
             parts = minibatches(inputs.shape[0], self.config.num_minibatches, self.generator)
             for rows in parts:
-                losses = self._gradient_step(*(samples if rows is None else (part[rows] for part in samples)))
+                chosen = samples if rows is None else (None if part is None else part[rows] for part in samples)
+                losses = self._gradient_step(*chosen)
                 for name, value in losses.items():
                     totals[name] = totals.get(name, 0.0) + value / (self.config.ppo_epochs * len(parts))
         rollout.clear()
@@ -192,6 +210,7 @@ class MATAgent:
         self,
         inputs: Tensor,
         actions: Tensor,
+        action_mask: Tensor | None,
         old: Tensor,
         advantages: Tensor,
         values: Tensor,
@@ -199,7 +218,7 @@ class MATAgent:
         mask: Tensor,
     ) -> dict[str, float]:
         config = self.config
-        scores = self.networks.evaluate(inputs, actions)
+        scores = self.networks.evaluate(inputs, actions, action_mask)
         surrogate = ppo_surrogate(scores.log_probs, old, advantages, config.clip_range, mask)
         entropy = masked_mean(scores.entropies, mask)
         error = value_loss(scores.values, targets, values, config.clip_range, mask, config.huber_delta)
@@ -270,10 +289,13 @@ class JointPolicy:
         self._deterministic = deterministic
         self.skills: Tensor | None = None
 
-    def act(self, observations: Tensor, state: Tensor, episode_starts: Tensor) -> Tensor:
+    def act(
+        self, observations: Tensor, state: Tensor, episode_starts: Tensor, action_mask: Tensor | None = None
+    ) -> Tensor:
         """Return actions ``[E, n, ...]``."""
         inputs = _with_state(observations, state).to(self._device)
-        actions, _, _ = self._networks.act(inputs, self._generator, deterministic=self._deterministic)
+        legal = None if action_mask is None else action_mask.to(self._device)
+        actions, _, _ = self._networks.act(inputs, self._generator, legal, deterministic=self._deterministic)
         return actions.to(observations.device)
 
 

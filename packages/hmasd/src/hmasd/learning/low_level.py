@@ -49,6 +49,7 @@ class _Batch:
 
     actor_inputs: Tensor
     actor_memory: Tensor
+    action_mask: Tensor | None
     actions: Tensor
     log_probs: Tensor
     advantages: Tensor
@@ -93,13 +94,15 @@ class LowLevel:
         codes: Tensor,
         memory: Tensor,
         generator: torch.Generator,
+        action_mask: Tensor | None = None,
         *,
         deterministic: bool = False,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return actions ``[E, n, ...]``, their log-probabilities ``[E, n]`` and the memory after the step."""
         # one step of E·n sequences: [1, E·n, n_actor_inputs]
         inputs = concat_features(observations, codes).flatten(0, 1).unsqueeze(0)
-        distribution, memories = self.networks.policy(inputs, memory.flatten(0, 1))
+        legal = None if action_mask is None else action_mask.flatten(0, 1).unsqueeze(0)
+        distribution, memories = self.networks.policy(inputs, memory.flatten(0, 1), legal)
         actions = distribution.mode() if deterministic else distribution.sample(generator)
         shape = observations.shape[:2]
         log_probs = distribution.log_prob(actions).view(shape)
@@ -120,7 +123,7 @@ class LowLevel:
         self.actor_memory[rollout.episode_starts[step]] = 0.0
         rollout.memories[step] = self.actor_memory
         rollout.actions[step], rollout.log_probs[step], self.actor_memory = self.sample(
-            rollout.observations[step], codes, self.actor_memory, generator
+            rollout.observations[step], codes, self.actor_memory, generator, rollout.action_mask(step)
         )
         return rollout.actions[step]
 
@@ -139,7 +142,7 @@ class LowLevel:
 
     def _gradient_step(self, batch: _Batch) -> dict[str, float]:
         config = self._config
-        distribution, _ = self.networks.policy(batch.actor_inputs, batch.actor_memory)
+        distribution, _ = self.networks.policy(batch.actor_inputs, batch.actor_memory, batch.action_mask)
         log_probs = distribution.log_prob(batch.actions)
         surrogate = ppo_surrogate(log_probs, batch.log_probs, batch.advantages, config.clip_range, batch.mask)
         entropy = masked_mean(distribution.entropy(), batch.mask)
@@ -172,7 +175,7 @@ class LowLevel:
 
     def _audit(self, batch: _Batch) -> float:
         with torch.no_grad():
-            distribution, _ = self.networks.policy(batch.actor_inputs, batch.actor_memory)
+            distribution, _ = self.networks.policy(batch.actor_inputs, batch.actor_memory, batch.action_mask)
             return audit_log_probs("discoverer", batch.log_probs, distribution.log_prob(batch.actions), batch.mask)
 
     @torch.no_grad()
@@ -215,9 +218,11 @@ class LowLevel:
         mask = (valid & rollout.present[step, env]).to(returns.dtype)  # [L, R, n]
         scaled = standardize(advantages, rollout.present.to(returns.dtype))
         targets = self.value_norm.normalize(returns)
+        masks = rollout.action_masks
         return _Batch(
             actor_inputs=concat_features(rollout.observations, inputs.actor_codes)[step, env].flatten(1, 2),
             actor_memory=rollout.memories[first, env].flatten(0, 1),
+            action_mask=None if masks is None else masks[step, env].flatten(1, 2),
             actions=rollout.actions[step, env].flatten(1, 2),
             log_probs=rollout.log_probs[step, env].flatten(1, 2),
             advantages=scaled[step, env].flatten(1, 2),
@@ -294,9 +299,11 @@ def _select_rows(batch: _Batch, rows: Tensor | None, n_agents: int) -> _Batch:
     if rows is None:
         return batch
     agents = (rows.unsqueeze(-1) * n_agents + torch.arange(n_agents, device=rows.device)).flatten()
-    chosen = {}
+    chosen: dict[str, Any] = {}
     for field in fields(_Batch):
         index = rows if field.name in _CRITIC_FIELDS else agents
-        tensor = getattr(batch, field.name)
-        chosen[field.name] = tensor[index] if field.name.endswith("memory") else tensor[:, index]
+        tensor: Tensor | None = getattr(batch, field.name)
+        if tensor is not None:
+            tensor = tensor[index] if field.name.endswith("memory") else tensor[:, index]
+        chosen[field.name] = tensor
     return _Batch(**chosen)

@@ -15,13 +15,16 @@ class EpisodePolicy(Protocol):
     skills: Tensor | None
     """Skills in force ``[E, n + 1]`` (Z, z_1 … z_n), or None for an algorithm without skills."""
 
-    def act(self, observations: Tensor, state: Tensor, episode_starts: Tensor) -> Tensor:
+    def act(
+        self, observations: Tensor, state: Tensor, episode_starts: Tensor, action_mask: Tensor | None = None
+    ) -> Tensor:
         """Return actions ``[E, n, ...]``.
 
         Args:
             observations: ``[E, n, do]``.
             state: ``[E, ds]``.
             episode_starts: Whether an episode begins with these observations ``[E]``.
+            action_mask: Legal discrete actions ``[E, n, A]``; if None, all are.
         """
 
 
@@ -35,8 +38,15 @@ class Agent(Protocol):
     rollout: Rollout
     """The batch that is being collected."""
 
-    def act(self, observations: Tensor, state: Tensor, present: Tensor, episode_starts: Tensor) -> Tensor:
-        """Store the inputs of a step and sample actions ``[E, n, ...]``."""
+    def act(
+        self,
+        observations: Tensor,
+        state: Tensor,
+        present: Tensor,
+        episode_starts: Tensor,
+        action_mask: Tensor | None = None,
+    ) -> Tensor:
+        """Store the inputs of a step and sample actions ``[E, n, ...]``, legal ones where there is a mask."""
 
     def observe(self, observations: Tensor, rewards: Tensor, dones: Tensor, extras: MultiAgentExtras) -> None:
         """Store the outcome of the step; ``rewards`` are the team's, ``[E]``."""

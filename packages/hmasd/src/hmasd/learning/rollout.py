@@ -40,6 +40,8 @@ class Rollout:
         self.device = torch.device(device)
         with self.device:
             self._allocate((n_steps, num_envs), n_agents, n_observation, n_state, action_shape, width)
+        self.action_masks: Tensor | None = None
+        """Legal discrete actions ``[T, E, n, A]``; None until a step has a mask."""
         self.filled = 0
 
     def _allocate(
@@ -97,8 +99,15 @@ class Rollout:
         self.filled = 0
         self.versions.fill_(-1)
 
-    def add_observations(self, observations: Tensor, state: Tensor, present: Tensor, episode_starts: Tensor) -> None:
-        """Store the inputs of the next step."""
+    def add_observations(
+        self,
+        observations: Tensor,
+        state: Tensor,
+        present: Tensor,
+        episode_starts: Tensor,
+        action_mask: Tensor | None = None,
+    ) -> None:
+        """Store the inputs of the next step; without a mask all actions are legal."""
         if self.filled >= self.n_steps:
             raise IncompleteRolloutError(
                 f"the rollout holds all of its {self.n_steps} steps per environment; update before collecting further"
@@ -108,6 +117,11 @@ class Rollout:
         self.states[step] = state
         self.present[step] = present
         self.episode_starts[step] = episode_starts
+        if action_mask is not None and self.action_masks is None:
+            shape = (self.n_steps, *action_mask.shape)
+            self.action_masks = torch.ones(shape, dtype=torch.bool, device=self.device)
+        if self.action_masks is not None:
+            self.action_masks[step] = True if action_mask is None else action_mask
 
     def add_outcome(
         self, observations: Tensor, rewards: Tensor, dones: Tensor, extras: MultiAgentExtras, version: int
@@ -127,6 +141,10 @@ class Rollout:
         self.truncated[step] = extras["truncated"] & ~extras["terminated"]
         self.versions[step] = version
         self.filled += 1
+
+    def action_mask(self, step: int) -> Tensor | None:
+        """Return the legal actions of a step ``[E, n, A]``, or None if no step had a mask so far."""
+        return None if self.action_masks is None else self.action_masks[step]
 
     def check(self, version: int) -> None:
         """Check that the rollout is complete and was made by one policy version.

@@ -37,15 +37,16 @@ class SkillDiscoverer(nn.Module):
         self.critic = RecurrentTrunk(n_critic_inputs, width)
         self.to_value = orthogonal_linear(width, n_values, 1.0)
 
-    def policy(self, inputs: Tensor, memory: Tensor) -> tuple[Distribution, Tensor]:
+    def policy(self, inputs: Tensor, memory: Tensor, action_mask: Tensor | None = None) -> tuple[Distribution, Tensor]:
         """Return distributions over actions ``[L, B]`` and memories after every step ``[L, B, H]``.
 
         Args:
             inputs: Observations with skill codes ``[L, B, n_actor_inputs]``.
             memory: Memory before the first step ``[B, H]``.
+            action_mask: Legal discrete actions ``[L, B, A]``; if None, all are.
         """
         features, memories = self.actor(inputs, memory)
-        return self.head.distribution(self.to_action(features)), memories
+        return self.head.distribution(self.to_action(features), action_mask), memories
 
     def values(self, inputs: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Return values ``[L, B, n_values]`` in the normaliser's units, and memories after every step ``[L, B, H]``."""

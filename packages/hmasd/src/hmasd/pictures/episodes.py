@@ -47,18 +47,17 @@ def record(agent: Agent, config: HMASDConfig, seed: int) -> Episode:
     env = make_env(config, 1, seed)
     policy = agent.policy(1, torch.Generator(agent.device).manual_seed(seed), deterministic=config.eval_deterministic)
     observations, extras = env.reset(seed=seed)
-    state, starts = extras["state"], torch.ones(1, dtype=torch.bool)
+    starts = torch.ones(1, dtype=torch.bool)
     users = env.worlds.users[0] / env.config.side if isinstance(env, UAVEnv) else np.zeros((0, 2))
     positions, skills, rewards = [_positions(env)], [], []
     while True:
-        actions = policy.act(observations, state, starts)
+        actions = policy.act(observations, extras["state"], starts, extras.get("action_mask"))
         chosen = policy.skills
         skills.append(
             np.zeros(env.num_agents + 1, dtype=np.int64) if chosen is None else chosen[0].cpu().numpy().copy()
         )
         before = _positions(env)
         observations, reward, starts, extras = env.step(actions)
-        state = extras["state"]
         rewards.append(float(reward[0].mean()))
         if bool(starts[0]):  # the environment is already reset, so the last move is not drawn
             positions.append(before)

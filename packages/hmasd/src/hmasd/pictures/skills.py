@@ -33,17 +33,18 @@ def skill_report(agent: HMASDAgent, seed: int, num_envs: int = 32) -> SkillRepor
         num_envs, torch.Generator(agent.device).manual_seed(seed), deterministic=config.eval_deterministic
     )
     observations, extras = env.reset(seed=seed)
-    state, starts = extras["state"], torch.ones(num_envs, dtype=torch.bool)
+    starts = torch.ones(num_envs, dtype=torch.bool)
     team, agents = np.zeros((config.team_skills,) * 2), np.zeros((config.agent_skills,) * 2)
     for _ in range(config.max_episode_steps):
-        actions = policy.act(observations, state, starts)
+        actions = policy.act(observations, extras["state"], starts, extras.get("action_mask"))
         observations, _, starts, extras = env.step(actions)
-        state, skills = extras["state"], policy.skills
-        assert skills is not None
+        assert policy.skills is not None
         running = ~starts  # where an episode has just begun, no skill has led to the observations
-        team_logits, agent_logits = agent.discriminators.networks.logits(state, observations, skills[:, 0])
-        np.add.at(team, (skills[running, 0].numpy(), team_logits[running].argmax(-1).numpy()), 1.0)
-        np.add.at(agents, (skills[running, 1:].numpy(), agent_logits[running].argmax(-1).numpy()), 1.0)
+        seen = extras["state"].to(agent.device), observations.to(agent.device)
+        logits = agent.discriminators.networks.logits(*seen, policy.skills[:, 0])
+        skills, (team_found, agents_found) = policy.skills.cpu(), (part.argmax(-1).cpu() for part in logits)
+        np.add.at(team, (skills[running, 0].numpy(), team_found[running].numpy()), 1.0)
+        np.add.at(agents, (skills[running, 1:].numpy(), agents_found[running].numpy()), 1.0)
     return SkillReport(
         team_usage=team.sum(axis=1) / team.sum(),
         agent_usage=agents.sum(axis=1) / agents.sum(),

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from apexrl.envs import MultiAgentVecEnv
-from apexrl.runs.errors import ConfigurationError
 from hmasd.learning.protocols import Agent
 from hmasd.learning.rollout import team_reward
 
@@ -49,6 +48,7 @@ class Collector:
         self._state: Tensor
         self._present: Tensor
         self._starts: Tensor
+        self._action_mask: Tensor | None
         self.restart(seed)
         self.episodes = 0
 
@@ -58,7 +58,7 @@ class Collector:
         sums: dict[str, float] = {}
         for _ in range(n_steps):
             present = self._present
-            actions = agent.act(self._observations, self._state, present, self._starts)
+            actions = agent.act(self._observations, self._state, present, self._starts, self._action_mask)
             observations, rewards, dones, extras = self.env.step(actions.to(self.env.device))
             team = team_reward(rewards, present)
             agent.observe(observations, team, dones, extras)
@@ -67,6 +67,7 @@ class Collector:
                 sums[name] = sums.get(name, 0.0) + part.mean().item()
             self._observations, self._state = observations, extras["state"]
             self._present, self._starts = extras["agent_mask"], dones
+            self._action_mask = extras.get("action_mask")
         report.components = {name: total / n_steps for name, total in sums.items()}
         return report
 
@@ -83,17 +84,9 @@ class Collector:
         self._lengths[dones] = 0
 
     def restart(self, seed: int) -> None:
-        """Discard the current episodes and reset all environments.
-
-        Raises:
-            ConfigurationError: The task has action masks.
-        """
+        """Discard the current episodes and reset all environments."""
         self._observations, extras = self.env.reset(seed=seed)
-        if "action_mask" in extras:
-            raise ConfigurationError(
-                "the task forbids actions by a mask, which the algorithms here do not read; "
-                "choose a task without action masks, or let illegal actions do nothing"
-            )
+        self._action_mask = extras.get("action_mask")
         self._state, self._present = extras["state"], extras["agent_mask"]
         self._starts = torch.ones(self.env.num_envs, dtype=torch.bool)
         self._returns = torch.zeros(self.env.num_envs)
@@ -110,6 +103,7 @@ class Collector:
             "returns": self._returns.clone(),
             "lengths": self._lengths.clone(),
             "episodes": self.episodes,
+            "action_mask": None if self._action_mask is None else self._action_mask.clone(),
         }
 
     def load_state_dict(self, state: dict[str, Any], fresh_seed: int) -> bool:
@@ -130,4 +124,6 @@ class Collector:
         self._observations, self._state = state["observations"].clone(), state["state"].clone()
         self._present, self._starts = state["present"].clone(), state["starts"].clone()
         self._returns, self._lengths = state["returns"].clone(), state["lengths"].clone()
+        mask = state.get("action_mask")
+        self._action_mask = None if mask is None else mask.clone()
         return True

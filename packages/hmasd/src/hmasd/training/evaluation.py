@@ -70,17 +70,17 @@ def play_episodes(policy: EpisodePolicy, env: MultiAgentVecEnv, seed: int, step_
         RuntimeError: An episode did not end within ``step_limit`` steps.
     """
     observations, extras = env.reset(seed=seed)
-    state, present = extras["state"], extras["agent_mask"]
+    state, present, legal = extras["state"], extras["agent_mask"], extras.get("action_mask")
     starts = torch.ones(env.num_envs, dtype=torch.bool)
     playing = np.ones(env.num_envs, dtype=np.bool_)
     terminated = np.zeros(env.num_envs, dtype=np.bool_)
     returns = np.zeros(env.num_envs)
     lengths = np.zeros(env.num_envs, dtype=np.int64)
     for _ in range(step_limit):
-        actions = policy.act(observations, state, starts)
+        actions = policy.act(observations, state, starts, legal)
         observations, rewards, starts, extras = env.step(actions)
         returns += np.where(playing, team_reward(rewards, present).numpy(), 0.0)
-        state, present = extras["state"], extras["agent_mask"]
+        state, present, legal = extras["state"], extras["agent_mask"], extras.get("action_mask")
         lengths += playing
         terminated |= playing & extras["terminated"].numpy()
         playing &= ~starts.numpy()
