@@ -22,11 +22,10 @@ _WARNING_FRACTION = 0.1
 
 
 class MinibatchResult(NamedTuple):
-    """What one minibatch showed before its step; scalars that do not wait for the device."""
+    """What one minibatch showed before its step; tensors, so that nothing waits for the device."""
 
-    policy_loss: Tensor
-    value_loss: Tensor
-    entropy: Tensor
+    losses: Tensor
+    """Policy loss, value loss and entropy ``[3]``."""
     log_probs: Tensor
     """Under the present policy, without gradient; the samples' shape."""
 

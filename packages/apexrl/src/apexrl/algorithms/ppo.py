@@ -244,7 +244,7 @@ class PPO:
             for minibatch in minibatches(samples, cfg.minibatch_size, self.generator):
                 result = gradients(minibatch)
                 seen.append((result, minibatch))
-                losses.append(torch.stack(result[:3]))
+                losses.append(result.losses)
                 stopped = cfg.target_kl is not None and self._kl_of([seen[-1]])[0].item() > cfg.target_kl
                 if stopped:
                     break
@@ -302,7 +302,7 @@ class PPO:
             loss = loss + penalty
         self._parameters.gradient.zero_()
         loss.backward()  # type: ignore[no-untyped-call]  # torch's own annotation is missing
-        return MinibatchResult(policy_loss.detach(), critic_loss.detach(), entropy.detach(), log_probs.detach())
+        return MinibatchResult(torch.stack((policy_loss, critic_loss, entropy)).detach(), log_probs.detach())
 
     @torch.no_grad()
     def audit(self, samples: Samples) -> float:

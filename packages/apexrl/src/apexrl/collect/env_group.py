@@ -101,7 +101,8 @@ class EnvGroup:
 
     def _see(self, policy: ActorCritic, obs: Tensor, extras: Any, starts: Tensor | None) -> None:  # noqa: ANN401
         """Keep what the environments returned as the input of the next step."""
-        device, dtype = policy.device, policy.dtype
+        weights = next(policy.actor.parameters())  # looked up once, because this happens at every step
+        device, dtype = weights.device, weights.dtype
         now = {"observations": obs.to(device, dtype) if obs.is_floating_point() else obs.to(device)}
         if policy.critic_source is not None:
             seen = extras[policy.critic_source]

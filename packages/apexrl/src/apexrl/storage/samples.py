@@ -121,25 +121,27 @@ class Samples:
         """Return the samples or sequences at these indices, by one gather per field."""
         along = 1 if self.is_sequences else 0
         taken = self._each(lambda values: values.index_select(along, indices))
-        return self._replace_memories(taken, lambda values: values.index_select(0, indices))
+        memories = {name: values.index_select(0, indices) for name, values in self.memories.items()}
+        return Samples(**taken, memories=memories)
 
-    def slice(self, start: int, length: int) -> "Samples":
-        """Return neighbouring samples or sequences, as views."""
+    def split(self, sizes: list[int]) -> "Iterator[Samples]":
+        """Return neighbouring samples or sequences, as views; all views of a field are made at once."""
         along = 1 if self.is_sequences else 0
-        taken = self._each(lambda values: values.narrow(along, start, length))
-        return self._replace_memories(taken, lambda values: values.narrow(0, start, length))
+        fields_by_name = self._each(lambda values: torch.split(values, sizes, along))
+        present = [name for name, views in fields_by_name.items() if views is not None]
+        memories = {name: torch.split(values, sizes) for name, values in self.memories.items()}
+        for index, views in enumerate(zip(*(fields_by_name[name] for name in present), strict=True)):
+            part = {name: states[index] for name, states in memories.items()}
+            yield Samples(**dict(zip(present, views, strict=True)), memories=part)
 
-    def _each(self, change: Callable[[Tensor], Tensor]) -> dict[str, Any]:
-        changed: dict[str, Tensor | None] = {}
+    def _each(self, change: Callable[[Tensor], Any]) -> dict[str, Any]:
+        changed: dict[str, Any] = {}
         for name in _TENSOR_FIELDS:
             values = getattr(self, name)
             changed[name] = None if values is None else change(values)
         if self.critic_observations is self.observations:
             changed["critic_observations"] = changed["observations"]
         return changed
-
-    def _replace_memories(self, taken: dict[str, Any], change: Callable[[Tensor], Tensor]) -> "Samples":
-        return Samples(**taken, memories={name: change(values) for name, values in self.memories.items()})
 
 
 _TENSOR_FIELDS = tuple(item.name for item in fields(Samples) if item.name != "memories")
@@ -166,11 +168,7 @@ def minibatches(samples: Samples, minibatch_size: int, generator: torch.Generato
     count = samples.batch_size
     largest = max(1, minibatch_size // samples.log_probs.shape[0]) if samples.is_sequences else minibatch_size
     order = torch.randperm(count, generator=generator, device=generator.device).to(samples.log_probs.device)
-    shuffled = samples.take(order)
-    start = 0
-    for size in even_sizes(count, largest):
-        yield shuffled.slice(start, size)
-        start += size
+    yield from samples.take(order).split(even_sizes(count, largest))
 
 
 def as_sequences(values: Tensor, length: int) -> Tensor:
