@@ -2,7 +2,8 @@
 
 Blocks of ``bash`` run in ``test_code_blocks``; here every line of ``bash`` and ``console`` blocks and every command in
 running text is parsed: ``lita`` and the runners by their own configuration classes, targets of make and options of
-benchmarks by the files that define them. Nothing is run.
+benchmarks by the files that define them. Names of competitors are looked up in the registry, and values by the plans
+that the commands make. Nothing is run.
 """
 
 import functools
@@ -15,6 +16,9 @@ import pytest
 
 from apexrl.configuration import from_command_line
 from lita.main import COMMANDS, command
+from litaagent_std.arena.config import ArenaConfig
+from litaagent_std.arena.tuning.config import TuneConfig
+from litaagent_std.tournament.competitors.names import resolve
 from litaagent_std.world.scml.verify import VerifyConfig
 
 ROOT = Path(__file__).parents[2]
@@ -116,10 +120,25 @@ def check_lita(words, capsys, *, mentioned=False):
         return
     status = 0
     try:
-        from_command_line(config_class, options, program=f"lita {name}")
+        check_names(from_command_line(config_class, options, program=f"lita {name}"))
     except SystemExit as end:  # of --help, or of an option that does not exist
         status = end.code
     assert status == 0, capsys.readouterr().err
+
+
+FILE = re.compile(r'"(?:parameters|weights)": "[^"]*"')
+
+
+def check_names(config):
+    """Check that every competitor that a command names is known; files that the reader has to write are left out."""
+    pool = getattr(config, "pool", None)
+    named = [getattr(config, field, ()) for field in ("competitors", "against", "opponents", "names")]
+    if isinstance(config, TuneConfig):
+        named[-1] = ()  # names of parameters
+    named += [(config.agent,)] if isinstance(config, ArenaConfig) else []
+    named += [pool.competitors, pool.held_out] if pool is not None else []
+    for name in (name for names in named for name in names if not PLACEHOLDER.match(name)):
+        assert resolve([FILE.sub('"l4": "joint"', name)])
 
 
 @functools.cache
@@ -207,6 +226,7 @@ def test_the_page_of_commands_is_complete():
         ".venv/bin/lita conquer",
         "lita collect --no-such-option",
         "lita collect --configs many",
+        "lita collect --competitors PenguinAgnet",
         "lita explain 1 2",
         "python -m runners.hrl_data_runner --no-such-option",
         "python -m runners.nobody",

@@ -112,3 +112,32 @@ def test_inherited_options_are_flat_and_come_last(capsys: pytest.CaptureFixture[
         from_command_line(Extended, ["--help"], "extended")
     page = capsys.readouterr().out
     assert page.index("--width") < page.index("--depth") < page.index("How deep")
+
+
+def test_a_value_that_breaks_a_rule_is_refused_once_in_the_users_words(capsys):
+    with pytest.raises(ConfigurationError) as error:
+        from_command_line(_Ruled, ["--max-steps", "-1"], program="train")
+    assert str(error.value) == (
+        "the command line is not acceptable. It breaks a rule: --max-steps: got -1; it should be greater than or equal "
+        "to 1. Correct the entry or remove it."
+    )
+    assert capsys.readouterr() == ("", "")
+
+
+def test_help_and_unknown_flags_are_still_printed(capsys):
+    with pytest.raises(SystemExit) as leaving:
+        from_command_line(_Ruled, ["--help"], program="train")
+    assert leaving.value.code == 0
+    assert "--max-steps" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as leaving:
+        from_command_line(_Ruled, ["--max-stpes", "1"], program="train")
+    assert leaving.value.code == 2
+    assert "--max-steps" in capsys.readouterr().err
+
+
+@configuration
+class _Ruled:
+    """Options with a rule."""
+
+    max_steps: Annotated[int, Field(ge=1)] = 1
+    """Steps."""

@@ -13,6 +13,7 @@ from apexrl.statistics import (
     RESAMPLES,
     bootstrap_estimates,
     bootstrap_interval,
+    cluster_p_value,
     fast_bootstrap_interval,
     holm_adjusted,
     interquartile_mean,
@@ -165,3 +166,29 @@ def test_holm_lies_between_no_correction_and_bonferroni(values):
     adjusted = holm_adjusted(p_values)
     assert np.all(adjusted >= p_values)
     assert np.all(adjusted <= np.minimum(p_values * len(values), 1.0))
+
+
+def test_the_p_value_of_groups_is_the_t_test_of_their_means_if_they_are_of_one_size():
+    from scipy.stats import ttest_1samp
+
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(12), 5)
+    values = rng.normal(0.1, 1.0, 60) + np.repeat(rng.normal(0, 1.0, 12), 5)
+    by_group = values.reshape(12, 5).mean(axis=1)
+    assert cluster_p_value(values, groups.tolist()) == pytest.approx(ttest_1samp(by_group, 0.0).pvalue)
+    assert cluster_p_value(values) == pytest.approx(ttest_1samp(values, 0.0).pvalue)
+    assert cluster_p_value(values, ["one"] * 60) is None
+    assert cluster_p_value([0.5, 0.5, 0.5]) == 1.0
+
+
+def test_p_values_are_uniform_without_a_difference_and_holm_keeps_the_family_error():
+    rng = np.random.default_rng(1)
+    groups = [group for group in range(20) for _ in range(3)]
+    found = 0
+    for _ in range(200):  # families of 10 comparisons without any difference
+        p_values = []
+        for _ in range(10):
+            values = rng.normal(size=60) + np.repeat(rng.normal(size=20), 3)
+            p_values.append(cluster_p_value(values, groups))
+        found += holm_adjusted(p_values).min() <= 0.05
+    assert found <= 22  # 5 % of 200 is 10, with the 0.1 % quantile of the binomial distribution above it

@@ -13,9 +13,11 @@ The docstring under a field becomes its help text; an unknown key or a value tha
 message that names the value, the rule and a hint.
 """
 
+import contextlib
 import dataclasses
 import difflib
 import inspect
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast, dataclass_transform
@@ -46,15 +48,20 @@ def configuration(cls: type[T]) -> type[T]:
     return cast("type[T]", made)
 
 
+_COMMAND_LINE = "the command line"
+
+
 def _refusal(error: ValidationError, source: str, cls: type) -> ConfigurationError:
     """Turn a validation error into one that names each key, its value, the rule it breaks and a hint."""
     problems = []
     for item in error.errors():
         key = ".".join(str(part) for part in item["loc"])
+        if source == _COMMAND_LINE:
+            key = f"--{key.replace('_', '-')}"
         if item["type"] in {"unexpected_keyword_argument", "extra_forbidden"}:
             problems.append(f"{key}: unknown key{_suggestion(cls, item['loc'])}")
         elif item["loc"]:
-            problems.append(f"{key}: got {item['input']!r}; {item['msg']}")
+            problems.append(f"{key}: got {item['input']!r}; {item['msg'].replace('Input should', 'it should')}")
         else:  # a rule over several fields names their values in its own message
             problems.append(item["msg"].removeprefix("Value error, "))
     rule = f"It breaks a rule: {'; '.join(problems)}"
@@ -130,11 +137,27 @@ def from_command_line(cls: type[T], arguments: Sequence[str], program: str) -> T
         description += "\n\nOptions come from defaults, then --config FILE.yaml, then flags."
     default = from_mapping(cls, read_yaml(path), f"configuration file {str(path)!r}") if path else None
     keywords: dict[str, Any] = {} if default is None else {"default": default}
+
+    def parse(*, shows: bool) -> T:
+        parsed: T = tyro.cli(cls, args=flags, prog=program, description=description, console_outputs=shows, **keywords)
+        return parsed
+
     try:
-        result: T = tyro.cli(cls, args=flags, prog=program, description=description, **keywords)
-    except ValidationError as error:
-        raise _refusal(error, "the command line", cls) from error
-    return result
+        with contextlib.redirect_stderr(io.StringIO()):  # a value that breaks a rule is printed in spite of `shows`
+            return parse(shows=False)
+    except SystemExit as leaving:  # help was asked for, or something is wrong
+        error = _validation_error(leaving)
+    if error is not None:
+        raise _refusal(error, _COMMAND_LINE, cls) from error
+    return parse(shows=True)  # print the help or the message, and leave
+
+
+def _validation_error(error: BaseException) -> ValidationError | None:
+    """Return the validation error that tyro turned into a message of its own, if there was one."""
+    chain: BaseException | None = error
+    while chain is not None and not isinstance(chain, ValidationError):
+        chain = chain.__cause__ or chain.__context__
+    return chain
 
 
 def _split_config_flag(arguments: Sequence[str]) -> tuple[Path | None, list[str]]:

@@ -26,6 +26,7 @@ __all__ = [
     "Summary",
     "bootstrap_estimates",
     "bootstrap_interval",
+    "cluster_p_value",
     "fast_bootstrap_interval",
     "holm_adjusted",
     "interquartile_mean",
@@ -134,6 +135,33 @@ def paired_difference(first: Sequence[float] | Floats, second: Sequence[float] |
     deviation = float(gaps.std(ddof=1)) if gaps.size > 1 else None
     won = float(np.mean((gaps > 0) + 0.5 * (gaps == 0)))
     return PairedDifference(gaps.size, mean(gaps), low, high, deviation, won)
+
+
+def cluster_p_value(values: Sequence[float] | Floats, groups: Sequence[Hashable] | None = None) -> float | None:
+    """Return the two-sided p-value of the hypothesis that the mean is zero, for observations in groups.
+
+    A t-test with the standard error of the mean over groups, SE² = G/(G−1) · Σ_g (Σ_{i∈g} (x_i − x̄))² / n², and G − 1
+    degrees of freedom. Unlike shares of resamples it has no smallest value, so it can be corrected for many
+    comparisons (:func:`holm_adjusted`).
+
+    Args:
+        values: Observations [n].
+        groups: Group of each observation, sortable [n]; if None, each observation is its own group.
+
+    Returns:
+        The p-value; None with fewer than two groups, and 1 if all groups agree exactly: the spread is unknown then.
+    """
+    sample = _sample(values)
+    owners = np.arange(sample.size) if groups is None else _codes(groups)[1]
+    sums = np.bincount(owners, sample - sample.mean())  # [G] residuals of each group
+    if sums.size < 2:
+        return None
+    error = float(np.sqrt(sums.size / (sums.size - 1) * (sums**2).sum())) / sample.size
+    if error <= 1e-12 * max(1.0, abs(float(sample.mean()))):
+        return 1.0
+    from scipy.special import stdtr  # slow to import
+
+    return 2.0 * float(stdtr(sums.size - 1, -abs(float(sample.mean())) / error))
 
 
 def holm_adjusted(p_values: Sequence[float] | Floats) -> Floats:

@@ -174,3 +174,28 @@ def test_an_error_ends_in_the_log(tmp_path):
 
     assert "ERROR" in (tmp_path / "run.log").read_text()
     RunDir.start(tmp_path, config={}, seed=0).close()
+
+
+def test_a_first_start_that_fails_before_it_wrote_anything_leaves_the_folder_free(tmp_path, capsys):
+    with pytest.raises(RunDirError), RunDir.start(tmp_path / "run", config=Config(), seed=7):
+        raise RunDirError("there is no input")
+    assert capsys.readouterr().err == ""  # whoever called shows it, once
+    assert "the run ends: there is no input" in (tmp_path / "run/run.log").read_text(encoding="utf-8")
+    with RunDir.start(tmp_path / "run", config=Config(lr=0.2), seed=8) as run:
+        assert not run.is_resumed
+
+
+def test_a_start_that_wrote_something_keeps_the_folder(tmp_path):
+    def fails(run):
+        (run.path / "metrics.jsonl").write_text("")
+        raise RunDirError("the disk is full")
+
+    with pytest.raises(RunDirError), RunDir.start(tmp_path / "run", config=Config(), seed=7) as run:
+        fails(run)
+    with pytest.raises(ConfigMismatchError):
+        RunDir.start(tmp_path / "run", config=Config(lr=0.2), seed=7)
+    with RunDir.start(tmp_path / "run", config=Config(), seed=7) as run:
+        assert run.is_resumed
+    with pytest.raises(RunDirError), RunDir.start(tmp_path / "run", config=Config(), seed=7):
+        raise RunDirError("a later start")
+    assert (tmp_path / "run/run.json").exists()

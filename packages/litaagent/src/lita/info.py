@@ -31,8 +31,19 @@ _PACKAGES = (
     "scml-agents",
     "pyarrow",
 )
-_EXTRAS = {"dashboard": "flask", "hmasd": "hmasd", "ray": "ray"}
-"""Extras of the distribution, each with a module that it installs."""
+_FEATURES = {
+    "the league's agents as opponents": (("scml_agents",), "pip install --no-deps scml-agents"),
+    "browser and reports (lita serve, lita report)": (
+        ("flask", "jinja2", "duckdb", "plotly"),
+        "pip install 'litaagent[dashboard]'",
+    ),
+    "figures (PNG, SVG)": (("matplotlib",), "pip install 'apexrl[charts]'"),
+    "skill discovery (lita hmasd)": (("hmasd",), "pip install 'litaagent[hmasd]'"),
+    "clusters (--executor ray)": (("ray",), "pip install 'litaagent[ray]'"),
+    "export as ONNX": (("onnx", "onnxruntime", "onnxscript"), "pip install 'apexrl[onnx]'"),
+    "Weights & Biases": (("wandb",), "pip install 'apexrl[wandb]'"),
+}
+"""What can be missing: what for, the modules that it needs, and how to install them."""
 
 
 @configuration
@@ -44,7 +55,7 @@ class InfoConfig:
 
 
 def _facts() -> dict[str, dict[str, str]]:
-    """Return versions, machine and extras as text."""
+    """Return versions, machine and optional features as text."""
     versions = {}
     for name in _PACKAGES:
         try:
@@ -52,15 +63,15 @@ def _facts() -> dict[str, dict[str, str]]:
         except importlib.metadata.PackageNotFoundError:
             versions[name] = "not installed"
     machine = {"python": platform.python_version(), "system": platform.platform(), "cores": str(os.cpu_count())}
-    extras = {
-        extra: "yes" if importlib.util.find_spec(module) else f"no (pip install 'litaagent[{extra}]')"
-        for extra, module in _EXTRAS.items()
-    }
-    return {"versions": versions, "machine": machine, "extras": extras}
+    features = {}
+    for feature, (modules, install) in _FEATURES.items():
+        missing = [module for module in modules if importlib.util.find_spec(module) is None]
+        features[feature] = f"no: {', '.join(missing)} missing; {install}" if missing else "yes"
+    return {"versions": versions, "machine": machine, "features": features}
 
 
 def info(config: InfoConfig) -> int:
-    """Print versions, machine and extras."""
+    """Print versions, machine, and which optional features are there or what they miss."""
     facts = _facts()
     if config.json:
         print(json.dumps(facts, indent=2))

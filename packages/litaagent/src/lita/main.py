@@ -6,6 +6,7 @@ Only the requested sub-command is imported, so that ``lita --help`` is fast.
 import importlib
 import sys
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Any, get_type_hints
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -74,11 +75,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if name in COMMANDS:
             return _run(name, words[length:])
     group = {name: line for name, (_, line) in COMMANDS.items() if name.startswith(f"{words[0]} ")}
-    if group and words[1:] in (["-h"], ["--help"]):
+    if group and (len(words) == 1 or words[1] in {"-h", "--help"}):
         print(f"usage: lita {words[0]} COMMAND [OPTIONS]\n\ncommands:")
         print("\n".join(f"  {name:<18}{line}" for name, line in group.items()))
         return 0
-    print(f"lita: there is no command {words[0]!r}; choose one of: {', '.join(group or COMMANDS)}", file=sys.stderr)
+    asked = " ".join(words[:2] if group else words[:1])
+    near = get_close_matches(asked, group or COMMANDS, n=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"choose one of: {', '.join(group or COMMANDS)}"
+    print(f"lita: there is no command {asked!r}; {hint}", file=sys.stderr)
     return 2
 
 

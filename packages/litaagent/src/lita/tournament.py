@@ -60,24 +60,31 @@ def _show(results: Results) -> None:
 
     console = Console(width=None if sys.stdout.isatty() else _WIDTH)
     table = Table("competitor", title="standings (truncated mean, the official metric)", title_justify="left")
-    for column in ("score", "95 % interval", "mean", "first", "middle", "last", "worlds"):
+    for column in ("score", "95 % interval", "mean", "first", "middle", "last", "worlds", "errors"):
         table.add_column(column, justify="right")
     for standing in results.standings:
         by_level = standing.levels
         levels = [f"{by_level[level]:.3f}" if level in by_level else "–" for level in ("first", "middle", "last")]
         score, interval = f"{standing.score:.3f}", _interval(standing.low, standing.high)
         mean, worlds = f"{standing.mean:.3f}", str(standing.worlds)
-        table.add_row(standing.competitor, score, interval, mean, *levels, worlds)
+        table.add_row(standing.competitor, score, interval, mean, *levels, worlds, str(standing.errors))
     console.print(table)
+    for standing in results.standings:
+        if standing.errors >= standing.worlds:
+            who = f"{standing.competitor} raised {standing.errors} exceptions in {standing.worlds} worlds"
+            print(f"{who}; lita competitors NAME --check shows more")
     best = [pair for pair in results.paired if pair.first == results.standings[0].competitor][:_PAIRS_SHOWN]
     if best:
-        pairs = Table("", "minus", title="the first, in the same seats as the others", title_justify="left")
-        for column in ("difference", "95 % interval", "pairs"):
+        title = f"the first, in the same seats as the others; p corrected for all {len(results.paired)} pairs (Holm)"
+        pairs = Table("", "minus", title=title, title_justify="left")
+        for column in ("difference", "95 % interval", "p (Holm)", "pairs"):
             pairs.add_column(column, justify="right")
         for pair in best:
             interval = _interval(pair.low, pair.high, "+")
-            pairs.add_row(pair.first, pair.second, f"{pair.difference:+.3f}", interval, str(pair.pairs))
+            p_value = "–" if pair.p_holm is None else f"{pair.p_holm:.3f}{' *' if pair.is_clear else ''}"
+            pairs.add_row(pair.first, pair.second, f"{pair.difference:+.3f}", interval, p_value, str(pair.pairs))
         console.print(pairs)
+        console.print("* clear at 5 % whatever pair one looks at", highlight=False)
     for world, reason in results.failed.items():
         console.print(f"failed: {world}: {reason}", markup=False)
 

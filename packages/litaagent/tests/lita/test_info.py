@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from apexrl.runs.checkpoints.checkpoint import CheckpointStore, Schema
+from lita import info
 from lita.main import main
 
 
@@ -42,9 +43,23 @@ def test_missing_path_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "none.pt" in capsys.readouterr().err
 
 
-def test_info_lists_the_three_distributions_and_the_extras(capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_lists_the_three_distributions_and_what_every_extra_is_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert {"litaagent", "apexrl", "hmasd", "scml"} <= facts["versions"].keys()
-    declared = set(metadata("litaagent").get_all("Provides-Extra"))
-    assert facts["extras"].keys() == declared
+    assert {"litaagent", "apexrl", "hmasd"} <= facts["versions"].keys()
+    install = " ".join(how for _, how in info._FEATURES.values())
+    for name in ("litaagent", "apexrl"):
+        for extra in metadata(name).get_all("Provides-Extra"):
+            assert f"[{extra}]" in install or extra == "ray"
+    assert set(facts["features"].values()) == {"yes"}
+
+
+def test_info_says_what_is_missing_and_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(info.importlib.util, "find_spec", lambda module: None if module == "scml_agents" else module)
+    assert main(["info", "--json"]) == 0
+    features = json.loads(capsys.readouterr().out)["features"]
+    missing = "no: scml_agents missing; pip install --no-deps scml-agents"
+    assert features["the league's agents as opponents"] == missing
+    assert features["clusters (--executor ray)"] == "yes"

@@ -80,3 +80,16 @@ def test_bad_yaml_is_refused_with_the_reason(
 def test_missing_yaml_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "--config", str(tmp_path / "none.yaml")]) == 2
     assert "none.yaml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["dataset"], ["dataset", "--help"], ["hmasd", "-h", "--json"]])
+def test_a_group_lists_its_commands(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    own = [name for name in COMMANDS if name.startswith(f"{words[0]} ")]
+    assert all(f"  {name} " in printed for name in own)
+
+
+def test_a_misspelt_command_of_a_group_is_answered_by_close_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dataset", "biuld"]) == 2
+    assert "did you mean dataset build" in capsys.readouterr().err

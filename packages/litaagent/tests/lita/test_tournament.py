@@ -33,7 +33,6 @@ def test_the_runner_prints_plan_progress_and_standings(collected):
     for part in (
         "2 competitors: RandomStdAgent, GreedyStdAgent",
         "1 configurations x 1 runs x 2 worlds each = 2 worlds",
-        "measured on a short world",
         "world 1 (configuration 0, run 0, assignment 1)",
         "2 of 2 worlds",
         "standings (truncated mean, the official metric)",

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from negmas.helpers.numeric import truncated_mean as official_mean
 
-from apexrl.statistics import truncated_mean
+from apexrl.statistics import holm_adjusted, truncated_mean
+from lita.main import main
 from litaagent_std.records.reader import open_records
 from litaagent_std.tournament.export import export_logs
-from litaagent_std.tournament.standings import results_of
+from litaagent_std.tournament.standings import Paired, corrected, results_of
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -68,3 +69,25 @@ def test_logs_exported_later_are_those_written_at_once(finished, tree, tmp_path)
     assert export_logs(records, tmp_path) == 6
     assert tree(tmp_path, "logs") == tree(finished / "inline", "logs")
     assert export_logs(records, tmp_path) == 0, "what is there is not written again"
+
+
+def test_pairs_are_corrected_for_their_number(finished):
+    results = results_of(open_records(finished / "inline"))
+    assert [pair.p_holm for pair in results.paired] == pytest.approx(
+        holm_adjusted([pair.p_value for pair in results.paired]).tolist()
+    )
+    plain = results.to_plain()["paired"]
+    assert all(pair["p_value"] <= pair["p_holm"] for pair in plain)
+    lone = Paired("a", "b", 1, 0.5, None, None)  # a single configuration has no p-value
+    assert [pair.p_holm for pair in corrected([lone])] == [None]
+    assert not lone.is_clear
+
+
+def test_exceptions_of_agents_are_counted(tmp_path, capsys):
+    names = ("tournament.troubled_agents.AlwaysRaises", "RandomStd")
+    words = ["--configs", "1", "--runs", "1", "--steps", "5", "--levels", "2", "--executor", "inline", "--no-csv"]
+    assert main(["tournament", "--competitors", *names, *words, "--output-dir", str(tmp_path / "t")]) == 0
+    printed = capsys.readouterr().out
+    [broken] = [s for s in results_of(open_records(tmp_path / "t")).standings if s.competitor == "AlwaysRaises"]
+    assert broken.errors > 10
+    assert f"AlwaysRaises raised {broken.errors} exceptions in 2 worlds" in printed

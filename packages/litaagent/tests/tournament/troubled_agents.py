@@ -25,3 +25,16 @@ class RaisesAtBirth(RandomStdAgent):
 
     def __init__(self, *args, **kwargs):
         raise ValueError("never born")
+
+
+class AlwaysRaises(RandomStdAgent):
+    """Raises in every call."""
+
+    def before_step(self):
+        raise RuntimeError("always")
+
+    def propose(self, *args, **kwargs):
+        raise RuntimeError("always")
+
+    def respond(self, *args, **kwargs):
+        raise RuntimeError("always")

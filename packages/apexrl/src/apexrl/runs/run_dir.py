@@ -11,7 +11,8 @@
       run.lock
 
 ``run.json`` is authoritative and is replaced atomically: a folder is a run as soon as it has one. A run that makes
-room for another one is moved to ``earlier/1`` or the next free number; nothing is erased.
+room for another one is moved to ``earlier/1`` or the next free number; nothing is erased. A first start that fails with
+a message for the user before anything was written leaves no record, so the corrected command may use the folder.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from typing import Any, Literal, Self, TypeAlias
 from apexrl.runs.atomic import StrPath, ensure_folder, remove_leftovers, sync_folder, write_json, write_text
 from apexrl.runs.checkpoints.seal import is_sealed
 from apexrl.runs.digest import Plain, differences, digest_config, to_plain, to_yaml
-from apexrl.runs.errors import ConfigMismatchError, RunDirError
+from apexrl.runs.errors import ConfigMismatchError, RunDirError, UserFacingError
 from apexrl.runs.lock import exclusive
 from apexrl.runs.logs import log_to_file
 from apexrl.runs.provenance import git_commit, package_versions
@@ -46,6 +47,8 @@ FORMAT_VERSION = 1
 EARLIER = "earlier"
 _OWN_NAMES = ("config.yaml", "metrics.jsonl", "timings.jsonl", "tensorboard", "checkpoints")
 _MORE_NAMES = ("run.json", "run.log", "metrics.csv", "wandb")
+_RECORD_NAMES = frozenset({"run.json", "config.yaml", "run.log", "run.lock"})
+"""What a start writes before the run itself writes anything."""
 
 Existing: TypeAlias = Literal["resume", "refuse", "archive", "adopt"]
 """What to do with a run that the folder already holds: resume it if its settings are the same, refuse it, move it to
@@ -193,9 +196,19 @@ class RunDir:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if error is not None:
+        if isinstance(error, UserFacingError):
+            logger.info("the run ends: %s", error)  # whoever called shows it
+            self._withdraw()
+        elif error is not None:
             logger.error("the run ends with %s: %s", type(error).__name__, error)
         self.close()
+
+    def _withdraw(self) -> None:
+        """Take the record of a first start away that wrote nothing, so that the folder is free for other settings."""
+        if self.is_resumed or any(entry.name not in _RECORD_NAMES for entry in self.path.iterdir()):
+            return
+        for name in ("config.yaml", "run.json"):
+            (self.path / name).unlink(missing_ok=True)
 
 
 def archive_run(folder: Path, names: Iterable[str] | None = None) -> Path | None:

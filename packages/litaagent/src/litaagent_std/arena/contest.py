@@ -21,6 +21,7 @@ from litaagent_std.arena.evaluation import Evaluation, Plan, evaluate
 from litaagent_std.arena.picture import draw_picture
 from litaagent_std.arena.report import report_of
 from litaagent_std.arena.seeds import seed_block
+from litaagent_std.arena.sequential import ALPHA
 from litaagent_std.arena.units import UnitStore
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.policy.parameters import LEVELS
@@ -85,8 +86,10 @@ def plan_of(config: ArenaConfig) -> Plan:
         config.inventory,
         config.engine,
     )
+    # Each comparison has its share of the error (Bonferroni), so all intervals hold together, at any time.
+    alpha = ALPHA / max(1, len(against))
     return Plan(
-        focal, tuple(against), rules, block, config.worlds, config.lead, config.stop_early, places=config.places
+        focal, tuple(against), rules, block, config.worlds, config.lead, config.stop_early, alpha, places=config.places
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from apexrl.execution import Executor, RunOptions, Task
 from litaagent_std.arena.seeds import SeedBlock
-from litaagent_std.arena.sequential import FEWEST, Verdict, decide
+from litaagent_std.arena.sequential import ALPHA, FEWEST, Verdict, decide
 from litaagent_std.arena.units import Units, unit_key
 from litaagent_std.arena.worlds import Rules, draw, play_unit
 from litaagent_std.policy.parameters import LEVELS, Level
@@ -44,6 +44,7 @@ class Plan:
         worlds: Worlds at most.
         lead: The difference that is asked for.
         stop_early: Whether a comparison ends as soon as its answer is clear.
+        alpha: Probability that the interval of a comparison ever misses.
         fewest: Worlds before which no answer is given but a very clear one; see `sequential`.
         precision: Half width of the interval up to which a clear answer is measured further.
         places: Levels of the chain (first, middle, last) at which the competitors differ. Worlds whose focal seat is
@@ -57,6 +58,7 @@ class Plan:
     worlds: int
     lead: float = 0.0
     stop_early: bool = True
+    alpha: float = ALPHA
     fewest: int = FEWEST
     precision: float = math.inf
     places: tuple[Level, ...] = LEVELS
@@ -118,7 +120,12 @@ class Evaluation:
         """Return what the comparison with another says; the same however many worlds were played beyond its end."""
         plan = self.plan
         return decide(
-            self.differences(name), plan.lead, stop=plan.stop_early, fewest=plan.fewest, precision=plan.precision
+            self.differences(name),
+            plan.lead,
+            alpha=plan.alpha,
+            stop=plan.stop_early,
+            fewest=plan.fewest,
+            precision=plan.precision,
         )
 
     def is_open(self, name: str) -> bool:

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from apexrl.statistics import PairedDifference, Summary, paired_difference, summarize
 from litaagent_std.arena.evaluation import Evaluation, Unit
+from litaagent_std.arena.sequential import ALPHA
 from litaagent_std.arena.units import code_version
 
 __all__ = ["report_of", "statistics_values", "strata", "tables_of"]
@@ -35,6 +36,7 @@ def report_of(evaluation: Evaluation) -> dict[str, Any]:
         "worlds": plan.worlds,
         "lead": plan.lead,
         "stop_early": plan.stop_early,
+        "alpha": plan.alpha,
         "rules": {name: list(value) if isinstance(value, tuple) else value for name, value in rules.items()},
         "code": {who.name: code_version(who.spec) for who in (plan.focal, *plan.against)},
         "agents": {name: _agent(units) for name, units in _units(evaluation).items() if units},
@@ -140,7 +142,9 @@ def _facts(report: Mapping[str, Any]) -> Table:
 
 
 def _comparisons(report: Mapping[str, Any]) -> Table:
-    title = f"{report['focal']} minus the other, in the same worlds; more than {report['lead']:+g}?"
+    count = len(report["comparisons"])
+    together = f" (at any time: all {count} hold together)" if count > 1 and report.get("alpha", ALPHA) < ALPHA else ""
+    title = f"{report['focal']} minus the other, in the same worlds; more than {report['lead']:+g}?{together}"
     table = _table(title, "minus", "difference", "95 % interval", "any time", "won", "worlds", "answer")
     for row in report["comparisons"]:
         every, verdict = row["difference"]["all"], row["verdict"]

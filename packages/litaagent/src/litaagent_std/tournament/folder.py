@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from apexrl.runs.atomic import ensure_folder
 from apexrl.runs.digest import digest_config
 from apexrl.runs.errors import RunDirError
 from apexrl.runs.run_dir import RunRecord
@@ -67,6 +68,7 @@ def choose_folder(config: TournamentConfig, played: Mapping[str, Any], prefix: s
         prefix: Beginning of the names of new folders.
     """
     if config.output_dir is not None:
+        ensure_folder(config.output_dir)  # refuses a path that is a file, or where nothing can be written
         return Choice(config.output_dir, "as asked for")
     if not config.fresh and config.resumable:
         same = [folder for folder in sorted(HISTORY.glob(f"{prefix}_*_std")) if _recorded(folder, played) is not None]

@@ -40,6 +40,10 @@ logger = logging.getLogger(__name__)
 TASKS_PER_WORKER: Final = 200
 """Worlds after which a worker is replaced, against what agents leave behind in a process."""
 
+_SAMPLES: Final = 4
+_WORTH_AN_ESTIMATE: Final = 8
+"""Worlds from which an estimate of the time is worth playing `_SAMPLES` short worlds."""
+
 Say = Callable[[str], None]
 
 
@@ -173,17 +177,21 @@ class _Runner:
                 self._play(workers, progress)
 
     def _estimate(self, workers: Executor) -> None:
-        """Say how long it will take, by a short world like the first one."""
-        [result] = workers.run([Task(time_days, (self._todo[0],), label="estimate")], self._options(None))
-        if result.value is None:
-            logger.warning("no estimate: %s", result.failure)
+        """Say how long it will take, by the first days of some of the worlds; a small tournament is not measured."""
+        n_worlds = len(self._todo)
+        if self._config.quiet or n_worlds < _WORTH_AN_ESTIMATE:
             return
-        per_day, days = result.value
-        mean_days = self._config.steps or max(days, 125)
-        seconds = per_day * mean_days * len(self._todo) / workers.workers
+        samples = self._todo[:: max(1, n_worlds // _SAMPLES)][:_SAMPLES]
+        tasks = [Task(time_days, (task,), label="estimate") for task in samples]
+        measured = [result.value for result in workers.run(tasks, self._options(None)) if result.value is not None]
+        if not measured:
+            return
+        per_day = sum(seconds for seconds, _ in measured) / len(measured)
+        mean_days = sum(days for _, days in measured) / len(measured)
+        at_once = min(workers.workers, n_worlds)
         self._say(
-            f"about {duration(seconds)} for {len(self._todo)} worlds on {workers.workers} workers "
-            f"({per_day * 1000:.0f} ms per day, measured on a short world)"
+            f"about {duration(per_day * mean_days * n_worlds / at_once)} for {n_worlds} worlds on {at_once} workers "
+            f"({per_day * 1000:.0f} ms per day, measured on {len(measured)} short worlds)"
         )
 
     def _options(self, progress: Callable[[TaskReport, RunReport], None] | None) -> RunOptions:

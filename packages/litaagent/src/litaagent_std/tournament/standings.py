@@ -6,15 +6,17 @@ Everything is computed from the records alone, so they work for any folder of re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 
-from apexrl.statistics import bootstrap_interval, truncated_mean
+from apexrl.statistics import bootstrap_interval, cluster_p_value, holm_adjusted, truncated_mean
 from litaagent_std.records.reader import Records
 
-__all__ = ["Paired", "Results", "Score", "Standing", "results_of"]
+__all__ = ["Paired", "Results", "Score", "Standing", "corrected", "results_of"]
+
+_ALPHA: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class Score:
     competitor: str
     agent_type: str
     score: float
+    errors: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class Standing:
         high: Upper end.
         mean: Plain mean.
         levels: Mean by level: ``first``, ``middle``, ``last``; levels that it never played are absent.
+        errors: Exceptions that came out of it, in all its worlds.
     """
 
     competitor: str
@@ -53,6 +57,7 @@ class Standing:
     high: float | None
     mean: float
     levels: dict[str, float]
+    errors: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,8 @@ class Paired:
         difference: Mean of first minus second.
         low: Lower end of its 95 % interval, by resampling configurations; None with a single one.
         high: Upper end.
+        p_value: Two-sided p-value of no difference, by configurations; None with a single one.
+        p_holm: The same, corrected for all pairs of the table by Holm's method.
     """
 
     first: str
@@ -74,6 +81,13 @@ class Paired:
     difference: float
     low: float | None
     high: float | None
+    p_value: float | None = None
+    p_holm: float | None = None
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the difference survives the correction for the number of pairs, at 5 %."""
+        return self.p_holm is not None and self.p_holm <= _ALPHA
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +111,12 @@ class Results:
         return {
             "standings": [
                 {"competitor": s.competitor, "worlds": s.worlds, "score": s.score, "interval_95": [s.low, s.high]}
-                | {"mean": s.mean, "levels": s.levels}
+                | {"mean": s.mean, "levels": s.levels, "errors": s.errors}
                 for s in self.standings
             ],
             "paired": [
                 {"first": p.first, "second": p.second, "pairs": p.pairs, "difference": p.difference}
-                | {"interval_95": [p.low, p.high]}
+                | {"interval_95": [p.low, p.high], "p_value": p.p_value, "p_holm": p.p_holm}
                 for p in self.paired
             ],
             "failed": self.failed,
@@ -123,13 +137,22 @@ def results_of(records: Records) -> Results:
         for source in records.sources
         for world, reason in source.manifest.failed.items()
     }
-    return Results(tuple(scores), tuple(standings), tuple(pair for pair in pairs if pair is not None), failed)
+    met = corrected([pair for pair in pairs if pair is not None])
+    return Results(tuple(scores), tuple(standings), tuple(met), failed)
+
+
+def corrected(pairs: Sequence[Paired]) -> list[Paired]:
+    """Return pairs with their p-values corrected for the number of pairs that have one."""
+    tested = [index for index, pair in enumerate(pairs) if pair.p_value is not None]
+    adjusted = holm_adjusted([pairs[index].p_value or 0.0 for index in tested])
+    by_index = dict(zip(tested, adjusted.tolist(), strict=True))
+    return [replace(pair, p_holm=by_index.get(index)) for index, pair in enumerate(pairs)]
 
 
 def _scores(records: Records) -> list[Score]:
     facts = ["config", "run", "n_levels", "limit_fired"]
     worlds = {(w["source"], w["world"]): w for w in records.table("worlds", columns=facts).to_pylist()}
-    columns = ["factory", "level", "competitor", "agent_type", "score"]
+    columns = ["factory", "level", "competitor", "agent_type", "score", "n_errors"]
     scores = []
     for row in records.table("factories", columns=columns).to_pylist():
         world = worlds[row["source"], row["world"]]
@@ -138,7 +161,7 @@ def _scores(records: Records) -> list[Score]:
         last = world["n_levels"] - 1
         level = "first" if row["level"] == 0 else "last" if row["level"] == last else "middle"
         where = (row["source"], row["world"], world["config"], world["run"], row["factory"], level)
-        scores.append(Score(*where, row["competitor"], row["agent_type"], row["score"]))
+        scores.append(Score(*where, row["competitor"], row["agent_type"], row["score"], row["n_errors"]))
     return scores
 
 
@@ -150,7 +173,8 @@ def _standing(name: str, own: Sequence[Score]) -> Standing:
         for level in ("first", "middle", "last")
         if any(score.level == level for score in own)
     }
-    return Standing(name, len(own), truncated_mean(values), low, high, float(values.mean()), by_level)
+    errors = sum(score.errors for score in own)
+    return Standing(name, len(own), truncated_mean(values), low, high, float(values.mean()), by_level, errors)
 
 
 def _pair(first: Sequence[Score], second: Sequence[Score]) -> Paired | None:
@@ -163,5 +187,7 @@ def _pair(first: Sequence[Score], second: Sequence[Score]) -> Paired | None:
     if not shared:
         return None
     gaps = np.array([float(np.mean(seats[0][seat])) - float(np.mean(seats[1][seat])) for seat in shared])
-    low, high = bootstrap_interval(gaps, [seat[:2] for seat in shared])
-    return Paired(first[0].competitor, second[0].competitor, len(shared), float(gaps.mean()), low, high)
+    configs = [seat[:2] for seat in shared]
+    low, high = bootstrap_interval(gaps, configs)
+    names = (first[0].competitor, second[0].competitor)
+    return Paired(*names, len(shared), float(gaps.mean()), low, high, cluster_p_value(gaps, configs))

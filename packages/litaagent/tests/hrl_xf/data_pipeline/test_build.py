@@ -134,11 +134,23 @@ def test_more_worlds_make_another_dataset(tournament, dataset, tmp_path):
     assert np.array_equal(one.macro["goal_q"], dataset.macro["goal_q"])
 
 
-def test_a_folder_of_another_dataset_is_built_anew(tournament, tmp_path, tree):
-    build_dataset(tournament, tmp_path / "a", DatasetOptions(agent_name="Random"), num_workers=1)
-    build_dataset(tournament, tmp_path / "a", GREEDY, num_workers=1)
-    build_dataset(tournament, tmp_path / "b", GREEDY, num_workers=1)
-    assert tree(tmp_path / "a") == tree(tmp_path / "b")
+def test_a_folder_of_another_dataset_is_refused_with_the_difference(tournament, tmp_path, tree):
+    build_dataset(tournament, tmp_path, GREEDY, num_workers=1)
+    before = tree(tmp_path)
+    with pytest.raises(DatasetError, match=r'agent_name: "Greedy" -> "Random"'):
+        build_dataset(tournament, tmp_path, DatasetOptions(agent_name="Random"), num_workers=1)
+    elsewhere = shutil.copytree(tournament, tmp_path.parent / "elsewhere" / "other")
+    with pytest.raises(DatasetError, match="records: "):
+        build_dataset(elsewhere.parent, tmp_path, GREEDY, num_workers=1)
+    assert tree(tmp_path) == before
+
+
+def test_a_dataset_of_older_code_is_built_anew(tournament, tmp_path, tree, monkeypatch):
+    monkeypatch.setattr(build, "code_digest", lambda: "older")
+    build_dataset(tournament, tmp_path, GREEDY, num_workers=1)
+    monkeypatch.undo()
+    renewed = build_dataset(tournament, tmp_path, GREEDY, num_workers=1)
+    assert renewed.manifest["code_digest"] != "older"
 
 
 def test_actions_refer_to_their_days(dataset):

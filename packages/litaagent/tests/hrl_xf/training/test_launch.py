@@ -67,7 +67,7 @@ def test_every_documented_option_is_known():
 
 def test_the_log_has_the_documented_lines_and_the_record_knows_it(league_folder):
     content = TrainingRecord.read(league_folder / "training_runs" / "first").content
-    text = Path(content["log"]).read_text()
+    text = Path(content["logs"][-1]).read_text()
     assert "L2: train=4, val=2, test=2\n" in text
     assert "\nEpoch 2/2 | Loss " in text
     assert "| MSE " in text
@@ -151,3 +151,23 @@ def test_the_record_is_listed_shown_and_compared(league_folder, capsys):
     assert capsys.readouterr().out.startswith("# first")
     with pytest.raises(UserFacingError, match="Compare takes two"):
         runs(RunsConfig(action="compare"))
+
+
+def test_a_start_without_input_leaves_the_folder_for_the_corrected_command(league_folder, capsys):
+    run = league_folder / "training_runs" / "corrected"
+    for wrong, message in (
+        ({"data_dir": league_folder / "nowhere"}, "there are no records"),
+        ({"split_ratios": (0.5, 0.5, 0.5)}, "sum to 1.5"),
+        ({"horizon": 2}, "--horizon 2 is too short"),
+    ):
+        with pytest.raises(UserFacingError, match=message):
+            train(config(league_folder, output_dir=run, phases=("l2",), **wrong))
+    assert "Error" not in capsys.readouterr().err
+    assert train(config(league_folder, output_dir=run, phases=("l2",), l2_epochs=1)) == 0
+    listed = list_runs(league_folder / "training_runs")
+    content = TrainingRecord.read(run).content
+    best = content["phases"]["l2_bc"]["best_losses"]["val/loss"]
+    assert (
+        f"| corrected | finished | l2_bc 1 | cpu | {content['dataset']['digest'][:12]} | l2_bc {best:.4f} |" in listed
+    )
+    assert content["dataset"]["configurations"] == {"train": 4, "val": 2, "test": 2}

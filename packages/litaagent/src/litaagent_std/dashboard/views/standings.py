@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from apexrl.statistics import fast_bootstrap_interval, mean, truncated_mean
-from litaagent_std.tournament.standings import Paired
+from apexrl.statistics import cluster_p_value, fast_bootstrap_interval, mean, truncated_mean
+from litaagent_std.tournament.standings import Paired, corrected
 
 __all__ = ["Played", "Rank", "length_names", "pairs_of", "ranks_of"]
 
@@ -33,11 +33,12 @@ class Played:
     length: str
     competitor: str
     score: float
+    errors: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """A competitor's result: seats played, the official metric with its interval, mean, 5 % quantile and worst."""
+    """A competitor's result: seats, the official metric with its interval, mean, 5 % quantile, worst, exceptions."""
 
     competitor: str
     worlds: int
@@ -47,6 +48,7 @@ class Rank:
     mean: float
     low_tail: float
     worst: float
+    errors: int = 0
 
 
 def length_names(days: Iterable[int]) -> dict[int, str]:
@@ -69,7 +71,8 @@ def _rank(name: str, own: Sequence[Played]) -> Rank:
     values = np.array([seat.score for seat in own])
     low, high = fast_bootstrap_interval(values, [seat.config for seat in own], truncated_mean)
     tail, worst = float(np.quantile(values, 0.05)), float(values.min())
-    return Rank(name, len(own), truncated_mean(values), low, high, float(values.mean()), tail, worst)
+    errors = sum(seat.errors for seat in own)
+    return Rank(name, len(own), truncated_mean(values), low, high, float(values.mean()), tail, worst, errors)
 
 
 def pairs_of(played: Sequence[Played], order: Sequence[str]) -> list[Paired]:
@@ -85,6 +88,8 @@ def pairs_of(played: Sequence[Played], order: Sequence[str]) -> list[Paired]:
             shared = sorted(means[first].keys() & means[second].keys())
             if shared:
                 differences = np.array([means[first][key] - means[second][key] for key in shared])
-                low, high = fast_bootstrap_interval(differences, [key[0] for key in shared], mean)
-                pairs.append(Paired(first, second, len(shared), float(differences.mean()), low, high))
-    return pairs
+                configs = [key[0] for key in shared]
+                low, high = fast_bootstrap_interval(differences, configs, mean)
+                p_value = cluster_p_value(differences, configs)
+                pairs.append(Paired(first, second, len(shared), float(differences.mean()), low, high, p_value))
+    return corrected(pairs)

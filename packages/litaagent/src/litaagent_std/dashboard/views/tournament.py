@@ -20,7 +20,7 @@ _PER_PAGE: Final = 25
 _MOST_PROBLEMS: Final = 5
 
 _SCORES: Final = """
-    SELECT f.world, w.config, w.run, f.factory, f.competitor, f.score, w.n_days,
+    SELECT f.world, w.config, w.run, f.factory, f.competitor, f.score, f.n_errors, w.n_days,
            CASE WHEN f.level = 0 THEN 'first' WHEN f.level = w.n_levels - 1 THEN 'last' ELSE 'middle' END AS level
     FROM factories f JOIN worlds w ON w.world = f.world
     WHERE f.competitor IS NOT NULL AND NOT w.limit_fired
@@ -48,6 +48,7 @@ def played_in(store: Warehouse) -> list[Played]:
             names[row["n_days"]],
             row["competitor"],
             row["score"],
+            row["n_errors"],
         )
         for row in rows
     ]
@@ -130,13 +131,15 @@ def _ranking_table(ranks: Sequence[Rank], pairs: Sequence[Paired], name: str) ->
                 number(rank.low_tail),
                 number(rank.worst),
                 str(rank.worlds),
+                str(rank.errors),
                 "–"
                 if pair is None
                 else f"{signed(-pair.difference)} ({_interval(_minus(pair.high), _minus(pair.low))})",
+                "–" if pair is None or pair.p_holm is None else f"{pair.p_holm:.3f}",
             ]
         )
-    columns = ["competitor", "rank", "score", "95 % interval", "mean", "5 %", "worst", "seats", "minus the first"]
-    return Table("Ranking by the official truncated mean", columns, rows)
+    columns = ["competitor", "rank", "score", "95 % interval", "mean", "5 %", "worst", "seats", "errors"]
+    return Table("Ranking by the official truncated mean", [*columns, "minus the first", "p (Holm)"], rows)
 
 
 def _minus(value: float | None) -> float | None:
@@ -204,16 +207,24 @@ def _head_to_head(order: Sequence[str], pairs: Sequence[Paired]) -> Heat:
     differences = {(pair.first, pair.second): pair.difference for pair in pairs}
     differences |= {(second, first): -difference for (first, second), difference in differences.items()}
     values = [[differences.get((row, column)) for column in order] for row in order]
+    clear = {
+        names for pair in pairs if pair.is_clear for names in ((pair.first, pair.second), (pair.second, pair.first))
+    }
+    texts = [
+        ["" if value is None else signed(value, 2) + ("*" if (row, column) in clear else "") for column, value in line]
+        for row, line in ((row, list(zip(order, cells, strict=True))) for row, cells in zip(order, values, strict=True))
+    ]
     return Heat(
         name="head_to_head",
         title="Head to head: row minus column in the same seats",
         x=order,
         y=order,
         values=values,
-        texts=[["" if value is None else signed(value, 2) for value in row] for row in values],
+        texts=texts,
         diverging=True,
         height=max(260, 130 + 30 * len(order)),
-        note="Mean difference of the scores of two competitors that played the same seat of the same market.",
+        note="Mean difference of the scores of two competitors that played the same seat of the same market. "
+        f"A star: clear at 5 % after Holm's correction for all {len(pairs)} pairs.",
     )
 
 

@@ -24,7 +24,7 @@ import litaagent_std.records
 from apexrl.execution import RunOptions, RunReport, Task, TaskReport, make_executor
 from apexrl.execution.executor import available_cpus
 from apexrl.runs.atomic import ensure_folder, remove_leftovers, write_json
-from apexrl.runs.digest import digest_code, digest_config
+from apexrl.runs.digest import differences, digest_code, digest_config
 from apexrl.runs.lock import exclusive
 from litaagent_std.hrl_xf.data_pipeline.dataset import FORMAT, MANIFEST_NAME, SCHEMA_VERSION, OfflineData, read_manifest
 from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
@@ -76,7 +76,7 @@ def build_dataset(
         NoRecordsError: If there are no records, or none of this schema.
         RecordsDamagedError: If a file of the records cannot be read.
         NoSuchAgentError: If no factory matches the options.
-        DatasetError: If a world cannot be used.
+        DatasetError: If a world cannot be used, or the folder holds a dataset of other options or other records.
     """
     roots = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     chosen_options = options or DatasetOptions()
@@ -85,6 +85,7 @@ def build_dataset(
     target = Path(folder) if folder is not None else roots[0] / DATASETS_FOLDER / provenance["digest"][:16]
     if _exists(target, provenance):
         return OfflineData.open(target)
+    _refuse_another(target, provenance)
     worlds = select_worlds(records, chosen_options)
     _check_horizon(worlds, chosen_options)
     ensure_folder(target)
@@ -100,6 +101,22 @@ def _silent(_: str) -> None:
 
 def _exists(target: Path, provenance: Provenance) -> bool:
     return (target / MANIFEST_NAME).exists() and read_manifest(target)["digest"] == provenance["digest"]
+
+
+def _refuse_another(target: Path, provenance: Provenance) -> None:
+    """Refuse to replace a dataset of other options or other records; one of older code or fewer worlds is updated."""
+    if not (target / MANIFEST_NAME).exists():
+        return
+    manifest = read_manifest(target)
+    found = differences(manifest["options"], provenance["options"])
+    lost = set(manifest["sources"]) - set(provenance["sources"])
+    found += [f"records: {', '.join(sorted(lost))} -> {', '.join(sorted(provenance['sources']))}"] if lost else []
+    if found:
+        raise DatasetError(
+            f"{str(target)!r} holds another dataset: {'; '.join(found)}",
+            "a dataset is not replaced by another one",
+            "choose another folder, or remove this one",
+        )
 
 
 def _check_horizon(worlds: Sequence[SelectedWorld], options: DatasetOptions) -> None:

@@ -68,7 +68,8 @@ class TrainConfig:
     unfinished run of the same options under training_runs, or else a new one."""
 
     horizon: Count = 40
-    """Largest horizon (delivery days after today) that the networks are built for; buckets come from the data's."""
+    """Largest horizon (delivery days after today) of the networks that `lita train` builds; it must be at least that of
+    the records. A trainer in Python takes the networks that it is given."""
 
     seed: Whole = 0
     """Seed of the batch order, of folds and of networks that the trainer builds itself."""

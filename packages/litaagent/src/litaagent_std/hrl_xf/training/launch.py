@@ -16,7 +16,7 @@ import torch
 
 from apexrl.configuration import to_mapping
 from apexrl.runs.digest import differences
-from apexrl.runs.errors import UserFacingError
+from apexrl.runs.errors import ConfigurationError, UserFacingError
 from apexrl.runs.run_dir import RunRecord
 from apexrl.runs.session import Session
 from litaagent_std.hrl_xf.acceptance import AcceptanceModel
@@ -72,7 +72,7 @@ def train(config: TrainRunConfig) -> int:
         record.log(str(log))
         try:
             if set(config.phases) & set(PHASES):
-                record = _train_layers(config, session)
+                _train_layers(config, record, session)
             if "partner" in config.phases:
                 train_partner_types(config, record, session)
         except Interrupted as interruption:
@@ -80,10 +80,10 @@ def train(config: TrainRunConfig) -> int:
     return session.exit_code
 
 
-def _train_layers(config: TrainRunConfig, session: Session) -> TrainingRecord:
-    """Build the dataset and train the phases of the layers; return the record."""
+def _train_layers(config: TrainRunConfig, record: TrainingRecord, session: Session) -> None:
+    """Build the dataset and train the phases of the layers."""
     trainer = _trainer(config)
-    trainer.session = session
+    trainer.session, trainer.record = session, record
     data = build_dataset(
         config.data_dir,
         config.dataset_dir,
@@ -96,9 +96,14 @@ def _train_layers(config: TrainRunConfig, session: Session) -> TrainingRecord:
         num_workers=config.num_workers or None,
         on_progress=logger.info,
     )
+    if config.horizon < data.league_horizon:
+        raise ConfigurationError(
+            f"--horizon {config.horizon} is too short",
+            f"these records reach {data.league_horizon} days ahead",
+            f"use --horizon {data.league_horizon} or more",
+        )
     shutil.copyfile(data.folder / SPLIT_NAME, trainer.folder / SPLIT_NAME)
     _phases(config, trainer, data)
-    return trainer.record
 
 
 def _phases(config: TrainRunConfig, trainer: HRLXFTrainer, data: OfflineData) -> None:

@@ -10,9 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from apexrl.runs.atomic import write_json
 from apexrl.runs.errors import RunDirError
 from apexrl.runs.metrics.jsonl import read_jsonl
+from litaagent_std.hrl_xf.data_pipeline.options import SPLITS
 
 if TYPE_CHECKING:
     from litaagent_std.hrl_xf.training.data import TrainingData
@@ -44,6 +47,14 @@ def stages_of(epochs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return stages
 
 
+def _configurations(data: TrainingData) -> dict[str, int]:
+    """Return how many configurations each split has."""
+    from litaagent_std.hrl_xf.training.data import rows_of  # imports torch, which readers of a record do not need
+
+    config = np.asarray(data.macro["config"])
+    return {split: len(np.unique(config[rows_of(data.macro, split)])) for split in SPLITS}
+
+
 class TrainingRecord:
     """The record of one run.
 
@@ -68,7 +79,7 @@ class TrainingRecord:
             "phases": {},
             "evaluation": {},
             "weights": [],
-            "log": None,
+            "logs": [],
         }
         return cls(folder, empty)
 
@@ -109,6 +120,7 @@ class TrainingRecord:
             "horizon": data.league_horizon,
             "mornings": len(data.macro["config"]),
             "decisions": len(data.micro["config"]),
+            "configurations": _configurations(data),
         }
         self.content["config"] = config
         self.content["finished"] = False
@@ -116,7 +128,8 @@ class TrainingRecord:
 
     def phase(self, spec: PhaseSpec, result: PhaseResult, evaluation: Mapping[str, float], digest: str) -> None:
         """Record a finished phase."""
-        name = spec.name
+        name, epochs = spec.name, curves(spec.folder, spec.name)
+        best = next((epoch for epoch in epochs if epoch["step"] == result.best_epoch), {})
         previous = self.content["phases"].get(name, {})
         self.content["phases"][name] = {
             "epochs": result.epochs,
@@ -125,8 +138,10 @@ class TrainingRecord:
             "rows": len(spec.rows),
             "batch_size": spec.batch_size,
             "rows_per_second": result.rows_per_second or previous.get("rows_per_second", 0.0),
-            "stages": stages_of(curves(spec.folder, name)),
+            "device": str(spec.device),
+            "stages": stages_of(epochs),
             "losses": result.losses,
+            "best_losses": {key: value for key, value in best.items() if key.startswith(("train/", "val/"))},
             "evaluation": dict(evaluation),
             "weights": f"{name}.pt",
             "weights_digest": digest,
@@ -150,9 +165,14 @@ class TrainingRecord:
         self.write()
 
     def log(self, path: str) -> None:
-        """Record the path of the log."""
-        self.content["log"] = path
-        self.write()
+        """Record the path of this start's log; it is written with the next thing that is recorded."""
+        self.content["logs"] = [*self.logs, path]
+
+    @property
+    def logs(self) -> list[str]:
+        """The logs of all starts, the newest last; older records name that of the last start only."""
+        earlier = self.content.get("log")
+        return [*self.content.get("logs", [] if earlier is None else [earlier])]
 
     def weights(self, files: Sequence[Path], *, finished: bool) -> None:
         """Record the weights for play, and whether the run is finished."""

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from apexrl.charts import Chart, calibration_chart, line_chart, svg_text
 from apexrl.runs.digest import differences
+from apexrl.runs.metrics.jsonl import read_jsonl
+from apexrl.runs.run_dir import RunRecord
 from litaagent_std.hrl_xf.training.evaluation.tables import losers, partner_details, scores
 from litaagent_std.hrl_xf.training.record import RECORD_NAME, TrainingRecord, curves
 
@@ -28,33 +30,58 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _number(value: Any) -> str:  # noqa: ANN401 - a value of the record
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_number(part)}" for name, part in value.items())
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def list_runs(folder: Path) -> str:
     """Return a table of all runs in a folder, newest first."""
-    rows = []
-    for path in sorted(folder.glob(f"*/{RECORD_NAME}"), key=lambda path: path.stat().st_mtime, reverse=True):
-        content = TrainingRecord.read(path.parent).content
-        phases = ", ".join(f"{name} {phase['epochs']}" for name, phase in content["phases"].items()) or "–"
-        state = "finished" if content["finished"] else "unfinished"
-        digest = str(content["dataset"].get("digest", "–"))[:12]
-        rows.append([path.parent.name, state, phases, digest, _headline(content)])
+    offline = {path.parent for path in folder.glob(f"*/{RECORD_NAME}")}
+    online = {path.parent for path in folder.glob("*/run.json")} - offline
+    rows = {run: _offline_row(run) for run in offline} | {run: _online_row(run) for run in online}
+    newest = sorted(rows, key=lambda run: (run / "run.json").stat().st_mtime if run in online else _written(run))
     if not rows:
         return f"no training runs under {folder}"
-    return _table(["run", "state", "phases and epochs", "data", "validation loss"], rows)
+    header = ["run", "state", "phases and epochs", "device", "data", "validation loss of the weights"]
+    return _table(header, [rows[run] for run in reversed(newest)])
+
+
+def _written(run: Path) -> float:
+    return (run / RECORD_NAME).stat().st_mtime
+
+
+def _offline_row(run: Path) -> list[str]:
+    content = TrainingRecord.read(run).content
+    phases = ", ".join(f"{name} {phase['epochs']}" for name, phase in content["phases"].items()) or "–"
+    state = "finished" if content["finished"] else "unfinished"
+    devices = dict.fromkeys(phase.get("device", "–") for phase in content["phases"].values())
+    digest = str(content["dataset"].get("digest", "–"))[:12]
+    return [run.name, state, phases, ", ".join(devices) or "–", digest, _headline(content)]
+
+
+def _online_row(run: Path) -> list[str]:
+    """Describe a run without a record of phases: an online training, or another job in a run folder."""
+    config = RunRecord.read(run).config
+    metrics = run / "metrics.jsonl"
+    steps = [int(row["step"]) for row in read_jsonl(metrics)] if metrics.exists() else []
+    what = f"online, {config['method']}" if "method" in config else "no training of the layers"
+    return [run.name, "–", f"{what}: {steps[-1] if steps else 0} updates", str(config.get("device", "–")), "–", "–"]
 
 
 def _headline(content: Mapping[str, Any]) -> str:
-    phases = content["phases"].items()
-    return ", ".join(f"{n} {p['losses']['val/loss']:.4f}" for n, p in phases if "val/loss" in p["losses"]) or "–"
+    """Return the validation losses of the epochs whose weights were kept; older records have the last epoch's only."""
+    losses = {name: phase.get("best_losses") or phase["losses"] for name, phase in content["phases"].items()}
+    return ", ".join(f"{name} {loss['val/loss']:.4f}" for name, loss in losses.items() if "val/loss" in loss) or "–"
 
 
 def show_run(folder: Path) -> str:
     """Return the whole record of a run."""
-    content = TrainingRecord.read(folder).content
+    record = TrainingRecord.read(folder)
+    content = record.content
     state = "finished" if content["finished"] else "unfinished: run the same command again to resume"
-    parts = [f"# {folder.name}", f"State: {state}. Log: `{content['log']}`.", "## Data"]
+    logs = ", ".join(f"`{path}`" for path in record.logs) or "–"
+    parts = [f"# {folder.name}", f"State: {state}. Logs: {logs}.", "## Data"]
     parts.append(_table(["", "value"], [[k, _number(v)] for k, v in content["dataset"].items()]))
     for name, phase in content["phases"].items():
         parts += [f"## {name}", _phase(phase)]
@@ -69,7 +96,8 @@ def show_run(folder: Path) -> str:
 def _phase(phase: Mapping[str, Any]) -> str:
     facts = (
         f"{phase['epochs']} epochs{' (stopped early)' if phase['stopped_early'] else ''}, best {phase['best_epoch']}; "
-        f"{phase['rows']} rows, batches of {phase['batch_size']}, {phase['rows_per_second']:.0f} rows per CPU second; "
+        f"{phase['rows']} rows, batches of {phase['batch_size']}, {phase['rows_per_second']:.0f} rows per CPU second "
+        f"on {phase.get('device', 'an unknown device')}; "
         f"weights `{phase['weights']}` (sha256 {phase['weights_digest'][:12]})"
     )
     names = sorted({name for stage in phase["stages"] for name in stage["losses"]})
