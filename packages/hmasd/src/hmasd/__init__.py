@@ -8,7 +8,7 @@
 * Settings: :class:`HMASDConfig`, :func:`preset`, :func:`load_config`.
 * Runs: :func:`train`, :class:`Trainer`, :func:`evaluate`.
 * Algorithms: :class:`HMASDAgent`, :class:`MAPPOAgent`, :class:`MATAgent`; networks are in :mod:`hmasd.networks`.
-* Tasks: :func:`make_env`, :class:`AliceAndBobEnv`, :class:`UAVEnv`, :class:`UAVConfig`.
+* Tasks: :func:`make_env`, :class:`AliceAndBobEnv`, :class:`OvercookedEnv`, :class:`UAVEnv`, :class:`UAVConfig`.
 
 ``python -m hmasd`` has the commands train, eval, render and settings. Names are imported on first use, so that
 ``import hmasd`` is fast.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hmasd.agent import HMASDAgent
     from hmasd.baselines import MAPPOAgent, MATAgent
     from hmasd.config import HMASDConfig, load_config, preset
-    from hmasd.envs import AliceAndBobEnv, UAVConfig, UAVEnv
+    from hmasd.envs import AliceAndBobEnv, OvercookedEnv, UAVConfig, UAVEnv
     from hmasd.tasks import make_agent, make_env
     from hmasd.training import EvaluationResult, Trainer, evaluate, train
 
@@ -34,7 +34,7 @@ else:
             "hmasd.agent": ("HMASDAgent",),
             "hmasd.baselines": ("MAPPOAgent", "MATAgent"),
             "hmasd.config": ("HMASDConfig", "load_config", "preset"),
-            "hmasd.envs": ("AliceAndBobEnv", "UAVConfig", "UAVEnv"),
+            "hmasd.envs": ("AliceAndBobEnv", "OvercookedEnv", "UAVConfig", "UAVEnv"),
             "hmasd.tasks": ("make_agent", "make_env"),
             "hmasd.training": ("EvaluationResult", "Trainer", "evaluate", "train"),
         },
@@ -48,6 +48,7 @@ __all__ = [
     "HMASDConfig",
     "MAPPOAgent",
     "MATAgent",
+    "OvercookedEnv",
     "Trainer",
     "UAVConfig",
     "UAVEnv",

@@ -40,7 +40,7 @@ class TrainCommand:
     """
 
     preset: str | None = None
-    """Start from a preset: paper (Alice_and_Bob), uav_coverage or uav_relay."""
+    """Start from a preset: paper (Alice_and_Bob), cramped_room, coordination_ring, uav_coverage or uav_relay."""
     config: Path | None = None
     """Start from a file instead: YAML, or Python assignments such as config_1.py, which are read and not executed."""
     set: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class SettingsCommand:
     """List every setting of training with its default and its meaning."""
 
     preset: str | None = None
-    """Show the values of this preset instead of the defaults: paper, uav_coverage or uav_relay."""
+    """Show the values of this preset instead of the defaults; --preset of `train` lists the names."""
 
 
 def train(config: TrainCommand) -> int:

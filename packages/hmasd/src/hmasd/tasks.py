@@ -10,7 +10,8 @@ from hmasd.agent import HMASDAgent
 from hmasd.baselines.mappo import MAPPOAgent
 from hmasd.baselines.mat import MATAgent
 from hmasd.config import HMASDConfig
-from hmasd.envs import AliceAndBobEnv, UAVConfig, UAVEnv
+from hmasd.envs import AliceAndBobEnv, OvercookedEnv, UAVConfig, UAVEnv
+from hmasd.envs.overcooked import LAYOUTS
 from hmasd.envs.pettingzoo.modules import PREFIX, pettingzoo_env
 from hmasd.learning.protocols import Agent
 
@@ -31,9 +32,11 @@ def make_env(config: HMASDConfig, num_envs: int, seed: int) -> MultiAgentVecEnv:
         ConfigurationError: The task is unknown or cannot be used, or has another number of agents.
     """
     task = config.task
-    if task == "alice_and_bob":
+    if task == "alice_and_bob" or task in LAYOUTS:
         if config.n_agents not in (None, 2):
-            raise ConfigurationError(f"n_agents={config.n_agents}: alice_and_bob has 2 agents; leave n_agents out")
+            raise ConfigurationError(f"n_agents={config.n_agents}: {task} has 2 agents; leave n_agents out")
+        if task in LAYOUTS:
+            return OvercookedEnv(num_envs, layout=task, max_steps=config.max_episode_steps)
         return AliceAndBobEnv(num_envs, max_steps=config.max_episode_steps, seed=seed)
     if task in ("uav_coverage", "uav_relay"):
         scenario = "relay" if task == "uav_relay" else "coverage"
@@ -43,8 +46,8 @@ def make_env(config: HMASDConfig, num_envs: int, seed: int) -> MultiAgentVecEnv:
     if task.startswith(PREFIX):
         return pettingzoo_env(task, num_envs=num_envs, max_steps=config.max_episode_steps, n_agents=config.n_agents)
     raise ConfigurationError(
-        f"there is no task {task!r}; use alice_and_bob, uav_coverage, uav_relay or pettingzoo:MODULE, "
-        "for instance pettingzoo:mpe2.simple_spread_v3"
+        f"there is no task {task!r}; use alice_and_bob, cramped_room, coordination_ring, uav_coverage, uav_relay or "
+        "pettingzoo:MODULE, for instance pettingzoo:mpe2.simple_spread_v3"
     )
 
 

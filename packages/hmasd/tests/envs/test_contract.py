@@ -2,6 +2,7 @@ import pytest
 
 from apexrl.envs.checker.check import check_env
 from hmasd.envs.alice_and_bob import AliceAndBobEnv
+from hmasd.envs.overcooked import LAYOUTS, OvercookedEnv
 from hmasd.envs.uav.env import UAVEnv
 from hmasd.envs.uav.world import UAVConfig
 
@@ -17,3 +18,9 @@ from hmasd.envs.uav.world import UAVConfig
 )
 def test_batched_tasks_keep_the_contract_of_multi_agent_environments(make):
     check_env(make())
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_kitchens_keep_it_too_but_nothing_in_them_is_random(layout):
+    report = check_env(OvercookedEnv(3, layout=layout, max_steps=11), raise_on_error=False)
+    assert {problem.check for problem in report.problems} == {"seeding"}

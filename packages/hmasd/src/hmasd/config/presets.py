@@ -16,7 +16,7 @@ PAPER: dict[str, tuple[int, int, int, float, float, float, float, float]] = {
     "asymmetric_advantages": (25, 3, 3, 0.01, 0.01, 100.0, 0.1, 0.1),
     "coordination_ring": (10, 3, 3, 0.1, 0.01, 100.0, 0.15, 0.1),
 }
-"""``alice_and_bob`` is a task here; the others document the settings for StarCraft and Overcooked."""
+"""``alice_and_bob``, ``cramped_room`` and ``coordination_ring`` are tasks here; the others document the settings."""
 
 
 def paper_values(scenario: str) -> dict[str, Any]:
@@ -48,8 +48,16 @@ def _uav(scenario: str) -> dict[str, Any]:
     return run | skills | weights | epochs | {"eval_deterministic": True}
 
 
+def _overcooked(layout: str) -> dict[str, Any]:
+    run = {"task": layout, "total_steps": 2_000_000, "num_envs": 32, "batch_size": 3200, "max_episode_steps": 400}
+    rates = {"lr": 5e-4, "lr_discriminator": 5e-4, "eval_interval": 96_000}
+    return paper_values(layout) | run | rates
+
+
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": _alice_and_bob(),
+    "cramped_room": _overcooked("cramped_room"),
+    "coordination_ring": _overcooked("coordination_ring"),
     "uav_coverage": _uav("uav_coverage"),
     "uav_relay": _uav("uav_relay"),
 }
