@@ -15,6 +15,8 @@ PAGES = [page for page in PAGES if not GENERATED & set(page.parts) and page.name
 BLOCK = re.compile(r"^```.*?^```|\{doc\}`[^`]+`", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+ANCHOR = re.compile(r"\]\(([^)#\s]*)#([^)\s]+)\)")
+HEADING = re.compile(r"^#{1,3} (.+)$", re.MULTILINE)
 NAME = re.compile(r"(?<![\w./-])(?:apexrl|hmasd|litaagent_std|lita)(?:\.\w+)+(?![\w/-])")
 PATH = re.compile(r"(?<![\w./-])(?:packages|docs|benchmarks|tests|scripts|runners|examples)/[\w./*-]*[\w*]")
 MODULE_PATH = re.compile(r"(?<![\w./-])(?:apexrl|hmasd|litaagent_std|lita)/[\w./]*\w(?![\w-])")  # no Gymnasium ids
@@ -44,6 +46,12 @@ def exists(name):
     return False
 
 
+def anchors(page):
+    """Return the anchors of a page's headings, as MyST and GitHub make them."""
+    headings = HEADING.findall(BLOCK.sub("", page.read_text(encoding="utf-8")))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
 def is_file_or_folder(path):
     """Tell whether a path or pattern matches something below the root, the documentation or a folder of sources."""
     return any(next(base.glob(path), None) is not None for base in BASES)
@@ -58,6 +66,14 @@ def test_names_paths_and_links_exist(page):
     assert [name for name in sorted(names) if not exists(name)] == []
     assert [path for path in sorted(paths) if not WRITTEN_LATER.search(path) and not is_file_or_folder(path)] == []
     assert [link for link in sorted(links) if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_to_headings_lead_to_one(page):
+    text = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    found = [(target, anchor) for target, anchor in ANCHOR.findall(text) if ":" not in target]
+    targets = [(page.parent / target if target else page, anchor) for target, anchor in found]
+    assert [f"{path.name}#{anchor}" for path, anchor in targets if anchor not in anchors(path)] == []
 
 
 def test_the_tree_of_the_architecture_page_exists():
