@@ -24,7 +24,7 @@ from apexrl.execution import make_executor
 from benchmarks.harness import Benchmark, Figure
 from litaagent_std.agents.online.acting import LAYERS, PolicySet
 from litaagent_std.hrl_xf.online.config import GateConfig, OnlineConfig, PoolConfig
-from litaagent_std.hrl_xf.online.envs.game import SteeredAgent
+from litaagent_std.hrl_xf.online.lockstep import LockstepAgent
 from litaagent_std.hrl_xf.online.methods.ppo import LayerLearner
 from litaagent_std.hrl_xf.online.rollout import play_training_world
 from litaagent_std.hrl_xf.online.trainer import Trainer
@@ -151,7 +151,7 @@ def shares(worlds: int, days: int, updates: int) -> dict[str, float]:
 
         return run
 
-    kept = {name: getattr(SteeredAgent, name) for name in _AGENT_METHODS}
+    kept = {name: getattr(LockstepAgent, name) for name in _AGENT_METHODS}
     cfg = OnlineConfig(
         layers=LAYERS,
         worlds=worlds,
@@ -163,7 +163,7 @@ def shares(worlds: int, days: int, updates: int) -> dict[str, float]:
     )
     try:
         for name, method in kept.items():
-            setattr(SteeredAgent, name, timed(method))
+            setattr(LockstepAgent, name, timed(method))
         with make_executor("inline") as executor:
             trainer = Trainer(cfg, executor, cfg.output_dir)
             for _ in range(updates):
@@ -171,11 +171,11 @@ def shares(worlds: int, days: int, updates: int) -> dict[str, float]:
                 trainer.update()
     finally:
         for name, method in kept.items():
-            setattr(SteeredAgent, name, method)
+            setattr(LockstepAgent, name, method)
     seconds = trainer.seconds
     return {
         "world": seconds["world"] - spent["agents"],
-        "agents": spent["agents"],
+        "agents": spent["agents"] + seconds["policy"],
         "inference": seconds["inference"],
         "update": seconds["update"],
     }

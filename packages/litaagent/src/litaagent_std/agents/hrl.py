@@ -18,6 +18,9 @@ from scml.std.agent import StdSyncAgent
 from litaagent_std.policy.brain import Brain, Decision
 from litaagent_std.policy.layers import (
     DEFAULT_L3,
+    BatchCoordination,
+    BatchDecisions,
+    BatchGoals,
     CoordinationLayer,
     DecisionLayer,
     GoalLayer,
@@ -75,9 +78,9 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         l3: str = DEFAULT_L3,
         l4: str = "joint",
         weights: str | Path | None = None,
-        goal_layer: GoalLayer | None = None,
-        decision_layer: DecisionLayer | None = None,
-        coordination_layer: CoordinationLayer | None = None,
+        goal_layer: GoalLayer | BatchGoals | None = None,
+        decision_layer: DecisionLayer | BatchDecisions | None = None,
+        coordination_layer: CoordinationLayer | BatchCoordination | None = None,
         keep_log: bool = False,
         **kwargs: Any,  # noqa: ANN401 - scml's
     ) -> None:
@@ -113,7 +116,8 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         """Propose to every partner at the start of its negotiation, if we open it."""
         if not self._opens():
             return {}
-        return self._proposals(self.brain.propose(self._opening_threads()))
+        decisions = self._decide(self._opening_threads())
+        return self._proposals({name: decision.offer for name, decision in decisions.items()})
 
     def _opening_threads(self) -> list[ThreadObservation]:
         running = {name: entry[0].nmi for name, entry in self.negotiators.items()}
@@ -128,7 +132,10 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
     def counter_all(self, offers: Mapping[str, Any], states: Mapping[str, SAOState]) -> dict[str, SAOResponse]:
         """Decide on all offers of a round together."""
         threads = self._threads(offers, states)
-        return self._responses(threads, self.brain.respond(threads))
+        return self._responses(threads, self._decide(threads))
+
+    def _decide(self, threads: Sequence[ThreadObservation]) -> dict[str, Decision]:
+        return self.brain.respond(threads)
 
     def _threads(self, offers: Mapping[str, Any], states: Mapping[str, SAOState]) -> list[ThreadObservation]:
         now = observe_calendar(self.awi)

@@ -50,7 +50,7 @@ from .memory import Memory, MemoryRow
 from .observation import Calendar, Observation, Offer, ThreadObservation
 from .parameters import ParameterColumns, Parameters, level_name
 from .partners.types import PartnerTypes, shipped_types
-from .plan import GoalsBatch, PlanBatch, best_subsets, greedy_subsets
+from .plan import Goals, GoalsBatch, PlanBatch, best_subsets, greedy_subsets
 from .reasons import Decision, DecisionRecord, decision_of, record_round
 from .sides import Side
 
@@ -438,6 +438,12 @@ class Brain:
         """What is remembered across days, as of now."""
         assert self._batch is not None  # there is a day
         return self._batch.memory.now.row(0, self.obs.horizon + 1)
+
+    @property
+    def goals(self) -> Goals:
+        """L2's latest goals, before L1's bounds."""
+        assert self._batch is not None  # there is a day
+        return self._batch.goals.row(0, self.obs.horizon + 1)
 
     def propose(self, threads: Sequence[ThreadObservation]) -> dict[str, Offer | None]:
         """Return the first proposal of each thread; None where nothing should be offered."""

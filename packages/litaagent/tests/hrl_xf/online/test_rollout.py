@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from litaagent_std.agents.online.acting import LAYERS, ActingNet, PolicySet
-from litaagent_std.hrl_xf.online.envs.game import Game
-from litaagent_std.hrl_xf.online.rollout import play_world, reference_of
+from litaagent_std.hrl_xf.online.rollout import Play, play_training_world, play_world, play_worlds, reference_of
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, draw_world, training_seed
 from litaagent_std.hrl_xf.rewards import DayWeights, day_reward
 
@@ -61,14 +60,31 @@ def test_the_reference_has_a_reward_for_every_day():
         assert sum(reference[seat.seat]) == pytest.approx(total)
 
 
-def test_a_game_refuses_actions_of_another_shape_and_after_its_end():
-    with Game(draw_world(WorldPlan(seed=training_seed(1, 1), days=(4,), levels=2)), rounds=False) as game:
-        with pytest.raises(ValueError, match=r"shape \(3,\)"):
-            game.step(np.zeros(3, np.float32))
-        while game.pending is not None:
-            game.step(np.zeros(game.pending.action_shape, np.float32))
-        with pytest.raises(RuntimeError, match="over"):
-            game.step(np.zeros(12, np.float32))
+def test_a_rollout_does_not_depend_on_the_worlds_beside_it(random_net):
+    policies = [PolicySet({layer: random_net(layer, (8,), 1.5, seed) for layer in LAYERS}, 7) for seed in (1, 2)]
+    worlds = [
+        draw_world(WorldPlan(seed=training_seed(1, world), days=(4 + world,), levels=2 + world, seats=2))
+        for world in range(3)
+    ]
+    plays = [Play(worlds[0], policies[0], 3), Play(worlds[1], policies[1], 4), Play(worlds[2], policies[0], None)]
+    together = play_worlds(plays, WEIGHTS, rounds=True)
+    for play, rollout in zip(plays, together, strict=True):
+        alone = play_training_world(play.world, play.policies, WEIGHTS, play.rng_seed, rounds=True)
+        assert len(alone.seats) == len(rollout.seats) == 2
+        for expected, seat in zip(alone.seats, rollout.seats, strict=True):
+            assert expected.score == seat.score
+            for part in ("days", "rounds"):
+                assert_same(getattr(expected, part), getattr(seat, part))
+
+
+def assert_same(one, other):
+    """Compare all fields of two structs of arrays, bit by bit."""
+    for name in one.__slots__:
+        ours, theirs = getattr(one, name), getattr(other, name)
+        assert ours.keys() == theirs.keys() if isinstance(ours, dict) else True
+        pairs = [(ours[key], theirs[key]) for key in ours] if isinstance(ours, dict) else [(ours, theirs)]
+        for first, second in pairs:
+            np.testing.assert_array_equal(first, second)
 
 
 def test_training_seeds_are_none_of_the_arena_s():

@@ -3,7 +3,7 @@
 * `agent`: `LitaOnline`, the agent for arena and league.
 * `steering`: residual actions, and how they change what the heuristic layers decide.
 * `views`: the vectors that policies see.
-* `seat`: the agent that requests residual actions from a policy, and the log of its episode.
+* `seat`: the layers that request residual actions from a policy, and the agent that plays with them.
 * `acting`: policies as numpy arrays.
 * `weights`: files of weights, and those that come with the package.
 

@@ -1,30 +1,31 @@
 """Policies as plain numpy arrays: what a snapshot carries to workers, and how it acts.
 
 A net is a tanh network with a Gaussian head: ``mean = W_k tanh(… W_1 x + b_1 …) + b_k``, ``σ = exp(log_std)``. One row
-takes some microseconds here, an order of magnitude less than a call into torch.
+takes some microseconds here, an order of magnitude less than a call into torch. A row is rounded as if it were alone,
+so that an action does not depend on the batch.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import Any, Final, Self
 
 import numpy as np
 
-from litaagent_std.agents.online.seat import DecisionRequest
+from litaagent_std.agents.online.seat import DayRequests, RoundRequests
 from litaagent_std.agents.online.steering import DAY_ACTIONS, THREAD_ACTIONS, WEIGHT_ACTIONS, Layer
 from litaagent_std.agents.online.views import DAY_VIEW, STATE_VIEW, THREAD_VIEW
-from litaagent_std.policy.arrays import Array, Floats32
+from litaagent_std.policy.arrays import Array, Bools, Floats32, Ints, matmul_rows
 from litaagent_std.policy.digest import check_l1_digest, l1_digest
 from litaagent_std.policy.features import check_digest, features_digest
 from litaagent_std.policy.layers import DEFAULT_L3
 from litaagent_std.policy.parameters import LEVELS, Level, Parameters
 from litaagent_std.policy.versions import REFERENCE
 
-__all__ = ["INPUTS", "LAYERS", "NAMES", "ActingNet", "PolicySet", "SampledAction"]
+__all__ = ["INPUTS", "LAYERS", "NAMES", "ActingNet", "PolicySet", "SampledActions"]
 
 LAYERS: Final[tuple[Layer, ...]] = ("l2", "l3", "l4")
 INPUTS: Final[Mapping[Layer, int]] = {
@@ -70,23 +71,23 @@ class ActingNet:
         )
 
     def mean(self, x: Floats32) -> Floats32:
-        """Return the mean actions [*batch, n] for inputs [*batch, in]."""
+        """Return the mean actions [*batch, n] for inputs [*batch, in], each row as if it were alone."""
         last = len(self.weights) - 1
         for index, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = x @ weight + bias  # [*batch, out of this layer]
+            x = matmul_rows(x, weight) + bias  # [*batch, out of this layer]
             if index < last:
                 x = np.tanh(x)
         return x
 
-    def sample(self, x: Floats32, rng: np.random.Generator) -> tuple[Floats32, Floats32]:
-        """Sample actions [*batch, n]; also return their log-probabilities [*batch]."""
+    def sample(self, x: Floats32, noise: Floats32) -> tuple[Floats32, Floats32]:
+        """Return actions [*batch, n] with standard normal noise, and their log-probabilities [*batch]."""
         mean = self.mean(x)
-        noise = rng.standard_normal(mean.shape, dtype=np.float32)
         actions = mean + noise * np.exp(self.log_std)  # [*batch, n]
         # outputs with σ = 0 are constants and have no density
         explored = np.isfinite(self.log_std)
         log_std = self.log_std[explored]
-        z = (actions - mean)[..., explored] * np.exp(-log_std)  # [*batch, explored]
+        # [*batch, explored] in the order of memory in which a row is summed as if it were alone
+        z = np.ascontiguousarray((actions - mean)[..., explored]) * np.exp(-log_std)
         log_prob = -0.5 * np.square(z).sum(-1) - log_std.sum() - len(log_std) * _HALF_LOG_2PI
         return actions.astype(np.float32), np.asarray(log_prob, np.float32)
 
@@ -108,14 +109,14 @@ class ActingNet:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SampledAction:
-    """A residual action with what a learner needs.
+@dataclass(frozen=True, slots=True, eq=False)
+class SampledActions:
+    """Residual actions of B days, or of M threads, with what a learner needs.
 
     Attributes:
-        residual: What the seat applies: L2's action [n], or L3's beside L4's [threads, n].
-        actions: Actions by layer, [n] for L2 and [threads, n] for L3 and L4.
-        log_probs: Their log-probabilities, [] and [threads].
+        residual: What the layers apply: L2's actions ``[B, n]``, or L3's beside L4's ``[M, n]``.
+        actions: Actions by layer, ``[rows, n]``.
+        log_probs: Their log-probabilities, ``[rows]``.
     """
 
     residual: Floats32
@@ -144,39 +145,60 @@ class PolicySet:
         """Whether a layer acts every round."""
         return "l3" in self.nets or "l4" in self.nets
 
-    def inputs(self, layer: Layer, request: DecisionRequest) -> Floats32:
-        """Return a layer's inputs for a request: [in] for L2, [threads, in] for L3 and L4."""
-        if layer != "l4":
-            return request.view
-        # [threads, s] the factory's state beside every thread
-        state = np.broadcast_to(request.state, (len(request.view), len(request.state)))
-        return np.concatenate((request.view, state), axis=1)
+    @staticmethod
+    def inputs(layer: Layer, requests: RoundRequests) -> Floats32:
+        """Return the inputs of L3 or L4, ``[M, in]``."""
+        if layer == "l3":
+            return requests.views
+        # [M, t + s] the factory's state beside every thread
+        return np.concatenate((requests.views, requests.states[requests.seat]), axis=1)
 
-    def act(self, request: DecisionRequest) -> Floats32:
-        """Return the deterministic residual, as an agent in play applies it; see `SampledAction.residual`."""
-        nets = self.nets if request.level in self.levels else {}
-        if request.kind == "day":
-            return nets["l2"].mean(request.view) if "l2" in nets else _zeros("l2")
+    def act_days(self, requests: DayRequests) -> Floats32:
+        """Return the residuals without exploration; see `SteeringPolicy`."""
+        rows = len(requests.seats)
+        if "l2" not in self.nets:
+            return _zeros("l2", rows)
+        return np.where(self._acts(requests.level)[:, None], self.nets["l2"].mean(requests.views), np.float32(0.0))
+
+    def act_rounds(self, requests: RoundRequests) -> Floats32:
+        """Return the residuals without exploration; see `SteeringPolicy`."""
         parts = [
-            nets[layer].mean(self.inputs(layer, request)) if layer in nets else _zeros(layer, len(request.partners))
+            self.nets[layer].mean(self.inputs(layer, requests))
+            if layer in self.nets
+            else _zeros(layer, len(requests.seat))
             for layer in LAYERS[1:]
         ]
-        return np.concatenate(parts, axis=1)
+        acts = self._acts(requests.level)[requests.seat]
+        return np.where(acts[:, None], np.concatenate(parts, axis=1), np.float32(0.0))
 
-    def sample(self, request: DecisionRequest, rng: np.random.Generator) -> SampledAction:
-        """Sample an action for exploration."""
-        layers: tuple[Layer, ...] = ("l2",) if request.kind == "day" else ("l3", "l4")
+    def _acts(self, level: Ints) -> Bools:
+        """Return at which of some levels the policies act."""
+        return np.array([name in self.levels for name in LEVELS])[level]
+
+    def sample_days(self, requests: DayRequests, rngs: Sequence[np.random.Generator]) -> SampledActions:
+        """Sample actions of days for exploration, each factory's from its own rng."""
+        if "l2" not in self.nets:
+            return SampledActions(_zeros("l2", len(requests.seats)), {}, {})
+        noise = np.stack([rng.standard_normal(len(NAMES["l2"]), dtype=np.float32) for rng in rngs])
+        actions, log_probs = self.nets["l2"].sample(requests.views, noise)
+        return SampledActions(actions, {"l2": actions}, {"l2": log_probs})
+
+    def sample_rounds(self, requests: RoundRequests, rngs: Sequence[np.random.Generator]) -> SampledActions:
+        """Sample actions of threads for exploration, each factory's from its own rng."""
+        layers = [layer for layer in LAYERS[1:] if layer in self.nets]
+        count = np.bincount(requests.seat, minlength=len(rngs)).tolist()
+        # a factory draws for all its threads of one layer, then for those of the next
+        drawn = [
+            [rng.standard_normal((rows, len(NAMES[layer])), dtype=np.float32) for layer in layers]
+            for rng, rows in zip(rngs, count, strict=True)
+        ]
         actions: dict[Layer, Floats32] = {}
         log_probs: dict[Layer, Floats32] = {}
-        parts = []
-        for layer in layers:
-            if layer in self.nets:
-                drawn, log_probs[layer] = self.nets[layer].sample(self.inputs(layer, request), rng)
-                actions[layer] = drawn
-                parts.append(drawn)
-            else:
-                parts.append(_zeros(layer, *([len(request.partners)] if request.kind == "round" else [])))
-        return SampledAction(np.concatenate(parts, axis=-1), actions, log_probs)
+        for index, layer in enumerate(layers):
+            noise = np.concatenate([parts[index] for parts in drawn])
+            actions[layer], log_probs[layer] = self.nets[layer].sample(self.inputs(layer, requests), noise)
+        parts = [actions.get(layer, _zeros(layer, len(requests.seat))) for layer in LAYERS[1:]]
+        return SampledActions(np.concatenate(parts, axis=1), actions, log_probs)
 
     def arrays(self, **meta: Any) -> dict[str, Array]:  # noqa: ANN401 - plain values for JSON
         """Return the content of a file of weights: arrays by name, and ``meta``, a JSON text."""

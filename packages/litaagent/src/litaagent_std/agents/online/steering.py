@@ -1,4 +1,4 @@
-"""Residual actions: how a policy's outputs change what the heuristic layers decide.
+"""Residual actions: how a policy's outputs change what the heuristic layers decide, for a batch of factories.
 
 Actions have no units and zero changes nothing, so a policy whose outputs are zero is the heuristic agent:
 
@@ -8,25 +8,23 @@ Actions have no units and zero changes nothing, so a policy whose outputs are ze
   partner's offer is accepted. A positive price shift favours us on both sides.
 * L4, per thread and round: log α, the thread's weight; α scales L3's residual and orders joint acceptance.
 
-The result passes through L1's bounds like every decision.
+The result passes through L1's bounds like every decision. `SteeredLayers` are the three layers; in play the batch is
+one factory, in training all seats that wait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import exp
 from typing import Final, Literal
 
 import numpy as np
 
-from litaagent_std.policy.arrays import Floats32
-from litaagent_std.policy.l2.heuristic import HeuristicGoals
-from litaagent_std.policy.layers import NEUTRAL_ALPHA, Action, Situation
-from litaagent_std.policy.memory import MemoryRow
-from litaagent_std.policy.observation import Agenda, Calendar, Observation, Offer, ThreadObservation
-from litaagent_std.policy.parameters import Parameters, level_name
-from litaagent_std.policy.plan import Bounds, Goals, best_subsets
+from litaagent_std.policy.arrays import Array, Bools, Floats, Floats32, Ints, true_rows
+from litaagent_std.policy.columns import BUY, SELL
+from litaagent_std.policy.l2.heuristic import heuristic_goals
+from litaagent_std.policy.layers import ACCEPT, COUNTER, KEEP, ActionBatch, DayBatch, SituationBatch
+from litaagent_std.policy.plan import GoalsBatch, best_subsets
 
 __all__ = [
     "DAY_ACTIONS",
@@ -34,10 +32,9 @@ __all__ = [
     "THREAD_ACTIONS",
     "WEIGHT_ACTIONS",
     "Layer",
-    "Residuals",
-    "SteeredCoordination",
-    "SteeredDecisions",
-    "SteeredGoals",
+    "SteeredLayers",
+    "clipped",
+    "shift_goals",
 ]
 
 Layer = Literal["l2", "l3", "l4"]
@@ -46,9 +43,9 @@ Layer = Literal["l2", "l3", "l4"]
 LIMIT: Final = 3.0
 """Actions are clipped to ±LIMIT."""
 
-SELL_GROUPS: Final = (range(0, 1), range(1, 3), range(3, 1 << 10))
-"""Lead times that share a shift of sales: today, the next two days, and later."""
-BUY_GROUPS: Final = (range(0, 1), range(1, 1 << 10))
+SELL_GROUPS: Final = (0, 1, 3)
+"""First leads of the groups that share a shift of sales: today, the next two days, and later."""
+BUY_GROUPS: Final = (0, 1)
 """The same of purchases: today, and later."""
 
 DAY_ACTIONS: Final = (
@@ -79,245 +76,175 @@ ACCEPT_STEP: Final = 0.3
 """Change of L3's acceptance price per unit of action, in widths of the legal price band."""
 
 
-@dataclass(slots=True)
-class Residuals:
-    """The actions that apply now: one vector for the day, one per thread of the current round.
-
-    Attributes:
-        day: L2's action, [len(DAY_ACTIONS)].
-        threads: L3's actions by partner, [len(THREAD_ACTIONS)] each.
-        weights: L4's log α by partner.
-    """
-
-    day: Floats32 = field(default_factory=lambda: np.zeros(len(DAY_ACTIONS), np.float32))
-    threads: Mapping[str, Floats32] = field(default_factory=dict)
-    weights: Mapping[str, float] = field(default_factory=dict)
-
-
-def clipped(values: Floats32) -> list[float]:
-    """Return an action as plain floats, clipped to ±`LIMIT`.
+def clipped(values: Array) -> Floats:
+    """Return actions in double precision, clipped to ±`LIMIT`.
 
     Raises:
         ValueError: If a component is not finite.
     """
     if not np.isfinite(values).all():
         raise ValueError(f"the action {values.tolist()} is not finite; check the policy that returned it")
-    return [min(LIMIT, max(-LIMIT, float(value))) for value in values]
+    return np.clip(values.astype(np.float64), -LIMIT, LIMIT)
 
 
-class SteeredGoals:
-    """L2: the heuristic goals plus the day's residual.
+def _exp(values: Floats) -> Floats:
+    """Return e^x, rounded alike on every machine; numpy's own depends on the CPU."""
+    return np.array([exp(value) for value in values.ravel().tolist()]).reshape(values.shape)
+
+
+def shift_goals(goals: GoalsBatch, day: DayBatch, actions: Floats32) -> GoalsBatch:
+    """Return goals shifted by L2's actions ``[B, len(DAY_ACTIONS)]``; zeros return the goals themselves."""
+    if not actions.any():
+        return goals
+    action = clipped(actions)
+    sell_quantity, sell_price, buy_quantity, buy_price = np.split(action[:, :10], (3, 6, 8), axis=1)
+    values = _exp(VALUE_STEP * action[:, 10:])  # [B, 2] factors of capacity and of input
+    obs = day.obs
+    lead = np.arange(goals.q_sell.shape[1])
+    there = lead <= obs.horizon[:, None]  # [B, H + 1]
+    sells, buys = obs.trades[:, SELL, None] & there, obs.trades[:, BUY, None] & there
+    # sales: whole units, within the lines
+    step = (QUANTITY_STEP * obs.n_lines)[:, None]
+    change = np.rint(step * _by_lead(sell_quantity, SELL_GROUPS, lead)).astype(np.int64)
+    moved = np.maximum(0, np.minimum(goals.q_sell + change, day.bounds.lines))
+    q_sell = np.where(sells & (change != 0), moved, goals.q_sell)
+    # purchases: those beyond today's need are scaled; none is added where none is wanted
+    due = np.where(lead == 0, np.minimum(goals.q_buy, _lacking(day)[:, None]), 0)
+    extra = (goals.q_buy - due) * _exp(VALUE_STEP * _by_lead(buy_quantity, BUY_GROUPS, lead))
+    most = np.maximum(goals.q_buy, day.bounds.buy[:, None])
+    scaled = np.minimum(due + np.rint(extra).astype(np.int64), most)
+    return replace(
+        goals,
+        q_sell=q_sell,
+        p_sell=np.where(sells, _prices(goals.p_sell, sell_price, obs.agenda[:, SELL], selling=True), goals.p_sell),
+        q_buy=np.where(buys, scaled, goals.q_buy),
+        p_buy=np.where(buys, _prices(goals.p_buy, buy_price, obs.agenda[:, BUY], selling=False), goals.p_buy),
+        hold=goals.hold * values[:, :1],
+        unit_value=goals.unit_value * values[:, 1],
+    )
+
+
+def _by_lead(shifts: Floats, groups: tuple[int, ...], lead: Ints) -> Floats:
+    """Return the shift of each lead ``[B, H + 1]``, given those of the groups ``[B, groups]``."""
+    return shifts[:, np.searchsorted(groups, lead, side="right") - 1]
+
+
+def _lacking(day: DayBatch) -> Ints:
+    """Return the units of input that today's output needs and that neither stock nor contracts cover, ``[B]``."""
+    obs, calendar = day.obs, day.calendar
+    due = np.minimum(obs.n_lines, calendar.sold[:, 0] + obs.exogenous_out)
+    return np.asarray(np.maximum(0, due - obs.stock_in - obs.exogenous_in - calendar.bought[:, 0]))
+
+
+def _prices(values: Floats, shifts: Floats, agenda: Ints, *, selling: bool) -> Floats:
+    """Shift price limits ``[B, H + 1]`` by whole prices; a positive shift favours us."""
+    low, high = agenda[:, 4, None], agenda[:, 5, None]
+    groups = SELL_GROUPS if selling else BUY_GROUPS
+    change = np.rint(PRICE_STEP * (high - low) * _by_lead(shifts, groups, np.arange(values.shape[1])))
+    # a limit beyond the legal band would end all trade
+    if selling:
+        return np.minimum(values + change, np.maximum(values, high))
+    return np.maximum(values - change, np.minimum(values, low))
+
+
+class SteeredLayers:
+    """L2, L3 and L4 with residual actions: a `BatchGoals`, a `BatchDecisions` and a `BatchCoordination` in one.
 
     Args:
-        residuals: The actions that apply now.
-        parameters: Of the heuristic; the level's overrides are applied on the first day.
+        seats: Number of factories, n.
 
     Attributes:
-        latest: The most recent goals; None before the first day.
+        days: L2's action of each factory that applies now, ``[n, len(DAY_ACTIONS)]``.
+        threads: L3's actions and L4's log α of the present round, ``[M, len(THREAD_ACTIONS) + 1]``; its threads are
+            those of the `RoundBatch`.
     """
 
-    def __init__(self, residuals: Residuals, parameters: Parameters | None = None) -> None:
-        self.latest: Goals | None = None
-        self._residuals = residuals
-        self._parameters = parameters or Parameters()
-        self._heuristic: HeuristicGoals | None = None
+    def __init__(self, seats: int) -> None:
+        self.days = np.zeros((seats, len(DAY_ACTIONS)), np.float32)
+        self.threads = np.zeros((0, len(THREAD_ACTIONS) + len(WEIGHT_ACTIONS)), np.float32)
 
-    def goals(self, obs: Observation, calendar: Calendar, limits: Bounds, memory: MemoryRow) -> Goals:
-        """Set the goals; see `litaagent_std.policy.layers.GoalLayer`."""
-        if self._heuristic is None:
-            self._heuristic = HeuristicGoals(self._parameters.at(level_name(obs.level, obs.n_levels)))
-        heuristic = self._heuristic.goals(obs, calendar, limits, memory)
-        self.latest = shift_goals(heuristic, obs, calendar, limits, self._residuals.day)
-        return self.latest
+    def goals_of(self, day: DayBatch) -> GoalsBatch:
+        """Set the goals; see `litaagent_std.policy.layers.BatchGoals`."""
+        heuristic = heuristic_goals(day.obs, day.calendar, day.bounds, day.memory, day.parameters)
+        return shift_goals(heuristic, day, self.days[day.seats])
 
+    def weigh_all(self, situation: SituationBatch) -> Floats:
+        """Return α of each thread; see `litaagent_std.policy.layers.BatchCoordination`."""
+        return _exp(clipped(self.threads[situation.index, -1]))
 
-def shift_goals(goals: Goals, obs: Observation, calendar: Calendar, limits: Bounds, action: Floats32) -> Goals:
-    """Return goals shifted by L2's action; zeros return the goals themselves."""
-    if not action.any():
-        return goals
-    by_name = dict(zip(DAY_ACTIONS, clipped(action), strict=True))
-    sell = [[by_name[f"sell_{what}_{name}"] for name in ("today", "near", "far")] for what in ("quantity", "price")]
-    buy = [[by_name[f"buy_{what}_{name}"] for name in ("today", "later")] for what in ("quantity", "price")]
-    shifted = replace(
-        goals,
-        hold=tuple(value * exp(VALUE_STEP * by_name["hold"]) for value in goals.hold),
-        unit_value=goals.unit_value * exp(VALUE_STEP * by_name["unit_value"]),
-    )
-    if obs.sell_agenda is not None:
-        q_sell = _quantities(goals.q_sell, sell[0], SELL_GROUPS, QUANTITY_STEP * obs.n_lines, limits.lines)
-        p_sell = _prices(goals.p_sell, sell[1], SELL_GROUPS, obs.sell_agenda, better_up=True)
-        shifted = replace(shifted, q_sell=q_sell, p_sell=p_sell)
-    if obs.buy_agenda is not None:
-        q_buy = _purchases(goals.q_buy, buy[0], _lacking(obs, calendar), limits.buy)
-        p_buy = _prices(goals.p_buy, buy[1], BUY_GROUPS, obs.buy_agenda, better_up=False)
-        shifted = replace(shifted, q_buy=q_buy, p_buy=p_buy)
-    return shifted
+    def decide_all(self, situation: SituationBatch, alpha: Floats) -> ActionBatch:
+        """Decide the threads of a round; see `litaagent_std.policy.layers.BatchDecisions`."""
+        residuals = self.threads[situation.index, :-1]
+        return _thread_actions(situation, np.asarray(residuals.any(1)), alpha[:, None] * clipped(residuals))
 
-
-def _group(groups: tuple[range, ...], lead: int) -> int:
-    return next(index for index, group in enumerate(groups) if lead in group)
-
-
-def _quantities(
-    values: tuple[int, ...], shifts: list[float], groups: tuple[range, ...], step: float, most: tuple[int, ...]
-) -> tuple[int, ...]:
-    """Shift quantities by lead time by whole units, within 0 and ``most``."""
-    shifted = []
-    for lead, value in enumerate(values):
-        change = round(step * shifts[_group(groups, lead)])
-        shifted.append(value if change == 0 else max(0, min(value + change, most[lead])))
-    return tuple(shifted)
-
-
-def _lacking(obs: Observation, calendar: Calendar) -> int:
-    """Return the units of input that today's output needs and that neither stock nor contracts cover."""
-    due = min(obs.n_lines, calendar.sold[0] + obs.exogenous_out)
-    return max(0, due - obs.stock_in - obs.exogenous_in - calendar.bought[0])
-
-
-def _purchases(values: tuple[int, ...], shifts: list[float], lacking: int, most: int) -> tuple[int, ...]:
-    """Scale purchases beyond today's need; no action adds units where none are wanted, or drops units that are due."""
-    scaled = []
-    for lead, value in enumerate(values):
-        due = min(value, lacking) if lead == 0 else 0
-        extra = round((value - due) * exp(VALUE_STEP * shifts[_group(BUY_GROUPS, lead)]))
-        scaled.append(min(due + extra, max(value, most)))
-    return tuple(scaled)
-
-
-def _prices(
-    values: tuple[float, ...], shifts: list[float], groups: tuple[range, ...], agenda: Agenda, *, better_up: bool
-) -> tuple[float, ...]:
-    """Shift price limits by lead time by whole prices; ``better_up`` says that a higher price favours us."""
-    width = PRICE_STEP * (agenda.price_max - agenda.price_min)
-    shifted = []
-    for lead, value in enumerate(values):
-        change = round(width * shifts[_group(groups, lead)])
-        if better_up:  # a limit beyond the legal band would end all trade
-            shifted.append(min(value + change, max(value, agenda.price_max)))
-        else:
-            shifted.append(max(value - change, min(value, agenda.price_min)))
-    return tuple(shifted)
-
-
-class SteeredDecisions:
-    """L3: counter-offers and acceptances of the heuristic plan, shifted per thread.
-
-    Args:
-        residuals: The actions that apply now.
-    """
-
-    def __init__(self, residuals: Residuals) -> None:
-        self._residuals = residuals
-
-    def decide(self, situation: Situation, alpha: Mapping[str, float]) -> Mapping[str, Action]:
-        """Decide the threads of a round; see `litaagent_std.policy.layers.DecisionLayer`."""
-        actions = {}
-        for thread in situation.threads:
-            residual = self._residuals.threads.get(thread.partner)
-            if residual is None or not residual.any():
-                continue
-            weight = alpha.get(thread.partner, NEUTRAL_ALPHA)
-            actions[thread.partner] = _thread_action(situation, thread, [weight * x for x in clipped(residual)])
-        return actions
-
-
-def _thread_action(situation: Situation, thread: ThreadObservation, residual: list[float]) -> Action:
-    """Return L3's action for a thread: the heuristic plan's, changed by the residual (already scaled by α)."""
-    price, quantity, acceptance = residual
-    plan, agenda = situation.plan, situation.agenda
-    width = max(1, agenda.price_max - agenda.price_min)
-    slack = ACCEPT_STEP * acceptance * width  # how much worse than our price an offer may be and still be accepted
-    counter = plan.offers.get(thread.partner)
-    offered = thread.offer
-    if thread.partner in plan.accept and offered is not None:
-        # the plan accepts; a negative slack turns this into a counter-offer with a better price
-        if slack >= 0.0 or _margin(situation, offered, _floor(situation, offered)) >= -slack:
-            return Action("keep")
-        counter = offered._replace(price=round(offered.price - (slack if situation.selling else -slack)))
-    elif counter is None:
-        return Action("keep")
-    elif (
-        slack > 0.0
-        and offered is not None
-        and _margin(situation, offered, counter.price) >= -slack
-        and _fits(situation, offered)
-    ):
-        return Action("accept")
-    # shift the counter-offer
-    up = PRICE_STEP * price * width * (1.0 if situation.selling else -1.0)
-    more = OFFER_STEP * quantity * situation.obs.n_lines
-    shifted = Offer(max(1, round(counter.quantity + more)), counter.time, round(counter.price + up))
-    if thread.partner not in plan.accept and shifted == counter:
-        return Action("keep")
-    return Action("counter", shifted)
-
-
-def _margin(situation: Situation, offer: Offer, price: float) -> float:
-    """Return by how much an offer's price is better for us than another price."""
-    return offer.price - price if situation.selling else price - offer.price
-
-
-def _lead(situation: Situation, offer: Offer) -> int:
-    return offer.time - situation.obs.day
-
-
-def _floor(situation: Situation, offer: Offer) -> float:
-    goals, lead = situation.goals, _lead(situation, offer)
-    prices = goals.p_sell if situation.selling else goals.p_buy
-    return prices[lead] if 0 <= lead < len(prices) else float(offer.price)
-
-
-def _fits(situation: Situation, offer: Offer) -> bool:
-    goals, lead = situation.goals, _lead(situation, offer)
-    room = goals.q_sell if situation.selling else goals.q_buy
-    return 0 <= lead < len(room) and offer.quantity <= room[lead]
-
-
-class SteeredCoordination:
-    """L4: a weight per thread, and a joint choice of acceptances where L3 differs from the heuristic plan.
-
-    Args:
-        residuals: The actions that apply now.
-    """
-
-    def __init__(self, residuals: Residuals) -> None:
-        self._residuals = residuals
-
-    def weigh(self, situation: Situation) -> Mapping[str, float]:
-        """Return α of each thread; see `litaagent_std.policy.layers.CoordinationLayer`."""
-        weights = self._residuals.weights
-        return {
-            thread.partner: exp(min(LIMIT, max(-LIMIT, weights[thread.partner])))
-            for thread in situation.threads
-            if thread.partner in weights
-        }
-
-    def accept(self, situation: Situation, wanted: frozenset[str]) -> frozenset[str]:
+    def accept_all(self, situation: SituationBatch, wanted: Bools) -> Bools:
         """Return the offers to accept: the plan's if L3 agrees, else the most valuable set that fits the goals."""
-        if wanted == situation.plan.accept:
+        plan, threads, seats = situation.plan, situation.threads, len(situation.seats)
+        assert plan is not None  # the brain makes it before it asks the layers
+        other = np.bincount(threads.seat, wanted != plan.accept, seats) > 0  # [S]
+        if not other.any():
             return wanted
-        weights, room = self.weigh(situation), situation.goals.q_sell if situation.selling else situation.goals.q_buy
-        by_lead: dict[int, list[tuple[ThreadObservation, Offer]]] = {}
-        for thread in situation.threads:
-            if thread.partner in wanted and thread.offer is not None:
-                by_lead.setdefault(_lead(situation, thread.offer), []).append((thread, thread.offer))
-        # a knapsack per delivery day: quantities against what the goals leave free
-        chosen: set[str] = set()
-        for lead, offered in sorted(by_lead.items()):
-            values = [
-                weights.get(thread.partner, NEUTRAL_ALPHA) * offer.quantity * (1.0 + _advantage(situation, offer))
-                for thread, offer in offered
-            ]
-            free = max(0, room[lead]) if 0 <= lead < len(room) else 0
-            quantities = np.array([offer.quantity for _, offer in offered])
-            kept = best_subsets(np.zeros(len(offered), np.int64), quantities, np.array(values), np.array([free]))
-            chosen |= {offered[index][0].partner for index in np.flatnonzero(kept)}
-        return frozenset(chosen)
+        rows = true_rows(wanted & threads.answers & other[threads.seat])
+        accept = wanted & ~other[threads.seat]
+        if not len(rows):
+            return accept
+        seat, offer = threads.seat[rows], threads.offer[rows]
+        lead, inside, at = _delivery(situation, rows)
+        room = np.where(inside, np.maximum(0, situation.goals.side(selling=situation.selling)[0][at]), 0)
+        agenda = situation.agenda[seat]
+        gain = offer[:, 2] - agenda[:, 4] if situation.selling else agenda[:, 5] - offer[:, 2]
+        advantage = gain / np.maximum(1, agenda[:, 5] - agenda[:, 4])  # 1 is the best price for us
+        value = self.weigh_all(situation)[rows] * offer[:, 0] * (1.0 + advantage)
+        # a knapsack per factory and delivery day: quantities against what the goals leave free
+        order = np.lexsort((rows, lead, seat))
+        rows, seat, lead = rows[order], seat[order], lead[order]
+        new = np.concatenate(([True], (seat[1:] != seat[:-1]) | (lead[1:] != lead[:-1])))
+        group = np.cumsum(new) - 1
+        kept = best_subsets(group, offer[order, 0], value[order], room[order][new])
+        accept[rows[kept]] = True
+        return accept
 
 
-def _advantage(situation: Situation, offer: Offer) -> float:
-    """Return the relative position of an offer's price in the legal band; 1 is the best for us."""
-    agenda = situation.agenda
-    gain = offer.price - agenda.price_min if situation.selling else agenda.price_max - offer.price
-    return gain / max(1, agenda.price_max - agenda.price_min)
+def _delivery(situation: SituationBatch, rows: Ints) -> tuple[Ints, Bools, tuple[Ints, Ints]]:
+    """Return the leads of the offers on the table, which of them the goals have, and where (clipped), ``[R]`` each."""
+    threads, obs = situation.threads, situation.day.obs
+    seat = threads.seat[rows]
+    lead = threads.offer[rows, 1] - obs.day[seat]
+    inside = (lead >= 0) & (lead <= obs.horizon[seat])
+    return lead, inside, (seat, np.where(inside, lead, 0))
+
+
+def _thread_actions(situation: SituationBatch, moved: Bools, residuals: Floats) -> ActionBatch:
+    """Return L3's actions: those of the heuristic plan, changed by residuals.
+
+    Args:
+        situation: The round.
+        moved: Threads with a residual, ``[M]``.
+        residuals: Of price, quantity and acceptance, already scaled by α, ``[M, 3]``.
+    """
+    plan, threads, goals = situation.plan, situation.threads, situation.goals
+    assert plan is not None  # the brain makes it before it asks the layers
+    seat, sign = threads.seat, 1.0 if situation.selling else -1.0
+    agenda, offer = situation.agenda[seat], threads.offer
+    width = np.maximum(1, agenda[:, 5] - agenda[:, 4])
+    # [M] how much worse than our price an offer may be and still be accepted
+    slack = ACCEPT_STEP * residuals[:, 2] * width
+    _, inside, at = _delivery(situation, np.arange(len(threads)))
+    quantity, price, _ = goals.side(selling=situation.selling)
+    floor = np.where(inside, price[at], offer[:, 2])
+    # the plan accepts; a negative slack turns this into a counter-offer with a better price
+    declines = plan.accept & (slack < 0.0) & (sign * (offer[:, 2] - floor) < -slack)
+    # the plan proposes; a positive slack accepts an offer that is nearly as good and fits the goals
+    fits = inside & (offer[:, 0] <= quantity[at])
+    accepts = ~plan.accept & plan.propose & threads.answers & (slack > 0.0) & fits
+    accepts &= sign * (offer[:, 2] - plan.offer[:, 2]) >= -slack
+    # shift the counter-offer
+    counter = np.where(declines[:, None], offer, plan.offer)
+    counter[:, 2] = np.where(declines, np.rint(offer[:, 2] - sign * slack), counter[:, 2])
+    up = PRICE_STEP * residuals[:, 0] * width * sign
+    more = OFFER_STEP * residuals[:, 1] * situation.day.obs.n_lines[seat]
+    shifted = counter.copy()
+    shifted[:, 0], shifted[:, 2] = np.maximum(1, np.rint(counter[:, 0] + more)), np.rint(counter[:, 2] + up)
+    counters = ~accepts & (declines | (~plan.accept & plan.propose & (shifted != counter).any(1)))
+    kind = np.where(moved & accepts, ACCEPT, np.where(moved & counters, COUNTER, KEEP))
+    return ActionBatch(kind, shifted)

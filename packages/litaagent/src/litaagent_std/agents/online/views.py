@@ -11,14 +11,13 @@ from typing import Final
 
 import numpy as np
 
-from litaagent_std.policy.arrays import Floats32
+from litaagent_std.policy.arrays import Floats32, Ints, true_rows
 from litaagent_std.policy.buckets import buckets
-from litaagent_std.policy.columns import ObservationBatch, histories, live_threads
+from litaagent_std.policy.columns import BUY, SELL, CalendarBatch, Histories, ObservationBatch, ThreadBatch
 from litaagent_std.policy.features import DAY_FEATURES, LIMIT, THREAD_FEATURES, day_features, thread_features
-from litaagent_std.policy.observation import Calendar, Observation, ThreadObservation
-from litaagent_std.policy.parameters import LEVELS, level_name
+from litaagent_std.policy.parameters import LEVELS
 
-__all__ = ["DAY_VIEW", "STATE_VIEW", "THREAD_VIEW", "day_view", "round_views"]
+__all__ = ["DAY_VIEW", "STATE_VIEW", "THREAD_VIEW", "day_views", "level_index", "round_views"]
 
 _BUCKETS: Final = ("today", "soon", "mid", "far")
 _KEPT: Final = 2
@@ -59,90 +58,88 @@ STATE_VIEW: Final = (
 """Names of the state that a central critic sees beside a thread's own view: the factory's day and all its threads."""
 
 
-def day_view(obs: Observation) -> Floats32:
-    """Return L2's input at day start, float32 [len(DAY_VIEW)]."""
-    features = day_features(ObservationBatch.of([obs]))
-    own_level = level_name(obs.level, obs.n_levels)
-    level = np.array([own_level == name for name in LEVELS], np.float32)  # [3] one-hot
-    temporal = _by_bucket(features.x_temporal[0], obs.horizon)
-    return np.concatenate((level, features.x_role[0], features.x_static[0], temporal))
+def level_index(obs: ObservationBatch) -> Ints:
+    """Return the level of each factory in the chain, an index of `LEVELS`, ``[B]``; see `parameters.level_name`."""
+    return np.where(obs.last_level, 2, np.where(obs.first_level, 0, 1))
 
 
-def _by_bucket(columns: Floats32, horizon: int) -> Floats32:
-    """Average columns [H+1, c] over the delivery days of each bucket; buckets that a short horizon lacks are 0.
+def day_views(obs: ObservationBatch) -> Floats32:
+    """Return L2's inputs at day start, float32 ``[B, len(DAY_VIEW)]``."""
+    features = day_features(obs)
+    levels = np.eye(len(LEVELS), dtype=np.float32)[level_index(obs)]  # [B, 3] one-hot
+    temporal = _by_bucket(features.x_temporal, obs.horizon)
+    return np.concatenate((levels, features.x_role, features.x_static, temporal), axis=1)
+
+
+def _by_bucket(columns: Floats32, horizon: Ints) -> Floats32:
+    """Average columns ``[B, H + 1, c]`` over the delivery days of each bucket; buckets that a horizon lacks are 0.
 
     Returns:
-        [len(_BUCKETS) · c], bucket by bucket.
+        ``[B, len(_BUCKETS) · c]``, bucket by bucket.
     """
-    rows = [columns[group.start : group.stop].mean(0) for group in buckets(horizon)]
-    rows += [np.zeros(columns.shape[1], np.float32)] * (len(_BUCKETS) - len(rows))
-    return np.concatenate(rows).astype(np.float32)
+    out = np.zeros((len(columns), len(_BUCKETS), columns.shape[2]), np.float32)
+    for length in np.unique(horizon).tolist():
+        rows = true_rows(horizon == length)
+        for index, group in enumerate(buckets(length)):
+            out[rows, index] = columns[rows, group.start : group.stop].mean(1)
+    return out.reshape(len(columns), -1)
 
 
-def _now(obs: Observation, calendar: Calendar) -> Floats32:
+def _now(obs: ObservationBatch, calendar: CalendarBatch) -> Floats32:
     """Return units bought, sold and their difference by bucket, as agreed at this moment, over the lines."""
-    bought, sold = np.array(calendar.bought, np.float32), np.array(calendar.sold, np.float32)
-    units = np.stack((bought, sold, bought - sold), axis=1) / obs.n_lines  # [H+1, 3]
-    return np.clip(_by_bucket(units.astype(np.float32), obs.horizon), -LIMIT, LIMIT)
+    bought, sold = calendar.bought.astype(np.float32), calendar.sold.astype(np.float32)
+    # [S, H + 1, 3]
+    units = np.stack((bought, sold, bought - sold), axis=2) / obs.n_lines[:, None, None].astype(np.float32)
+    return np.clip(_by_bucket(np.asarray(units, np.float32), obs.horizon), -LIMIT, LIMIT)
 
 
-def _thread_views(threads: list[ThreadObservation], obs: Observation, day: Floats32, now: Floats32) -> Floats32:
-    """Return L3's and L4's inputs for threads, float32 [len(threads), len(THREAD_VIEW)].
-
-    Args:
-        threads: The threads.
-        obs: The observation at day start.
-        day: Its `day_view`.
-        now: The commitments at this moment by bucket, [len(_BUCKETS) · len(_NOW)].
-    """
-    count, seats = len(threads), [0] * len(threads)
-    features = thread_features(
-        live_threads(threads, [obs], seats), ObservationBatch.of([obs]), *histories(threads, seats)
-    )
-    start = len(LEVELS) + len(DAY_FEATURES["x_role"])
-    seen = day[[start + column for column in _SEEN_COLUMNS]]  # [len(_SEEN)] the day's features that matter here
-    # [count, _KEPT · (features + 1)] the latest offers, each with a flag whether there is one
-    history, mask = features.padded(_KEPT)
-    offers = np.concatenate((history, mask[:, :, None].astype(np.float32)), axis=2).reshape(count, -1)
-    shared = np.broadcast_to(
-        np.concatenate((day[: len(LEVELS)], seen, now)), (count, len(LEVELS) + len(seen) + len(now))
-    )
-    parts = (shared, features.x_thread, features.ranges, features.x_partner, offers)
-    return np.concatenate(parts, axis=1).astype(np.float32)
-
-
-def round_views(threads: list[ThreadObservation], obs: Observation, day: Floats32) -> tuple[Floats32, Floats32]:
-    """Return the views of a round.
+def round_views(
+    threads: ThreadBatch, made: Histories, obs: ObservationBatch, day: Floats32, calendar: CalendarBatch
+) -> tuple[Floats32, Floats32]:
+    """Return the views of a round of S factories with M threads.
 
     Args:
-        threads: The factory's threads that need a decision; at least one.
-        obs: The observation at day start.
-        day: Its `day_view`.
+        threads: The threads that need a decision, those of a factory together.
+        made: The offers made in them so far.
+        obs: The observations at day start, S rows.
+        day: Their `day_views`.
+        calendar: The commitments at this moment.
 
     Returns:
-        The threads' views [len(threads), len(THREAD_VIEW)] and the state [len(STATE_VIEW)].
+        The threads' views ``[M, len(THREAD_VIEW)]`` and the states ``[S, len(STATE_VIEW)]``.
     """
-    now = _now(obs, threads[0].calendar)
-    views = _thread_views(threads, obs, day, now)
-    return views, _state_view(threads, views, day, now)
+    now = _now(obs, calendar)
+    features = thread_features(threads, obs, *made)
+    start = len(LEVELS) + len(DAY_FEATURES["x_role"])
+    seen = day[:, [start + column for column in _SEEN_COLUMNS]]  # [S, len(_SEEN)] the day's features that matter here
+    # [M, _KEPT · (features + 1)] the latest offers, each with a flag whether there is one
+    history, mask = features.padded(_KEPT)
+    offers = np.concatenate((history, mask[:, :, None].astype(np.float32)), axis=2).reshape(len(threads), -1)
+    shared = np.concatenate((day[:, : len(LEVELS)], seen, now), axis=1)[threads.seat]
+    views = np.concatenate((shared, features.x_thread, features.ranges, features.x_partner, offers), axis=1)
+    states = np.concatenate((day, now, _summary(threads, features.x_thread, len(obs))), axis=1)
+    return views.astype(np.float32), states.astype(np.float32)
 
 
-def _state_view(threads: list[ThreadObservation], views: Floats32, day: Floats32, now: Floats32) -> Floats32:
-    """Return the state that a central critic sees in a factory's round, float32 [len(STATE_VIEW)].
-
-    Args:
-        threads: The factory's threads that need a decision; at least one.
-        views: Their views [len(threads), len(THREAD_VIEW)].
-        day: `day_view` at day start.
-        now: The commitments at this moment by bucket.
-    """
-    start = len(LEVELS) + len(_SEEN) + len(now)  # column of the thread features in a view
-    summary: list[float] = [threads[0].round / 20.0]
-    for buying in (True, False):
-        side = [index for index, thread in enumerate(threads) if thread.buying is buying]
-        offered = [index for index in side if threads[index].offer is not None]
-        advantages = views[offered, start + _OFFER_ADVANTAGE]  # [len(offered)]
-        summary += [len(side) / 6.0, len(offered) / 6.0]
-        summary += [float(advantages.mean()), float(advantages.max())] if offered else [0.0, 0.0]
-        summary.append(min(LIMIT, float(views[offered, start + _OFFER_QUANTITY].sum())))
-    return np.concatenate((day, now, np.array(summary, np.float32)))
+def _summary(threads: ThreadBatch, x_thread: Floats32, seats: int) -> Floats32:
+    """Return what the threads of each factory add up to, ``[S, 1 + 2 · len(_SUMMARY)]``."""
+    out = np.zeros((seats, 1 + len(_SIDES) * len(_SUMMARY)), np.float32)
+    out[:, 0] = threads.round[np.searchsorted(threads.seat, np.arange(seats))] / 20.0  # of the first thread
+    for side in (BUY, SELL):
+        own = threads.selling == side
+        offered = true_rows(own & threads.answers)
+        seat, column = threads.seat[offered], 1 + side * len(_SUMMARY)
+        count = np.bincount(seat, minlength=seats)  # [S] offers on the table
+        some = count > 0
+        # sums in single precision and in the order of the threads
+        total, best = np.zeros(seats, np.float32), np.full(seats, -np.inf, np.float32)
+        units = np.zeros(seats, np.float32)
+        np.add.at(total, seat, x_thread[offered, _OFFER_ADVANTAGE])
+        np.maximum.at(best, seat, x_thread[offered, _OFFER_ADVANTAGE])
+        np.add.at(units, seat, x_thread[offered, _OFFER_QUANTITY])
+        out[:, column] = np.bincount(threads.seat[own], minlength=seats) / 6.0
+        out[:, column + 1] = count / 6.0
+        out[some, column + 2] = total[some] / count[some].astype(np.float32)
+        out[some, column + 3] = best[some]
+        out[:, column + 4] = np.minimum(LIMIT, units)
+    return out

@@ -28,7 +28,7 @@ Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]
 
-FREE_FIELDS = ("updates", *EXECUTION_FIELDS, "quiet", "output_dir", "checkpoint_every")
+FREE_FIELDS = ("updates", *EXECUTION_FIELDS, "lockstep", "quiet", "output_dir", "checkpoint_every")
 """Options that may change when a run is resumed."""
 
 
@@ -172,6 +172,10 @@ class OnlineConfig(ExecutionOptions):
 
     worlds: Count = 16
     """Worlds per update: the quota under one version."""
+
+    lockstep: Count = 32
+    """Worlds that a worker plays at once, at most; all seats that wait are decided as one batch. Raising it saves time
+    and costs memory; results do not depend on it."""
 
     days: tuple[Count, ...] = (50, 100)
     """Lengths of the worlds in days, drawn with equal probability."""

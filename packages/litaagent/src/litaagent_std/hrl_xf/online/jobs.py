@@ -1,17 +1,21 @@
-"""Worlds as independent tasks of an executor; a result depends on the task's arguments alone."""
+"""Worlds as tasks of an executor, a group of worlds in lockstep per task.
+
+A rollout depends on its own job alone, not on the group or the worker.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from apexrl.execution import Executor, RunOptions, Task
 from litaagent_std.agents.online.acting import PolicySet
-from litaagent_std.hrl_xf.online.rollout import WorldRollout, play_world
-from litaagent_std.hrl_xf.online.worlds import WorldPlan
+from litaagent_std.hrl_xf.online.rollout import Play, WorldRollout, play_worlds
+from litaagent_std.hrl_xf.online.worlds import WorldPlan, draw_world
 from litaagent_std.hrl_xf.rewards import DayWeights
 
-__all__ = ["Job", "play_jobs"]
+__all__ = ["Job", "groups_of", "play_jobs"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,8 +35,30 @@ class Job:
     rounds: bool
 
 
-def _play_job(job: Job, weights: DayWeights) -> WorldRollout:
-    return play_world(job.plan, job.policies, weights, job.rng_seed, rounds=job.rounds)
+def groups_of(jobs: Sequence[Job], size: int, workers: int = 1) -> list[list[int]]:
+    """Return the jobs that are played in lockstep together, as indices.
+
+    Jobs with residual actions in rounds, and those of the heuristic agent, are groups of their own, because each of the
+    others would cost them time. Rollouts do not depend on the groups.
+
+    Args:
+        jobs: The jobs.
+        size: Worlds of a group at most.
+        workers: Groups that are played at once; there are as many of each kind if there are enough jobs.
+    """
+    kinds: dict[tuple[bool, bool], list[int]] = {}
+    for index, job in enumerate(jobs):
+        kinds.setdefault((job.rounds, bool(job.policies.nets)), []).append(index)
+    groups = []
+    for indices in kinds.values():
+        count = min(len(indices), max(workers, ceil(len(indices) / size)))
+        groups += [indices[part::count] for part in range(count)]
+    return groups
+
+
+def _play_group(jobs: Sequence[Job], weights: DayWeights) -> list[WorldRollout]:
+    plays = [Play(draw_world(job.plan), job.policies, job.rng_seed) for job in jobs]
+    return play_worlds(plays, weights, rounds=jobs[0].rounds)
 
 
 def play_jobs(
@@ -40,6 +66,7 @@ def play_jobs(
     jobs: Sequence[Job],
     weights: DayWeights,
     *,
+    group: int = 32,
     time_limit: float | None = None,
     done: Callable[[int], None] | None = None,
 ) -> list[WorldRollout]:
@@ -49,6 +76,7 @@ def play_jobs(
         executor: Runs the tasks; the result is the same on every engine.
         jobs: The worlds.
         weights: Form and discount of the potential.
+        group: Worlds that are played in lockstep at most.
         time_limit: Seconds per world.
         done: Callback with the number of finished worlds.
 
@@ -58,11 +86,22 @@ def play_jobs(
     Raises:
         TaskFailedError: If a world could not be played; nothing is learned from an incomplete batch.
     """
-    options = RunOptions(time_limit=time_limit, on_failure="raise")
-    tasks = (Task(_play_job, (job, weights), label=f"world {job.plan.seed}") for job in jobs)
-    rollouts = []
-    for result in executor.run(tasks, options):
-        rollouts.append(result.unwrap())
+    groups = groups_of(jobs, group, executor.workers)
+    largest = max((len(indices) for indices in groups), default=1)
+    options = RunOptions(time_limit=None if time_limit is None else time_limit * largest, on_failure="raise")
+    tasks = (
+        Task(_play_group, ([jobs[index] for index in indices], weights), label=f"worlds {_seeds(jobs, indices)}")
+        for indices in groups
+    )
+    rollouts: dict[int, WorldRollout] = {}
+    for indices, result in zip(groups, executor.run(tasks, options), strict=True):
+        rollouts |= dict(zip(indices, result.unwrap(), strict=True))
         if done is not None:
             done(len(rollouts))
-    return rollouts
+    return [rollouts[index] for index in range(len(jobs))]
+
+
+def _seeds(jobs: Sequence[Job], indices: Sequence[int]) -> str:
+    """Return the seeds of a group for messages."""
+    first = jobs[indices[0]].plan.seed
+    return f"{first}" if len(indices) == 1 else f"{first} and {len(indices) - 1} more"

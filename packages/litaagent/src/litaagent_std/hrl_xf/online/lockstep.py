@@ -21,15 +21,16 @@ depend on the seat alone (an rng for each seat), never on who shares the batch, 
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
 from litaagent_std.agents.hrl import LitaAgentHRL
 from litaagent_std.hrl_xf.online.episodes import DayEntry, EpisodeLog, Health, HealthObserver, ThreadOutcome
-from litaagent_std.hrl_xf.online.worlds import TrainingWorld
+from litaagent_std.hrl_xf.online.worlds import OURS, TrainingWorld
 from litaagent_std.policy.adaptors import coordination_for_all, decisions_for_all, goals_for_all
 from litaagent_std.policy.arrays import Ints
 from litaagent_std.policy.brain import BatchBrain, Brain, Decision
@@ -48,7 +49,6 @@ __all__ = ["LayerFactory", "Lockstep", "LockstepAgent", "LockstepSeat", "Lockste
 
 Call = Literal["first_proposals", "counter_all"]
 """The method of the agent that the world calls for decisions."""
-_AGENT: Final = f"{__name__}.LockstepAgent"
 _End = tuple[int, int, Offer | None]
 """The end of a thread: its side, the index of its partner, and the agreement if there is one."""
 
@@ -61,8 +61,8 @@ class LockstepSeat(Brain):
         level: Level in the chain.
 
     Attributes:
-        world: Index of the world, in the order in which worlds were added.
-        row: Row of its batch; -1 before the first decision of the batch.
+        world: Its world.
+        row: Row of its batch; -1 before it has one.
         obs: The observation of the latest day start.
         episode: The log of its episode.
         threads: Threads that wait for a decision, in the order in which the agent was asked.
@@ -72,7 +72,8 @@ class LockstepSeat(Brain):
 
     def __init__(self, seat: int, level: Level = "first") -> None:
         super().__init__()
-        self.world, self.seat, self.level, self.row = -1, seat, level, -1
+        self.world: LockstepWorld | None = None
+        self.seat, self.level, self.row = seat, level, -1
         self.episode = EpisodeLog()
         self.threads: list[ThreadObservation] = []
         self.decisions: Mapping[str, Decision] | None = None
@@ -106,6 +107,12 @@ class LockstepSeat(Brain):
         self.events.append(calendar)
         if self.episode.days:
             self.episode.days[-1].end_calendar = calendar
+
+    @property
+    def plugged(self) -> LayerSet:
+        """The layers of its batch, as the factory made them."""
+        assert self.batch is not None  # it has started a day
+        return self.batch.plugged
 
     def partner_index(self, thread: ThreadObservation) -> int:
         """Return the index of a thread's partner among those of its side."""
@@ -179,21 +186,20 @@ class LockstepWorld:
 
     Args:
         training_world: The world and our seats.
-        index: Its index, in the order in which worlds were added.
 
     Attributes:
         ours: Our seats.
         waiting: The seat that waits for a decision; None when the world is over.
     """
 
-    def __init__(self, training_world: TrainingWorld, index: int) -> None:
+    def __init__(self, training_world: TrainingWorld) -> None:
         self.training_world = training_world
         self._observer = HealthObserver(training_world.seats)
-        agents = {seat: AgentSpec(_AGENT, {"seat": seat}, competitor=True) for seat in training_world.seats}
+        agents = {seat: AgentSpec(OURS, {"seat": seat}, competitor=True) for seat in training_world.seats}
         self._world = FastWorld(training_world.setup.with_agents(agents), [self._observer], defaults="native")
         self.ours = tuple(cast("LockstepAgent", self._world.seats[seat].agent).brain for seat in training_world.seats)
         for seat in self.ours:
-            seat.world, seat.level = index, training_world.seat_levels[seat.seat]
+            seat.world, seat.level = self, training_world.seat_levels[seat.seat]
         self._by_index = {seat.seat: seat for seat in self.ours}
         self._play = self._world.play()
         self._stop_at(next(self._play, None))
@@ -274,11 +280,12 @@ class _Batch:
         self._partners = [group.there.shape[1] for group in (obs.suppliers, obs.consumers, obs.competitors)]
         for row, seat in enumerate(seats):
             seat.row, seat.batch = row, self
-        made, layers = make_layers(seats), Layers()
+        self.plugged = made = make_layers(seats)
+        self._columns: tuple[list[list[ThreadObservation]], RoundColumns] | None = None
         self.brain = BatchBrain(
             obs,
             [seat.all_parameters for seat in seats],
-            layers,
+            Layers(),
             goal_layer=None if made.goal is None else goals_for_all(made.goal),
             decision_layer=None if made.decision is None else decisions_for_all(made.decision),
             coordination_layer=None if made.coordination is None else coordination_for_all(made.coordination),
@@ -287,6 +294,9 @@ class _Batch:
 
     def columns(self, asked: Sequence[LockstepSeat]) -> RoundColumns:
         """Return the rounds of seats that wait, in the order of their rows."""
+        waiting = [seat.threads for seat in asked]
+        if self._columns is not None and _are(self._columns[0], waiting):
+            return self._columns[1]
         self._catch_up()
         rows, live, place, partner = [], [], [], []
         for index, seat in enumerate(asked):
@@ -296,7 +306,7 @@ class _Batch:
                 place.append(index)
                 partner.append(seat.partner_index(thread))
         at = np.array(rows)
-        return RoundColumns(
+        made = RoundColumns(
             asked,
             at,
             self.brain.obs.take(at),
@@ -305,6 +315,8 @@ class _Batch:
             ThreadBatch.of(live, partner, place),
             histories(live, place),
         )
+        self._columns = (waiting, made)
+        return made
 
     def decide(self, asked: Sequence[LockstepSeat]) -> list[dict[str, Decision]]:
         """Decide for seats that wait, in the order of their rows; decisions by partner for each."""
@@ -364,6 +376,10 @@ class _Batch:
                 side.on_failures(table[:, 0], table[:, 1])
 
 
+def _are(some: Sequence[object], others: Sequence[object]) -> bool:
+    return len(some) == len(others) and all(one is other for one, other in zip(some, others, strict=True))
+
+
 def _decisions(plan: PlanBatch, live: Sequence[ThreadObservation]) -> list[Decision]:
     """Return the decision of each thread."""
     decisions = []
@@ -384,18 +400,28 @@ class Lockstep:
         make_layers: Makes the layers of the seats that start together, see the module.
 
     Attributes:
-        worlds: All worlds, in the order in which they were added.
+        worlds: The worlds, in the order in which they were added.
+        seconds: CPU seconds of the batches: columns, layers and brain.
+        decisions: Decisions so far, one for each seat and round.
     """
 
     def __init__(self, make_layers: LayerFactory) -> None:
         self._make_layers = make_layers
         self.worlds: list[LockstepWorld] = []
+        self.seconds, self.decisions = 0.0, 0
 
     def add(self, training_worlds: Sequence[TrainingWorld]) -> list[LockstepWorld]:
         """Start worlds, each up to its first decision; their seats become rows of one batch."""
-        first = len(self.worlds)
-        self.worlds += [LockstepWorld(world, first + index) for index, world in enumerate(training_worlds)]
-        return self.worlds[first:]
+        added = [LockstepWorld(world) for world in training_worlds]
+        self.worlds += added
+        self._make_batch()
+        return added
+
+    def _make_batch(self) -> None:
+        """Make a batch of the seats that have none yet and have started a day."""
+        new = [seat for world in self.worlds for seat in world.ours if seat.batch is None and seat.events]
+        if new:
+            _Batch(new, self._make_layers)
 
     @property
     def waiting(self) -> list[LockstepSeat]:
@@ -410,23 +436,31 @@ class Lockstep:
     def decide(self, seats: Sequence[LockstepSeat]) -> None:
         """Decide for seats that wait, and continue their worlds to the next decisions."""
         for batch, asked in self._batches(seats):
-            for seat, decisions in zip(asked, batch.decide(asked), strict=True):
-                self.worlds[seat.world].reply(decisions)
+            began = time.process_time()
+            decided = batch.decide(asked)
+            self.seconds, self.decisions = self.seconds + time.process_time() - began, self.decisions + len(asked)
+            for seat, decisions in zip(asked, decided, strict=True):
+                assert seat.world is not None  # it waits in it
+                seat.world.reply(decisions)
 
     def columns(self, seats: Sequence[LockstepSeat]) -> list[RoundColumns]:
         """Return the rounds of seats that wait as columns, batch by batch."""
         return [batch.columns(asked) for batch, asked in self._batches(seats)]
 
     def _batches(self, seats: Sequence[LockstepSeat]) -> list[tuple[_Batch, list[LockstepSeat]]]:
-        """Group seats by their batches; a batch is made at the first decision of its seats."""
-        if any(seat.batch is None for seat in seats):
-            new = [seat for world in self.worlds for seat in world.ours if seat.batch is None and seat.events]
-            _Batch(new, self._make_layers)
+        """Group seats by their batches, each in the order of its rows."""
+        if any(seat.batch is None for seat in seats):  # a seat that could not start its first day
+            self._make_batch()
         grouped: dict[int, tuple[_Batch, list[LockstepSeat]]] = {}
         for seat in sorted(seats, key=lambda seat: seat.row):
             assert seat.batch is not None  # made above
             grouped.setdefault(id(seat.batch), (seat.batch, []))[1].append(seat)
         return list(grouped.values())
+
+    def remove(self, world: LockstepWorld) -> None:
+        """Stop a world and forget it."""
+        world.close()
+        self.worlds.remove(world)
 
     def close(self) -> None:
         """Stop all worlds."""

@@ -1,21 +1,23 @@
-"""Rollouts: one world under one version of the policies, from its first day to its last, as arrays.
+"""Rollouts: worlds under one version of the policies, from their first days to their last, as arrays.
 
-A trajectory of L2 is a seat's days and ends with the world; a trajectory of L3 and L4 is a thread's rounds and ends
-with its negotiation. A transition belongs to one day, one thread and one version, and rows of different ones are never
-joined.
+Worlds are played in lockstep (`lockstep`), and what becomes of one does not depend on the others. A trajectory of L2 is
+a seat's days and ends with the world; a trajectory of L3 and L4 is a thread's rounds and ends with its negotiation. A
+transition belongs to one day, one thread and one version, and rows of different ones are never joined.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from litaagent_std.agents.online.acting import PolicySet, SampledAction
-from litaagent_std.agents.online.seat import DecisionRequest, EpisodeLog
+from litaagent_std.agents.online.acting import PolicySet
 from litaagent_std.agents.online.steering import Layer
-from litaagent_std.hrl_xf.online.envs.game import Game, Health, outcome_terms
+from litaagent_std.hrl_xf.online.episodes import EpisodeLog, Health, outcome_terms
+from litaagent_std.hrl_xf.online.exploration import Exploration, SeatDays, SeatRounds
+from litaagent_std.hrl_xf.online.lockstep import Lockstep, LockstepSeat, LockstepWorld
 from litaagent_std.hrl_xf.online.worlds import TrainingWorld, WorldPlan, draw_world
 from litaagent_std.hrl_xf.rewards import (
     DAY_TERMS,
@@ -25,8 +27,19 @@ from litaagent_std.hrl_xf.rewards import (
     day_terms,
 )
 from litaagent_std.policy.arrays import Floats, Floats32, Ints
+from litaagent_std.policy.layers import LayerSet
 
-__all__ = ["DayRows", "RoundRows", "SeatRollout", "WorldRollout", "play_training_world", "play_world", "reference_of"]
+__all__ = [
+    "DayRows",
+    "Play",
+    "RoundRows",
+    "SeatRollout",
+    "WorldRollout",
+    "play_training_world",
+    "play_world",
+    "play_worlds",
+    "reference_of",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +48,7 @@ class DayRows:
 
     Attributes:
         day: [n].
-        views: [n, len(DAY_VIEW)].
+        views: [n, len(DAY_VIEW)]; [n, 0] if there are no policies.
         actions: [n, len(DAY_ACTIONS)]; zeros if there is no L2 policy.
         log_probs: [n].
         terms: Reward terms by name, each [n].
@@ -107,7 +120,7 @@ class WorldRollout:
         seed: The world's seed.
         n_days: Its days.
         seats: Our seats.
-        seconds: CPU time: ``inference``, and ``total``.
+        seconds: CPU time: ``inference`` of the networks, ``policy`` of the batches with it, and ``total``.
     """
 
     version: int
@@ -117,54 +130,78 @@ class WorldRollout:
     seconds: dict[str, float]
 
 
-@dataclass(slots=True)
-class _SeatDecisions:
-    """Requests of a seat with their actions, in order, while the world is played."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Play:
+    """A world to play, and by which policies.
 
-    days: list[tuple[DecisionRequest, SampledAction]] = field(default_factory=list)
-    rounds: list[tuple[DecisionRequest, SampledAction]] = field(default_factory=list)
+    Attributes:
+        world: The world.
+        policies: Policies of our seats; an empty set is the heuristic agent.
+        rng_seed: Seed of the exploration; None plays without exploration.
+    """
+
+    world: TrainingWorld
+    policies: PolicySet
+    rng_seed: int | None
+
+    def rng(self, seat: int) -> np.random.Generator | None:
+        """Return the rng of a seat's exploration."""
+        return None if self.rng_seed is None else np.random.default_rng(np.random.SeedSequence([self.rng_seed, seat]))
 
 
 def play_world(
     plan: WorldPlan, policies: PolicySet, weights: DayWeights, rng_seed: int | None, *, rounds: bool
 ) -> WorldRollout:
-    """Draw and play the world of a plan, see `play_training_world`; runs in a worker."""
+    """Draw and play the world of a plan, see `play_worlds`."""
     return play_training_world(draw_world(plan), policies, weights, rng_seed, rounds=rounds)
 
 
 def play_training_world(
     training_world: TrainingWorld, policies: PolicySet, weights: DayWeights, rng_seed: int | None, *, rounds: bool
 ) -> WorldRollout:
-    """Play a world to its end with the same policies in all our seats.
+    """Play a world to its end with the same policies in all our seats, see `play_worlds`."""
+    return play_worlds([Play(training_world, policies, rng_seed)], weights, rounds=rounds)[0]
+
+
+def play_worlds(plays: Sequence[Play], weights: DayWeights, *, rounds: bool) -> list[WorldRollout]:
+    """Play worlds to their ends in lockstep, each with its own policies and exploration.
 
     Args:
-        training_world: The world.
-        policies: The snapshot.
+        plays: The worlds.
         weights: Form and discount of the potential.
-        rng_seed: Seed of the exploration; None plays without exploration.
         rounds: Whether rounds have residual actions.
     """
-    began, inference = time.process_time(), 0.0
-    rngs = {
-        seat: None if rng_seed is None else np.random.default_rng(np.random.SeedSequence([rng_seed, seat]))
-        for seat in training_world.seats
-    }
-    decisions = {seat: _SeatDecisions() for seat in training_world.seats}
-    with Game(training_world, rounds=rounds) as game:
-        while game.pending is not None:
-            seat, request = game.pending.seat, game.pending.request
-            start = time.process_time()
-            rng = rngs[seat]
-            action = SampledAction(policies.act(request), {}, {}) if rng is None else policies.sample(request, rng)
-            inference += time.process_time() - start
-            own = decisions[seat]
-            (own.days if request.kind == "day" else own.rounds).append((request, action))
-            game.step(action.residual)
-        seats = tuple(
-            _seat_rollout(game, seat, decisions[seat], weights, rounds=rounds) for seat in training_world.seats
+    began = time.process_time()
+    made: list[tuple[Sequence[LockstepSeat], Exploration]] = []
+
+    def make_layers(seats: Sequence[LockstepSeat]) -> LayerSet:
+        play_of = {id(world): play for world, play in zip(lockstep.worlds, plays, strict=True)}
+        own = [(play_of[id(seat.world)], seat) for seat in seats]
+        exploration = Exploration([(play.policies, play.rng(seat.seat)) for play, seat in own])
+        made.append((seats, exploration))
+        return exploration.layers(rounds=rounds)
+
+    lockstep = Lockstep(make_layers)
+    try:
+        worlds = lockstep.add([play.world for play in plays])
+        lockstep.run()
+        rollouts = _seat_rollouts(made, weights, rounds=rounds)
+    finally:
+        lockstep.close()
+    # the time of a batch is shared by its worlds
+    inference = sum(exploration.seconds for _, exploration in made) / len(plays)
+    total = time.process_time() - began
+    seconds = {"inference": inference, "policy": lockstep.seconds / len(plays), "total": total / len(plays)}
+    return [
+        WorldRollout(
+            play.policies.version,
+            play.world.setup.seed,
+            play.world.setup.n_days,
+            tuple(rollouts[id(seat)] for seat in world.ours),
+            dict(seconds),
         )
-    seconds = {"inference": inference, "total": time.process_time() - began}
-    return WorldRollout(policies.version, training_world.setup.seed, training_world.setup.n_days, seats, seconds)
+        for play, world in zip(plays, worlds, strict=True)
+    ]
 
 
 def reference_of(rollout: WorldRollout, weights: DayWeights) -> dict[int, list[float]]:
@@ -181,24 +218,36 @@ def reference_of(rollout: WorldRollout, weights: DayWeights) -> dict[int, list[f
     return rewards
 
 
+def _seat_rollouts(
+    made: Sequence[tuple[Sequence[LockstepSeat], Exploration]], weights: DayWeights, *, rounds: bool
+) -> dict[int, SeatRollout]:
+    """Return the rollouts of all seats by their id."""
+    rollouts = {}
+    for seats, exploration in made:
+        by_round: Sequence[SeatRounds | None] = exploration.rounds() if rounds else [None] * len(seats)
+        for seat, days, decided in zip(seats, exploration.days(), by_round or [None] * len(seats), strict=True):
+            assert seat.world is not None  # it was played
+            rollouts[id(seat)] = _seat_rollout(seat.world, seat, days, decided, weights)
+    return rollouts
+
+
 def _seat_rollout(
-    game: Game, seat: int, decisions: _SeatDecisions, weights: DayWeights, *, rounds: bool
+    world: LockstepWorld, seat: LockstepSeat, days: SeatDays, rounds: SeatRounds | None, weights: DayWeights
 ) -> SeatRollout:
-    training_world, log = game.training_world, game.episode_log(seat)
-    score = game.score(seat)
+    training_world, score = world.training_world, world.score(seat.seat)
     return SeatRollout(
-        seat=seat,
-        kind=training_world.kind(seat),
+        seat=seat.seat,
+        kind=training_world.kind(seat.seat),
         score=score,
-        beaten={name: score > game.score(rival) for rival, name in training_world.rivals.items()},
-        health=game.health(seat),
-        days=_day_rows(log, decisions, game.cash(seat), weights),
-        rounds=_round_rows(log, decisions) if rounds else None,
+        beaten={name: score > world.score(rival) for rival, name in training_world.rivals.items()},
+        health=world.health(seat.seat),
+        days=_day_rows(seat.episode, days, world.cash(seat.seat), weights),
+        rounds=None if rounds is None else _round_rows(seat, rounds),
     )
 
 
-def _day_rows(log: EpisodeLog, decisions: _SeatDecisions, final_cash: float, weights: DayWeights) -> DayRows:
-    decided = [entry for entry in log.days if entry.has_decision]
+def _day_rows(episode: EpisodeLog, made: SeatDays, final_cash: float, weights: DayWeights) -> DayRows:
+    decided = [entry for entry in episode.days if entry.has_decision]
     terms: dict[str, list[float]] = {name: [] for name in DAY_TERMS}
     # a decision's reward lasts until the next decision, or until the end of the world
     for index, entry in enumerate(decided):
@@ -206,49 +255,49 @@ def _day_rows(log: EpisodeLog, decisions: _SeatDecisions, final_cash: float, wei
         end_calendar = entry.end_calendar or entry.obs.calendar
         for name, value in day_terms(entry.obs, end_calendar, after, final_cash, weights).items():
             terms[name].append(value)
-    actions = [action for _, action in decisions.days]
+    count = len(decided)
+    if not made.views.shape[1]:  # the heuristic agent: no policy was asked
+        made = SeatDays(
+            np.zeros((count, 0), np.float32),
+            np.zeros((count, made.actions.shape[1]), np.float32),
+            np.zeros(count, np.float32),
+        )
     return DayRows(
         day=np.array([entry.obs.day for entry in decided], np.int64),
-        views=_stack([request.view for request, _ in decisions.days]),
-        actions=_stack([action.actions.get("l2", action.residual) for action in actions]),
-        log_probs=np.array([action.log_probs.get("l2", 0.0) for action in actions], np.float32),
+        views=made.views,
+        actions=made.actions,
+        log_probs=made.log_probs,
         terms={name: np.array(values, np.float64) for name, values in terms.items()},
     )
 
 
-def _stack(rows: list[Floats32]) -> Floats32:
-    return np.stack(rows) if rows else np.zeros((0, 0), np.float32)
-
-
-def _round_rows(log: EpisodeLog, decisions: _SeatDecisions) -> RoundRows:
-    rounds = decisions.rounds
-    # steps of each thread (day, partner): round, and the thread's row in that round
-    steps: dict[tuple[int, str], list[tuple[int, int]]] = {}
-    for index, (request, _) in enumerate(rounds):
-        for row, partner in enumerate(request.partners):
-            steps.setdefault((request.day, partner), []).append((index, row))
-    # m rows, thread by thread: thread, round, row in the round
-    rows = [(thread, index, row) for thread, own in enumerate(steps.values()) for index, row in own]
-    layers: list[Layer] = list(rounds[0][1].actions) if rounds else []
-    terms = {key: _outcome_terms(log, *key) for key in steps}
+def _round_rows(seat: LockstepSeat, made: SeatRounds) -> RoundRows:
+    # [m] a thread is a partner's negotiation of one day; threads are numbered in the order of their first rounds
+    keys = np.stack((made.day, made.selling, made.partner), axis=1)
+    threads, first, own = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    by_start = np.argsort(first)
+    number = np.empty(len(threads), np.int64)
+    number[by_start] = np.arange(len(threads))
+    thread = number[own.ravel()]
+    order = np.argsort(thread, kind="stable")
+    names = ([partner.name for partner in seat.obs.suppliers], [partner.name for partner in seat.obs.consumers])
+    days = [(day, names[selling][partner]) for day, selling, partner in threads[by_start].tolist()]
+    terms = [_outcome_terms(seat.episode, *key) for key in days]
     return RoundRows(
-        thread=np.array([thread for thread, _, _ in rows], np.int64),
-        day=np.array([day for day, _ in steps], np.int64),
-        partner=tuple(partner for _, partner in steps),
-        views=_stack([rounds[index][0].view[row] for _, index, row in rows]),
-        states=_stack([request.state for request, _ in rounds]),
-        state_of=np.array([index for _, index, _ in rows], np.int64),
-        actions={layer: _stack([rounds[index][1].actions[layer][row] for _, index, row in rows]) for layer in layers},
-        log_probs={
-            layer: np.array([rounds[index][1].log_probs[layer][row] for _, index, row in rows], np.float32)
-            for layer in layers
-        },
-        terms={name: np.array([terms[key][name] for key in steps], np.float64) for name in THREAD_TERMS},
+        thread=thread[order],
+        day=np.array([day for day, _ in days], np.int64),
+        partner=tuple(partner for _, partner in days),
+        views=made.views[order],
+        states=made.states,
+        state_of=made.round[order],
+        actions={layer: values[order] for layer, values in made.actions.items()},
+        log_probs={layer: values[order] for layer, values in made.log_probs.items()},
+        terms={name: np.array([term[name] for term in terms], np.float64) for name in THREAD_TERMS},
     )
 
 
-def _outcome_terms(log: EpisodeLog, day: int, partner: str) -> dict[str, float]:
-    outcome = log.threads.get((day, partner))
+def _outcome_terms(episode: EpisodeLog, day: int, partner: str) -> dict[str, float]:
+    outcome = episode.threads.get((day, partner))
     if outcome is None:  # cut off by an exception of an agent: there was no event of its end
         return dict.fromkeys(THREAD_TERMS, 0.0)
-    return outcome_terms(log.entry(day).obs, outcome)
+    return outcome_terms(episode.entry(day).obs, outcome)

@@ -81,7 +81,7 @@ class Trainer(Learner):
         self.worlds = 0
         self.rollbacks = 0
         self.best: Path | None = cfg.warm
-        self.seconds = {"world": 0.0, "inference": 0.0, "update": 0.0, "gate": 0.0}
+        self.seconds = {"world": 0.0, "policy": 0.0, "inference": 0.0, "update": 0.0, "gate": 0.0}
         self._good: dict[str, Any] | None = None
         self._played: tuple[list[Job], list[WorldRollout]] = ([], [])
         self._statistics: WindowStatistics  # of these worlds
@@ -122,7 +122,9 @@ class Trainer(Learner):
     def collect(self) -> dict[str, float]:
         """Play worlds under the present version and wait for all of them; return metrics of play."""
         jobs = self.method.jobs(self.plans())
-        rollouts = play_jobs(self._executor, jobs, self.cfg.day_rewards, time_limit=self.cfg.time_limit)
+        rollouts = play_jobs(
+            self._executor, jobs, self.cfg.day_rewards, group=self.cfg.lockstep, time_limit=self.cfg.time_limit
+        )
         self._played = jobs, rollouts
         self.worlds += len(rollouts)
         for rollout in _ours(jobs, rollouts):
@@ -176,9 +178,11 @@ class Trainer(Learner):
         return metrics | {f"reward/thread_{name}": value for name, value in threads.items()}
 
     def _counters(self, rollouts: Sequence[WorldRollout]) -> dict[str, float]:
-        inference = sum(rollout.seconds["inference"] for rollout in rollouts)
-        self.seconds["inference"] += inference
-        self.seconds["world"] += sum(rollout.seconds["total"] for rollout in rollouts) - inference
+        parts = ("inference", "policy", "total")
+        spent_on = {name: sum(rollout.seconds[name] for rollout in rollouts) for name in parts}
+        self.seconds["inference"] += spent_on["inference"]
+        self.seconds["policy"] += spent_on["policy"] - spent_on["inference"]
+        self.seconds["world"] += spent_on["total"] - spent_on["policy"]
         decisions = sum(len(seat.days.day) for rollout in rollouts for seat in rollout.seats)
         counted = {"sync/version": self.method.version, "sync/worlds": self.worlds, "sync/days": decisions}
         spent = {f"time/cpu_{name}": value for name, value in self.seconds.items()}

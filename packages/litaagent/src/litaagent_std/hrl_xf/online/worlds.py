@@ -24,7 +24,7 @@ __all__ = [
     "training_world_of",
 ]
 
-OURS: Final = "litaagent_std.hrl_xf.online.envs.game.SteeredAgent"
+OURS: Final = "litaagent_std.hrl_xf.online.lockstep.LockstepAgent"
 """Class path of the agent in our seats."""
 TRAINING_SEEDS: Final = 1 << 61
 """First training seed; no block of the arena (tuning, gates, verdict) contains a seed of this range."""

@@ -76,7 +76,6 @@ _FORMER_MODULES: Final = {
     "litaagent_std.hrl_xf.variants": f"{_AGENTS}.variants",
     "litaagent_std.hrl_xf.variants_shielded": f"{_AGENTS}.variants_shielded",
     "litaagent_std.hrl_xf.online.agent": f"{_AGENTS}.online.agent",
-    "litaagent_std.hrl_xf.online.driven": "litaagent_std.hrl_xf.online.envs.game",
     "litaagent_std.arena.ablations": "benchmarks.ablations",
 }
 """Modules that agents were in when older records were written, and where those agents are now."""

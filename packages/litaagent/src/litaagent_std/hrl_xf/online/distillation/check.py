@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from apexrl.statistics import paired_difference
 from litaagent_std.agents.online.acting import PolicySet
-from litaagent_std.agents.online.seat import DecisionRequest
+from litaagent_std.agents.online.seat import DayRequests, RoundRequests
 from litaagent_std.agents.online.weights import save
 from litaagent_std.arena.stopwatch import start, stop, timed_path
 from litaagent_std.hrl_xf.online.distillation.shadow import Agreement, ShadowedAgent
@@ -77,10 +77,12 @@ def _timed(training_world: TrainingWorld, weights: str) -> tuple[float, dict[str
     return float(score), {"seconds": reading.seconds, "calls": reading.calls}
 
 
-def _inference_seconds(policies: Mapping[str, PolicySet], requests: Sequence[DecisionRequest]) -> dict[str, float]:
+def _inference_seconds(
+    policies: Mapping[str, PolicySet], requests: Sequence[DayRequests | RoundRequests]
+) -> dict[str, float]:
     """Return CPU seconds of the networks for all requests of a world; policies without rounds get days alone."""
     own_requests = {
-        name: [request for request in requests if request.kind == "day" or policy.rounds]
+        name: [request for request in requests if isinstance(request, DayRequests) or policy.rounds]
         for name, policy in policies.items()
     }
     seconds = dict.fromkeys(policies, float("inf"))
@@ -88,7 +90,10 @@ def _inference_seconds(policies: Mapping[str, PolicySet], requests: Sequence[Dec
         for name, policy in policies.items():
             began = time.process_time()
             for request in own_requests[name]:
-                policy.act(request)
+                if isinstance(request, DayRequests):
+                    policy.act_days(request)
+                else:
+                    policy.act_rounds(request)
             seconds[name] = min(seconds[name], time.process_time() - began)
     return seconds
 

@@ -1,7 +1,7 @@
 """Decisions of other policies in every situation of the teacher.
 
 At each decision the teacher's brain is copied once per compared policy, and each copy decides with the residuals of its
-own policy; then the teacher's own decision is played. So decisions are compared in the same situation, with all of L1
+own policy; the teacher's own decision is played. So decisions are compared in the same situation, with all of L1
 to L4, and never between two worlds that have diverged.
 """
 
@@ -15,8 +15,8 @@ from typing import Any
 
 from litaagent_std.agents.online.acting import PolicySet
 from litaagent_std.agents.online.agent import LitaOnline
-from litaagent_std.agents.online.seat import Call, DecisionRequest, apply_action
-from litaagent_std.agents.online.steering import Residuals
+from litaagent_std.agents.online.seat import DayRequests, RoundRequests
+from litaagent_std.policy.arrays import Floats32
 from litaagent_std.policy.brain import Decision
 from litaagent_std.policy.observation import Observation, ThreadObservation
 from litaagent_std.policy.plan import Goals
@@ -53,10 +53,8 @@ class Agreement:
             self.kinds += ours[partner].kind == decision.kind
             self.same += ours[partner] == decision
 
-    def add_goals(self, obs: Observation, ours: Goals | None, theirs: Goals | None) -> None:
-        """Add the comparison of goals; nothing is added if either side has none."""
-        if ours is None or theirs is None:
-            return
+    def add_goals(self, obs: Observation, ours: Goals, theirs: Goals) -> None:
+        """Add the comparison of goals."""
         for name in ("q_buy", "q_sell"):
             both = list(zip(getattr(ours, name), getattr(theirs, name), strict=True))
             self.quantities += len(both)
@@ -66,6 +64,28 @@ class Agreement:
                 if isfinite(own) and isfinite(other):
                     self.prices += 1
                     self.price_gap += abs(own - other) / max(market, 1.0)
+
+
+class _RequestLog:
+    """A policy that keeps what it is asked.
+
+    Args:
+        policy: The policy that acts.
+    """
+
+    def __init__(self, policy: PolicySet) -> None:
+        self._policy = policy
+        self.requests: list[DayRequests | RoundRequests] = []
+
+    def act_days(self, requests: DayRequests) -> Floats32:
+        """Keep the requests and act; see `SteeringPolicy`."""
+        self.requests.append(requests)
+        return self._policy.act_days(requests)
+
+    def act_rounds(self, requests: RoundRequests) -> Floats32:
+        """Keep the requests and act; see `SteeringPolicy`."""
+        self.requests.append(requests)
+        return self._policy.act_rounds(requests)
 
 
 class ShadowedAgent(LitaOnline):
@@ -78,38 +98,37 @@ class ShadowedAgent(LitaOnline):
 
     Attributes:
         agreement: Agreement of each shadow with the teacher.
-        requests: All requests.
         decisions: Number of decided rounds.
     """
 
     def __init__(self, *args: Any, shadows: Mapping[str, str], **kwargs: Any) -> None:  # noqa: ANN401 - scml's
         super().__init__(*args, **kwargs)
-        self._shadows = {name: (PolicySet.load(path), Residuals()) for name, path in shadows.items()}
+        assert isinstance(self.layers.policy, PolicySet)  # as `LitaOnline` makes it
+        self._log = self.layers.policy = _RequestLog(self.layers.policy)
+        self._shadows = {name: PolicySet.load(path) for name, path in shadows.items()}
         self.agreement = {name: Agreement() for name in shadows}
-        self.requests: list[DecisionRequest] = []
         self.decisions = 0
 
-    def _request(self, request: DecisionRequest, call: Call) -> None:
-        self.requests.append(request)
-        for policies, residuals in self._shadows.values():
-            apply_action(residuals, request, policies.act(request))
-        super()._request(request, call)
+    @property
+    def requests(self) -> Sequence[DayRequests | RoundRequests]:
+        """All requests of the teacher."""
+        return self._log.requests
 
-    def _request_actions(self, call: Call, offers: Mapping[str, Any], states: Mapping[str, Any]) -> None:
-        super()._request_actions(call, offers, states)
+    def _decide(self, threads: Sequence[ThreadObservation]) -> dict[str, Decision]:
+        if not threads:
+            return super()._decide(threads)
         self.decisions += 1
-        threads, obs = self._threads(offers, states), self.episode_log.days[-1].obs
-        decided, goals = self._decide_as(self.residuals, threads)
-        for name, (_, residuals) in self._shadows.items():
-            others, other_goals = self._decide_as(residuals, threads)
-            self.agreement[name].add_decisions(others, decided)
-            self.agreement[name].add_goals(obs, other_goals, goals)
+        others = {name: self._decide_as(policy, threads) for name, policy in self._shadows.items()}
+        decided = super()._decide(threads)
+        for name, (decisions, goals) in others.items():
+            self.agreement[name].add_decisions(decisions, decided)
+            self.agreement[name].add_goals(self.brain.obs, goals, self.brain.goals)
+        return decided
 
-    def _decide_as(
-        self, residuals: Residuals, threads: Sequence[ThreadObservation]
-    ) -> tuple[dict[str, Decision], Goals | None]:
-        """Return the decisions and goals of a copy of the brain with other residuals."""
-        shared = {id(self.brain.obs): self.brain.obs}  # observations are immutable
-        brain, own, layer = copy.deepcopy((self.brain, self.residuals, self._goal_layer), shared)
-        own.day, own.threads, own.weights = residuals.day, residuals.threads, residuals.weights
-        return brain.respond(list(threads)), layer.latest
+    def _decide_as(self, policy: PolicySet, threads: Sequence[ThreadObservation]) -> tuple[dict[str, Decision], Goals]:
+        """Return the decisions and goals of a copy of the brain with another policy."""
+        shared = {id(kept): kept for kept in (self.brain.obs, self.layers.policy)}  # neither is changed
+        brain, layers = copy.deepcopy((self.brain, self.layers), shared)
+        layers.policy = policy
+        layers.restart_day()
+        return brain.respond(threads), brain.goals

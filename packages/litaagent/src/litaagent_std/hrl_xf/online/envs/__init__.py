@@ -1,7 +1,7 @@
 """The league as Gymnasium, PettingZoo and `VecEnv` environments.
 
-* `game`: a world that stops at the decision requests of our seats; every rollout and environment is built on it.
-* `stages`: a world as steps, by day with several seats or by round with one.
+* `stages`: worlds as steps, in lockstep: by day with several seats or by round with one.
+* `layers`: the layers of the agent whose actions come from the user: residuals, or raw offers.
 * `gym_env`, `pettingzoo_env`, `vec_env`: thin wrappers of the stages for each interface.
 """
 

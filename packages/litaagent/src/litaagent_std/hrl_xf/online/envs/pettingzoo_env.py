@@ -11,7 +11,7 @@ from pettingzoo import ParallelEnv
 
 from litaagent_std.agents.online.steering import LIMIT as ACTION_LIMIT
 from litaagent_std.agents.online.views import DAY_VIEW
-from litaagent_std.hrl_xf.online.envs.stages import DAY_ACTION_SIZE, DayStage
+from litaagent_std.hrl_xf.online.envs.stages import DAY_ACTION_SIZE, DayStage, DayStages
 from litaagent_std.hrl_xf.online.worlds import PlanSampler
 from litaagent_std.hrl_xf.rewards import DayWeights
 from litaagent_std.policy.arrays import Floats32
@@ -47,7 +47,7 @@ class LeagueParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no
         self.render_mode = None
         self.possible_agents = [f"seat_{index}" for index in range(seats)]
         self.agents: list[str] = []
-        self._plans, self._weights = PlanSampler(_RUN_SEED, days, levels, opponents, seats), weights
+        self._plans, self._stages = PlanSampler(_RUN_SEED, days, levels, opponents, seats), DayStages(weights)
         self._rng = np.random.default_rng()
         self._stage: DayStage | None = None
 
@@ -75,7 +75,8 @@ class LeagueParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no
             self._rng = np.random.default_rng(seed)
         self.close()
         while self._stage is None or self._stage.over:
-            self._stage = DayStage(self._plans.sample(self._rng), self._weights)
+            self.close()
+            [self._stage] = self._stages.start([self._plans.sample(self._rng)])
         self.agents = list(self.possible_agents)
         return self._views(self._stage), {name: {} for name in self.agents}
 
@@ -89,7 +90,7 @@ class LeagueParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no
         if self._stage is None or not self.agents:
             raise RuntimeError("step() without a world under way; call reset() first")
         rows = np.stack([np.asarray(actions[name], np.float32) for name in self.possible_agents])
-        terms = self._stage.step(ACTION_LIMIT * rows)
+        [terms] = self._stages.step([self._stage], [ACTION_LIMIT * rows])
         over = self._stage.over
         infos: dict[str, dict[str, Any]] = {
             name: {term: values[index] for term, values in terms.items() if term != "reward"}
@@ -109,7 +110,7 @@ class LeagueParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no
     def close(self) -> None:
         """Stop the world."""
         if self._stage is not None:
-            self._stage.close()
+            self._stages.stop(self._stage)
             self._stage = None
 
 

@@ -1,22 +1,33 @@
-"""A world as a sequence of environment steps: by day with several seats, or by round with one.
+"""Worlds as sequences of environment steps: by day with several seats, or by round with one.
 
-`DayStage` steps all our seats together from one day's decisions to the next. `RoundStage` steps one seat from round to
-round, with a fixed number of slots for threads and a mask of those that need a decision. All environments are thin
-wrappers of these two.
+`DayStage` steps all our seats of a world together from one day's decisions to the next. `RoundStage` steps one seat
+from round to round, with a fixed number of slots for threads and a mask of those that need a decision. `DayStages` and
+`RoundStages` step many worlds in lockstep; all environments are thin wrappers of these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
 from litaagent_std.agents.online.acting import PolicySet
-from litaagent_std.agents.online.steering import DAY_ACTIONS, LIMIT, THREAD_ACTIONS, WEIGHT_ACTIONS
-from litaagent_std.agents.online.views import STATE_VIEW, THREAD_VIEW, day_view
-from litaagent_std.hrl_xf.online.envs.game import Game, outcome_terms
+from litaagent_std.agents.online.steering import DAY_ACTIONS, LIMIT, SteeredLayers
+from litaagent_std.agents.online.views import STATE_VIEW, THREAD_VIEW, day_views, round_views
+from litaagent_std.hrl_xf.online.envs.layers import (
+    RAW_SIZES,
+    ROUND_ACTION_SIZE,
+    SLOTS_PER_SIDE,
+    THREAD_SLOTS,
+    ActionKind,
+    SlotLayers,
+    slot_layers,
+    slots,
+)
+from litaagent_std.hrl_xf.online.episodes import EpisodeLog, outcome_terms
+from litaagent_std.hrl_xf.online.lockstep import Lockstep, LockstepWorld
 from litaagent_std.hrl_xf.online.worlds import TrainingWorld, WorldPlan, draw_world
 from litaagent_std.hrl_xf.rewards import (
     DAY_TERMS,
@@ -27,97 +38,128 @@ from litaagent_std.hrl_xf.rewards import (
     day_terms,
     thread_reward,
 )
-from litaagent_std.policy.arrays import Bools, Floats32
-from litaagent_std.policy.observation import Observation, Partner
+from litaagent_std.policy.arrays import Array, Bools, Floats32
+from litaagent_std.policy.columns import ObservationBatch
+from litaagent_std.policy.layers import LayerSet
+from litaagent_std.policy.observation import Observation
 
 __all__ = [
     "DAY_ACTION_SIZE",
+    "RAW_SIZES",
     "ROUND_ACTION_SIZE",
     "SLOTS_PER_SIDE",
     "THREAD_SLOTS",
     "DayStage",
+    "DayStages",
     "RoundStage",
+    "RoundStages",
     "RoundStep",
 ]
 
-SLOTS_PER_SIDE: Final = 6
-"""Partners of one side at most: the official generator makes no larger levels."""
-THREAD_SLOTS: Final = 2 * SLOTS_PER_SIDE
-"""Slots for threads: suppliers first, then consumers."""
 DAY_ACTION_SIZE: Final = len(DAY_ACTIONS)
 """Components of an action per seat and day."""
-ROUND_ACTION_SIZE: Final = len(THREAD_ACTIONS) + len(WEIGHT_ACTIONS)
-"""Components of an action per thread and round."""
 
 
 class DayStage:
-    """A world by days, all our seats at once.
-
-    Args:
-        plan: The plan of a world, or the world itself.
-        weights: Weights of the reward terms.
+    """A world by days, all our seats at once; made by `DayStages.start`.
 
     Attributes:
         views: L2's inputs at the latest day start [seats, len(DAY_VIEW)].
     """
 
-    def __init__(self, plan: WorldPlan | TrainingWorld, weights: DayWeights | None = None) -> None:
-        self.training_world = draw_world(plan) if isinstance(plan, WorldPlan) else plan
-        self._weights = weights or DayWeights()
-        self._game = Game(self.training_world, rounds=False)
-        self._observations: dict[int, Observation] = {}
-        self._observe()
+    def __init__(self, world: LockstepWorld) -> None:
+        self.world = world
+        self.observations: dict[int, Observation] = {}
+        self.views = np.zeros((0, 0), np.float32)
 
     @property
     def over(self) -> bool:
         """Whether there is nothing left to decide."""
-        return self._game.pending is None
+        return self.world.over
 
     @property
     def scores(self) -> list[float]:
         """Balance over initial balance of each of our seats."""
-        return [self._game.score(seat) for seat in self.training_world.seats]
+        return [self.world.score(seat.seat) for seat in self.world.ours]
 
-    def _observe(self) -> None:
-        if self._game.pending is not None:
-            self._observations = {seat: self._game.day_observation(seat) for seat in self.training_world.seats}
-            # [seats, len(DAY_VIEW)]
-            self.views = np.stack([day_view(obs) for obs in self._observations.values()])
 
-    def step(self, actions: Floats32) -> dict[str, list[float]]:
-        """Play until the next day on which a seat has a decision.
+class DayStages:
+    """Worlds by days, in lockstep.
+
+    Args:
+        weights: Weights of the reward terms.
+    """
+
+    def __init__(self, weights: DayWeights | None = None) -> None:
+        self._weights = weights or DayWeights()
+        self._lockstep = Lockstep(lambda seats: LayerSet(SteeredLayers(len(seats))))
+
+    def start(self, plans: Sequence[WorldPlan | TrainingWorld]) -> list[DayStage]:
+        """Start worlds, each up to its first decision."""
+        stages = [DayStage(world) for world in self._lockstep.add(_drawn(plans))]
+        _observe(stages)
+        return stages
+
+    def step(self, stages: Sequence[DayStage], actions: Sequence[Floats32]) -> list[dict[str, list[float]]]:
+        """Play worlds until the next day on which a seat has a decision.
 
         Args:
-            actions: Action of each seat [seats, len(DAY_ACTIONS)]; ignored for a seat without a decision.
+            stages: Worlds that are not over.
+            actions: Of each world, the action of each seat [seats, len(DAY_ACTIONS)]; ignored for a seat without a
+                decision.
 
         Returns:
-            Reward terms and their weighted sum ``reward`` by name, one value per seat.
+            Of each world, reward terms and their weighted sum ``reward`` by name, one value per seat.
         """
-        game, before = self._game, dict(self._observations)
-        assert game.pending is not None
-        day = game.pending.request.day
-        by_seat = {
-            seat: np.asarray(row, np.float32) for seat, row in zip(self.training_world.seats, actions, strict=True)
-        }
-        while game.pending is not None and game.pending.request.day == day:
-            game.step(np.clip(by_seat[game.pending.seat], -LIMIT, LIMIT))
-        self._observe()
-        return self._rewards(before)
+        days = []
+        for stage, rows in zip(stages, actions, strict=True):
+            assert stage.world.waiting is not None
+            days.append(stage.world.waiting.obs.day)
+            for seat, row in zip(stage.world.ours, rows, strict=True):
+                if seat.batch is not None:  # else it could not start its day
+                    cast("SteeredLayers", seat.plugged.goal).days[seat.row] = np.clip(row, -LIMIT, LIMIT)
+        before = [dict(stage.observations) for stage in stages]
+        while asked := [
+            waiting
+            for stage, day in zip(stages, days, strict=True)
+            if (waiting := stage.world.waiting) is not None and waiting.obs.day == day
+        ]:
+            self._lockstep.decide(asked)
+        _observe(stages)
+        return [self._rewards(stage, seen) for stage, seen in zip(stages, before, strict=True)]
 
-    def _rewards(self, before: dict[int, Observation]) -> dict[str, list[float]]:
+    def _rewards(self, stage: DayStage, before: dict[int, Observation]) -> dict[str, list[float]]:
         rewards: dict[str, list[float]] = {name: [] for name in (*DAY_TERMS, "reward")}
-        for seat, obs in before.items():
-            after = None if self.over else self._observations[seat]
-            end_calendar = self._game.episode_log(seat).entry(obs.day).end_calendar or obs.calendar
-            terms = day_terms(obs, end_calendar, after, self._game.cash(seat), self._weights)
+        for seat in stage.world.ours:
+            obs = before[seat.seat]
+            after = None if stage.over else stage.observations[seat.seat]
+            end_calendar = seat.episode.entry(obs.day).end_calendar or obs.calendar
+            terms = day_terms(obs, end_calendar, after, stage.world.cash(seat.seat), self._weights)
             for name, value in terms.items():
                 rewards[name].append(value)
             rewards["reward"].append(day_reward(terms, self._weights))
         return rewards
 
-    def close(self) -> None:
-        """Stop the world."""
-        self._game.close()
+    def stop(self, stage: DayStage) -> None:
+        """Stop a world and forget it."""
+        self._lockstep.remove(stage.world)
+
+
+def _drawn(plans: Sequence[WorldPlan | TrainingWorld]) -> list[TrainingWorld]:
+    return [draw_world(plan) if isinstance(plan, WorldPlan) else plan for plan in plans]
+
+
+def _observe(stages: Sequence[DayStage]) -> None:
+    """Take the observations of the worlds that wait, and the views of all their seats at once."""
+    seats = [seat for stage in stages if not stage.over for seat in stage.world.ours]
+    if not seats:
+        return
+    views, row = day_views(ObservationBatch.of([seat.obs for seat in seats])), 0
+    for stage in stages:
+        if not stage.over:
+            ours = stage.world.ours
+            stage.observations = {seat.seat: seat.obs for seat in ours}
+            stage.views, row = views[row : row + len(ours)].copy(), row + len(ours)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,92 +178,114 @@ class RoundStep:
 
 
 class RoundStage:
-    """A world by rounds, for one seat.
-
-    Args:
-        plan: The plan of a world, or the world itself; the first of our seats is stepped.
-        day_weights: Weights of the day's terms, which the threads of a day's last round share.
-        thread_weights: Weights of the threads' own terms.
-        policies: Policies for the days; if None, residuals are zero.
+    """A world by rounds, for the first of our seats; made by `RoundStages.start`.
 
     Attributes:
+        seat: The seat.
         views: [THREAD_SLOTS, len(THREAD_VIEW)]; zeros in empty slots.
         state: [len(STATE_VIEW)].
         mask: Slots of the threads that need a decision [THREAD_SLOTS].
+        partners: The partner in each of these slots.
     """
 
-    def __init__(
-        self,
-        plan: WorldPlan | TrainingWorld,
-        day_weights: DayWeights | None = None,
-        thread_weights: ThreadWeights | None = None,
-        policies: PolicySet | None = None,
-    ) -> None:
-        self.training_world = draw_world(plan) if isinstance(plan, WorldPlan) else plan
-        self.seat = self.training_world.seats[0]
-        self._days, self._threads = day_weights or DayWeights(), thread_weights or ThreadWeights()
-        self._policies = policies or PolicySet()
-        self._game = Game(self.training_world, rounds=True)
-        self.views = np.zeros((THREAD_SLOTS, len(THREAD_VIEW)), np.float32)
+    def __init__(self, world: LockstepWorld) -> None:
+        self.world, self.seat = world, world.ours[0]
         self.state = np.zeros(len(STATE_VIEW), np.float32)
+        self.clear()
+
+    def clear(self) -> None:
+        """Empty all slots."""
+        self.views = np.zeros((THREAD_SLOTS, len(THREAD_VIEW)), np.float32)
         self.mask = np.zeros(THREAD_SLOTS, np.bool_)
-        self._slots: list[int] = []
-        self._advance()
+        self.partners: dict[int, str] = {}
 
     @property
     def over(self) -> bool:
         """Whether there is nothing left to decide."""
-        return self._game.pending is None
+        return self.world.over
 
     @property
     def score(self) -> float:
         """Balance over initial balance of our seat."""
-        return self._game.score(self.seat)
+        return self.world.score(self.seat.seat)
 
-    def _advance(self) -> None:
-        """Play until the next round of our seat: days are decided by the policies, other seats' residuals are zero."""
-        game = self._game
-        while game.pending is not None and (game.pending.request.kind == "day" or game.pending.seat != self.seat):
-            pending = game.pending
-            game.step(
-                self._policies.act(pending.request)
-                if pending.request.kind == "day"
-                else np.zeros(pending.action_shape, np.float32)
-            )
-        self.views, self.mask = np.zeros_like(self.views), np.zeros_like(self.mask)
-        self._slots = []
-        if game.pending is None:
-            return
-        request = game.pending.request
-        self._slots = [_slot(game.day_observation(self.seat), partner) for partner in request.partners]
-        self.views[self._slots] = request.view  # [threads, len(THREAD_VIEW)] into their slots
-        self.mask[self._slots] = True
-        self.state = request.state
 
-    def step(self, actions: Floats32) -> RoundStep:
-        """Play until the next round.
+class RoundStages:
+    """Worlds by rounds, in lockstep, with one seat of each.
+
+    Args:
+        day_weights: Weights of the day's terms, which the threads of a day's last round share.
+        thread_weights: Weights of the threads' own terms.
+        policies: Policies for the days; if None, residuals are zero.
+        actions: What an action is, see `layers.RAW_SIZES` for raw ones.
+    """
+
+    def __init__(
+        self,
+        day_weights: DayWeights | None = None,
+        thread_weights: ThreadWeights | None = None,
+        policies: PolicySet | None = None,
+        actions: ActionKind = "residual",
+    ) -> None:
+        self._days, self._threads = day_weights or DayWeights(), thread_weights or ThreadWeights()
+        self._policies, self._actions = policies or PolicySet(), actions
+        self._lockstep = Lockstep(lambda seats: slot_layers(actions, self._policies, len(seats)))
+
+    def start(self, plans: Sequence[WorldPlan | TrainingWorld]) -> list[RoundStage]:
+        """Start worlds, each up to the first round of its seat."""
+        stages = [RoundStage(world) for world in self._lockstep.add(_drawn(plans))]
+        self._advance(stages)
+        return stages
+
+    def _advance(self, stages: Sequence[RoundStage]) -> None:
+        """Play until the next rounds of the stages' seats; other seats are the heuristic agent."""
+        while asked := [
+            seat for stage in stages if (seat := stage.world.waiting) is not None and seat is not stage.seat
+        ]:
+            self._lockstep.decide(asked)
+        by_seat = {id(stage.seat): stage for stage in stages}
+        for stage in stages:
+            stage.clear()
+        waiting = [stage.seat for stage in stages if not stage.over]
+        for columns in self._lockstep.columns(waiting) if waiting else ():
+            threads = columns.threads
+            views, states = round_views(
+                threads, columns.histories, columns.obs, day_views(columns.obs), columns.calendar
+            )  # fmt: skip
+            for place, slot, view, thread in zip(
+                threads.seat.tolist(), slots(threads).tolist(), views, columns.live, strict=True
+            ):
+                stage = by_seat[id(columns.asked[place])]
+                stage.views[slot], stage.mask[slot], stage.partners[slot] = view, True, thread.partner
+            for seat, state in zip(columns.asked, states, strict=True):
+                by_seat[id(seat)].state = state
+
+    def step(self, stages: Sequence[RoundStage], actions: Sequence[Array]) -> list[RoundStep]:
+        """Play worlds until their next rounds.
 
         Args:
-            actions: [THREAD_SLOTS, ROUND_ACTION_SIZE]; rows of empty slots are ignored.
+            stages: Worlds that are not over.
+            actions: Of each world [THREAD_SLOTS, 4]; rows of empty slots are ignored.
         """
-        game = self._game
-        assert game.pending is not None
-        request, slots = game.pending.request, list(self._slots)
-        obs = game.day_observation(self.seat)
-        game.step(np.clip(np.asarray(actions, np.float32)[slots], -LIMIT, LIMIT))
-        self._advance()
-        return self._result(request.day, request.partners, slots, obs)
+        before = []
+        for stage, rows in zip(stages, actions, strict=True):
+            seat = stage.seat
+            given = cast("SlotLayers", seat.plugged.goal).given
+            given[seat.row] = rows if self._actions == "raw" else np.clip(rows, -LIMIT, LIMIT)
+            before.append((seat.obs, dict(stage.partners)))
+        self._lockstep.decide([stage.seat for stage in stages])
+        self._advance(stages)
+        return [self._result(stage, *seen) for stage, seen in zip(stages, before, strict=True)]
 
-    def _result(self, day: int, partners: Sequence[str], slots: Sequence[int], obs: Observation) -> RoundStep:
-        game, rewards = self._game, np.zeros(THREAD_SLOTS, np.float32)
-        ended = np.zeros(THREAD_SLOTS, np.bool_)
+    def _result(self, stage: RoundStage, obs: Observation, partners: dict[int, str]) -> RoundStep:
+        rewards, ended = np.zeros(THREAD_SLOTS, np.float32), np.zeros(THREAD_SLOTS, np.bool_)
         terms = {name: np.zeros(THREAD_SLOTS, np.float32) for name in THREAD_TERMS}
-        log = game.episode_log(self.seat)
-        day_is_over = game.pending is None or game.pending.request.day != day
+        episode = stage.seat.episode
+        day_is_over = stage.over or stage.seat.obs.day != obs.day
         # the threads of a day's last round share its reward
-        shared = self._threads.shared * self._day_reward(obs) if day_is_over else 0.0
-        for partner, slot in zip(partners, slots, strict=True):
-            outcome = log.threads.get((day, partner))
+        shared = self._threads.shared * self._day_reward(stage, obs, episode) if day_is_over else 0.0
+        for slot, partner in partners.items():
+            outcome = episode.threads.get((obs.day, partner))
             ended[slot] = outcome is not None or day_is_over
             if outcome is not None:
                 own_terms = outcome_terms(obs, outcome)
@@ -231,34 +295,13 @@ class RoundStage:
             rewards[slot] += shared
         return RoundStep(rewards, ended, terms)
 
-    def _day_reward(self, obs: Observation) -> float:
+    def _day_reward(self, stage: RoundStage, obs: Observation, episode: EpisodeLog) -> float:
         """Return the reward of the day that started with an observation."""
-        game = self._game
-        after = None if game.pending is None else game.day_observation(self.seat)
-        end_calendar = game.episode_log(self.seat).entry(obs.day).end_calendar or obs.calendar
-        terms = day_terms(obs, end_calendar, after, game.cash(self.seat), self._days)
+        after = None if stage.over else stage.seat.obs
+        end_calendar = episode.entry(obs.day).end_calendar or obs.calendar
+        terms = day_terms(obs, end_calendar, after, stage.world.cash(stage.seat.seat), self._days)
         return day_reward(terms, self._days)
 
-    def close(self) -> None:
-        """Stop the world."""
-        self._game.close()
-
-
-def _slot(obs: Observation, partner: str) -> int:
-    """Return the slot of a partner: suppliers first, then consumers.
-
-    Raises:
-        ValueError: If there are more partners than slots.
-    """
-    sides: tuple[tuple[Partner, ...], ...] = (obs.suppliers, obs.consumers)
-    for side, partners in enumerate(sides):
-        names = [known.name for known in partners]
-        if partner in names:
-            index = names.index(partner)
-            if index >= SLOTS_PER_SIDE:
-                raise ValueError(
-                    f"{partner!r} is partner {index + 1} of its side, but there are {SLOTS_PER_SIDE} slots; "
-                    "use worlds of the official generator"
-                )
-            return side * SLOTS_PER_SIDE + index
-    raise ValueError(f"{partner!r} is neither a supplier nor a consumer on day {obs.day}")
+    def stop(self, stage: RoundStage) -> None:
+        """Stop a world and forget it."""
+        self._lockstep.remove(stage.world)

@@ -6,12 +6,13 @@ The state is the seeds and the actions so far: worlds are deterministic, so load
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, MultiDiscrete
 from torch import Tensor
 
 from apexrl.envs.multi_agent import MultiAgentExtras, MultiAgentVecEnv
@@ -19,18 +20,22 @@ from apexrl.envs.vec_env import EnvBatch, Extras, StateDict, VecEnv
 from litaagent_std.agents.online.acting import PolicySet
 from litaagent_std.agents.online.steering import LIMIT as ACTION_LIMIT
 from litaagent_std.agents.online.views import DAY_VIEW, STATE_VIEW, THREAD_VIEW
+from litaagent_std.hrl_xf.online.envs.layers import ActionKind
 from litaagent_std.hrl_xf.online.envs.stages import (
     DAY_ACTION_SIZE,
+    RAW_SIZES,
     ROUND_ACTION_SIZE,
     SLOTS_PER_SIDE,
     THREAD_SLOTS,
     DayStage,
+    DayStages,
     RoundStage,
+    RoundStages,
     RoundStep,
 )
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
 from litaagent_std.hrl_xf.rewards import DAY_TERMS, THREAD_TERMS, DayWeights, ThreadWeights
-from litaagent_std.policy.arrays import Floats32
+from litaagent_std.policy.arrays import Array
 from litaagent_std.policy.features import LIMIT
 
 __all__ = ["LeagueDayVecEnv", "LeagueRoundVecEnv"]
@@ -65,64 +70,84 @@ Stage = TypeVar("Stage", DayStage, RoundStage)
 Result = TypeVar("Result")
 
 
-class _ReplayedWorlds(EnvBatch, Generic[Stage, Result]):
-    """Parallel worlds, each with its actions so far: the common part of days and rounds.
+class _Driver(Protocol[Stage, Result]):
+    """`DayStages` or `RoundStages`."""
+
+    def start(self, plans: Sequence[WorldPlan]) -> list[Stage]:
+        """Start worlds."""
+
+    def step(self, stages: Sequence[Stage], actions: Sequence[Array]) -> list[Result]:
+        """Make one decision in each of some worlds."""
+
+    def stop(self, stage: Stage) -> None:
+        """Stop a world."""
+
+
+class _LockstepWorlds(EnvBatch, Generic[Stage, Result]):
+    """Parallel worlds in lockstep, each with its actions so far: the common part of days and rounds.
 
     Args:
         plan: Plan of all worlds.
         worlds: Number of worlds.
+        driver: Steps the worlds.
     """
 
     num_envs: int
 
-    def __init__(self, plan: WorldPlan, worlds: int) -> None:
+    def __init__(self, plan: WorldPlan, worlds: int, driver: _Driver[Stage, Result]) -> None:
         self.num_envs, self.device = worlds, _CPU
         self._worlds = _Worlds(plan, worlds)
-        self._stages: list[Stage] = []
-        self._actions: list[list[Floats32]] = []
+        self._driver: _Driver[Stage, Result] = driver
+        self._stages: dict[int, Stage] = {}
+        self._actions: list[list[Array]] = [[] for _ in range(worlds)]
 
     @abstractmethod
-    def _make(self, plan: WorldPlan) -> Stage:
-        """Return a world at its first decision."""
-
-    @abstractmethod
-    def _play(self, stage: Stage, row: Floats32) -> Result:
-        """Make one decision in a world and return its result."""
+    def _action(self, row: Array) -> Array:
+        """Return an environment's action as the driver takes it."""
 
     @property
     def supports_state(self) -> bool:
         """True: worlds are replayed from their actions."""
         return True
 
+    @property
+    def _all(self) -> list[Stage]:
+        return [self._stages[env] for env in range(self.num_envs)]
+
     def _restart(self, seed: int | None) -> None:
         """Start a new world in every environment."""
         self._worlds.restart(seed)
-        self._close_all()
-        self._stages = [self._open(env) for env in range(self._worlds.count)]
-        self._actions = [[] for _ in self._stages]
+        self.close()
+        self._open(range(self.num_envs))
 
-    def _open(self, env: int) -> Stage:
-        """Return an environment's next world that has a decision."""
-        while True:
-            stage = self._make(self._worlds.next(env))
-            if not stage.over:
-                return stage
+    def _open(self, envs: Sequence[int]) -> None:
+        """Start the next world that has a decision in some environments, all of them together."""
+        while envs:
+            for env, stage in zip(envs, self._driver.start([self._worlds.next(env) for env in envs]), strict=True):
+                self._stages[env], self._actions[env] = stage, []
+            over = [env for env in envs if self._stages[env].over]
+            self._stop(over)
+            envs = over
 
-    def _advance(self, rows: Floats32) -> tuple[list[Result], Tensor]:
+    def _stop(self, envs: Sequence[int]) -> None:
+        for env in envs:
+            self._driver.stop(self._stages.pop(env))
+
+    def _advance(self, rows: Array) -> tuple[list[Result], Tensor]:
         """Make one decision in every world; worlds that are over are replaced by the next ones.
 
         Returns:
             The result of each decision, and which worlds it ended.
         """
-        results, over = [], torch.zeros(len(self._stages), dtype=torch.bool)
-        for env, stage in enumerate(self._stages):
-            results.append(self._play(stage, rows[env]))
-            self._actions[env].append(rows[env].copy())
-            if stage.over:
-                over[env] = True
-                stage.close()
-                self._stages[env], self._actions[env] = self._open(env), []
-        return results, over
+        results = self._driver.step(self._all, [self._action(row) for row in rows])
+        for actions, row in zip(self._actions, rows, strict=True):
+            actions.append(row.copy())
+        over = [env for env, stage in enumerate(self._all) if stage.over]
+        self._stop(over)
+        self._open(over)
+        ended = torch.zeros(self.num_envs, dtype=torch.bool)
+        ended[over] = True
+        return results, ended
 
     def state_dict(self) -> StateDict:
         """Return the seeds, and the actions in the present worlds."""
@@ -134,25 +159,22 @@ class _ReplayedWorlds(EnvBatch, Generic[Stage, Result]):
 
     def load_state_dict(self, state: StateDict) -> None:
         """Replay the worlds up to where they were."""
-        self._close_all()
+        self.close()
         self._worlds.base, self._worlds.played = int(state["base"]), [int(n) for n in state["played"]]
-        self._stages = [self._make(self._worlds.current(env)) for env in range(self._worlds.count)]
+        started = self._driver.start([self._worlds.current(env) for env in range(self.num_envs)])
+        self._stages = dict(enumerate(started))
         self._actions = [[row.numpy().copy() for row in actions] for actions in state["answers"]]
-        for stage, actions in zip(self._stages, self._actions, strict=True):
-            for row in actions:
-                self._play(stage, row)
-
-    def _close_all(self) -> None:
-        for stage in self._stages:
-            stage.close()
+        for step in range(max(map(len, self._actions))):
+            envs = [env for env, actions in enumerate(self._actions) if step < len(actions)]
+            rows = [self._action(self._actions[env][step]) for env in envs]
+            self._driver.step([self._stages[env] for env in envs], rows)
 
     def close(self) -> None:
         """Stop all worlds."""
-        self._close_all()
-        self._stages = []
+        self._stop(list(self._stages))
 
 
-class LeagueDayVecEnv(_ReplayedWorlds[DayStage, dict[str, list[float]]], VecEnv):
+class LeagueDayVecEnv(_LockstepWorlds[DayStage, dict[str, list[float]]], VecEnv):
     """Worlds by days: L2's task. One seat of each world is ours, so that environments are independent.
 
     Args:
@@ -171,16 +193,12 @@ class LeagueDayVecEnv(_ReplayedWorlds[DayStage, dict[str, list[float]]], VecEnv)
                 f"seats={plan.seats}: seats of one world are not independent environments; use "
                 "apexrl.envs.PettingZooVecEnv on parallel_env(seats=...) for several"
             )
-        super().__init__(plan, worlds)
+        super().__init__(plan, worlds, DayStages(weights))
         self.observation_space = Box(-LIMIT, LIMIT, (len(DAY_VIEW),), np.float32)
         self.action_space = Box(-ACTION_LIMIT, ACTION_LIMIT, (DAY_ACTION_SIZE,), np.float32)
-        self._weights = weights or DayWeights()
 
-    def _make(self, plan: WorldPlan) -> DayStage:
-        return DayStage(plan, self._weights)
-
-    def _play(self, stage: DayStage, row: Floats32) -> dict[str, list[float]]:
-        return stage.step(row[None])  # one seat
+    def _action(self, row: Array) -> Array:
+        return row[None]  # one seat
 
     def reset(self, seed: int | None = None) -> tuple[Tensor, Extras]:
         """Start a new world in every environment."""
@@ -188,7 +206,7 @@ class LeagueDayVecEnv(_ReplayedWorlds[DayStage, dict[str, list[float]]], VecEnv)
         return self._views(), {}
 
     def _views(self) -> Tensor:
-        return torch.from_numpy(np.concatenate([stage.views for stage in self._stages]))
+        return torch.from_numpy(np.concatenate([stage.views for stage in self._all]))
 
     def step(self, actions: Tensor) -> tuple[Tensor, Tensor, Tensor, Extras]:
         """Play one decision day in every world."""
@@ -209,7 +227,7 @@ class LeagueDayVecEnv(_ReplayedWorlds[DayStage, dict[str, list[float]]], VecEnv)
         return self._views(), torch.from_numpy(rewards), dones, extras
 
 
-class LeagueRoundVecEnv(_ReplayedWorlds[RoundStage, RoundStep], MultiAgentVecEnv):
+class LeagueRoundVecEnv(_LockstepWorlds[RoundStage, RoundStep], MultiAgentVecEnv):
     """Worlds by rounds: L3's and L4's task. An agent is a slot for a thread; its trajectory is one negotiation.
 
     Args:
@@ -218,6 +236,8 @@ class LeagueRoundVecEnv(_ReplayedWorlds[RoundStage, RoundStep], MultiAgentVecEnv
         day_weights: Weights of the day's terms, shared by the threads of the day's last round.
         thread_weights: Weights of the threads' own terms.
         policies: Policies for the days; if None, residuals are zero.
+        actions: ``residual`` changes the heuristic's decision in a thread; ``raw`` is the decision itself: accept,
+            counter or end, the units less one, the days until delivery, the price above the lowest legal one.
     """
 
     def __init__(
@@ -227,20 +247,22 @@ class LeagueRoundVecEnv(_ReplayedWorlds[RoundStage, RoundStep], MultiAgentVecEnv
         day_weights: DayWeights | None = None,
         thread_weights: ThreadWeights | None = None,
         policies: PolicySet | None = None,
+        actions: ActionKind = "residual",
     ) -> None:
-        super().__init__(replace(plan or WorldPlan(seed=0), seats=1), worlds)
+        driver = RoundStages(day_weights, thread_weights, policies, actions)
+        super().__init__(replace(plan or WorldPlan(seed=0), seats=1), worlds, driver)
         self.num_agents = THREAD_SLOTS
         self.agent_names = [f"{side}_{n}" for side in ("supplier", "consumer") for n in range(SLOTS_PER_SIDE)]
         self.observation_space = Box(-LIMIT, LIMIT, (len(THREAD_VIEW),), np.float32)
-        self.action_space = Box(-ACTION_LIMIT, ACTION_LIMIT, (ROUND_ACTION_SIZE,), np.float32)
+        self.action_space = (
+            MultiDiscrete(list(RAW_SIZES))
+            if actions == "raw"
+            else Box(-ACTION_LIMIT, ACTION_LIMIT, (ROUND_ACTION_SIZE,), np.float32)
+        )
         self.state_space = Box(-LIMIT, LIMIT, (len(STATE_VIEW),), np.float32)
-        self._weights = (day_weights, thread_weights, policies)
 
-    def _make(self, plan: WorldPlan) -> RoundStage:
-        return RoundStage(plan, *self._weights)
-
-    def _play(self, stage: RoundStage, row: Floats32) -> RoundStep:
-        return stage.step(row)
+    def _action(self, row: Array) -> Array:
+        return row
 
     def reset(self, seed: int | None = None) -> tuple[Tensor, MultiAgentExtras]:
         """Start a new world in every environment."""
@@ -248,12 +270,12 @@ class LeagueRoundVecEnv(_ReplayedWorlds[RoundStage, RoundStep], MultiAgentVecEnv
         return self._views(), self._present()
 
     def _views(self) -> Tensor:
-        return torch.from_numpy(np.stack([stage.views for stage in self._stages]))
+        return torch.from_numpy(np.stack([stage.views for stage in self._all]))
 
     def _present(self) -> MultiAgentExtras:
         return {
-            "state": torch.from_numpy(np.stack([stage.state for stage in self._stages])),
-            "agent_mask": torch.from_numpy(np.stack([stage.mask for stage in self._stages])),
+            "state": torch.from_numpy(np.stack([stage.state for stage in self._all])),
+            "agent_mask": torch.from_numpy(np.stack([stage.mask for stage in self._all])),
         }
 
     def step(self, actions: Tensor) -> tuple[Tensor, Tensor, Tensor, MultiAgentExtras]:
