@@ -37,7 +37,7 @@ CHANGES = [
     (risk, "purchase_cap", lambda f, *a: f(*a) + 1),
     (risk, "bounded_goals", lambda f, goals, *a: goals),
     (baseline, "progress", lambda f, *a, **k: 0.5 * f(*a, **k)),
-    (baseline, "reservation", lambda f, *a: f(*a) + 1.0),
+    (baseline, "reservation", lambda f, *a, **k: f(*a, **k) + 1.0),
     (thread, "_acceptable", lambda f, *a: np.zeros(len(a[0]), bool)),
     (thread, "allot", lambda f, *a: tuple(np.zeros_like(part) for part in f(*a))),
     (guard, "_accepted", lambda f, *a: np.zeros(len(a[0].threads), bool)),

@@ -28,7 +28,7 @@ from .l1.guard import Allowance, guard, wanted_plan
 from .l1.risk import bounded_goals, purchase_cap, sale_caps
 from .l1.safety import bounds, clip
 from .l2.heuristic import heuristic_goals
-from .l4.heuristic import Partners, Subsets, accept_offers, excess_cost, free_room, spread
+from .l4.heuristic import SideView, Subsets, accept_offers, excess_cost, free_room, spread
 from .layers import (
     ACCEPT,
     KEEP,
@@ -164,9 +164,7 @@ class BatchBrain:
             round_batch = RoundBatch(day, goals, threads, made)
             for layer in self._round_layers:
                 layer.start_round(round_batch)
-        plan = PlanBatch(
-            np.zeros(len(threads), np.bool_), np.zeros(len(threads), np.bool_), np.zeros((len(threads), 3), np.int64)
-        )
+        plan, everybody = PlanBatch.none(len(threads)), len(seats) == self.n
         for side in self.sides:
             own = true_rows((threads.selling == side.selling) & day.obs.trades[threads.seat, side.side])
             if not len(own):
@@ -179,8 +177,8 @@ class BatchBrain:
                 goals=goals,
                 agenda=day.obs.agenda[:, side.side],
                 threads=threads if whole else threads.take(own),
-                pending=side.pending[seats],
-                outstanding=side.outstanding[seats],
+                pending=side.pending if everybody else side.pending[seats],
+                outstanding=side.outstanding if everybody else side.outstanding[seats],
                 rows=[rows[row] for row in own.tolist()] if rows else (),
                 index=own,
             )
@@ -192,7 +190,7 @@ class BatchBrain:
     ) -> tuple[DayBatch, GoalsBatch]:
         """Return the days at this moment and the goals, within L1's bounds."""
         whole, known = len(seats) == self.n, self._known
-        if whole and known is not None and _same(known[0].calendar, calendar):
+        if whole and known is not None and (known[0].calendar is calendar or _same(known[0].calendar, calendar)):
             return known
         obs = self.obs if whole else self.obs.take(seats)
         memory = self.memory.now if whole else self.memory.now.take(seats)
@@ -210,35 +208,37 @@ class BatchBrain:
         return day, goals
 
     def _decide_side(self, side: Side, situation: SituationBatch) -> PlanBatch:
-        partners = side.partners(situation)
-        side.on_round(situation, partners.index)
-        situation.pending = side.pending[situation.seats]
+        view = side.view(situation)
+        side.on_round(situation, view.partner)
+        if situation.pending is not side.pending:
+            situation.pending = side.pending[situation.seats]
         budgets = side.budgets[situation.seats]
-        plan = self._plan(side, situation, partners, budgets)
+        plan = self._plan(situation, view, budgets)
         proposed, alpha = plan, None
         if self._decision_layer is None and self._coordination_layer is None:
             side.budgets[situation.seats] = budgets
         else:
-            plan, proposed, alpha = self._revised(side, situation, partners, plan, budgets)
+            plan, proposed, alpha = self._revised(side, situation, view, plan, budgets)
         final = self._safe(situation, plan)
         if self.keep_log:
-            self.log += record_round(situation, side, partners, final, proposed, alpha)
-        side.commit(situation, final.propose, final.offer)
+            self.log += record_round(situation, side, view, final, proposed, alpha)
+        side.commit(situation, view, final.propose, final.offer)
         return final
 
-    def _plan(self, side: Side, situation: SituationBatch, partners: Partners, budgets: Floats) -> PlanBatch:
+    def _plan(self, situation: SituationBatch, view: SideView, budgets: Floats) -> PlanBatch:
         """Make the heuristic plan; the risk budgets ``[S, H + 1]`` are reduced in place."""
         threads, room = situation.threads, free_room(situation)
-        accept = accept_offers(situation, partners, room, self._choose)
-        if side.acceptance is None:
+        if not np.count_nonzero(room > 0):  # nothing to agree on
+            return PlanBatch.none(len(threads))
+        accept = accept_offers(situation, view, room, self._choose)
+        if view.acceptance is None:
             return self._baseline(situation, accept, room)
         taken = np.zeros(room.shape, np.int64)
-        if accept.any():
+        if np.count_nonzero(accept):
             seat, offer = threads.seat[accept], threads.offer[accept]
             np.add.at(taken, (seat, offer[:, 1] - situation.day.obs.day[seat]), offer[:, 0])
-        market = side.market if len(situation.seats) == self.n else side.market.take(situation.seats)
         risked = budgets if self._overbooks else np.zeros(budgets.shape)
-        plan = spread(situation, partners, side.acceptance, market, ~accept, taken, room, risked)
+        plan = spread(situation, view, ~accept, taken, room, risked)
         return PlanBatch(accept, plan.propose, plan.offer)
 
     @staticmethod
@@ -263,7 +263,7 @@ class BatchBrain:
         return plan
 
     def _revised(
-        self, side: Side, situation: SituationBatch, partners: Partners, plan: PlanBatch, risked: Floats
+        self, side: Side, situation: SituationBatch, view: SideView, plan: PlanBatch, risked: Floats
     ) -> tuple[PlanBatch, PlanBatch, Floats]:
         """Let the layers that are plugged in revise the heuristic plan under L1's guard.
 
@@ -272,7 +272,7 @@ class BatchBrain:
         """
         room = free_room(situation)
         situation.plan = plan
-        situation.baseline = self._baseline(situation, accept_offers(situation, partners, room, greedy_subsets), room)
+        situation.baseline = self._baseline(situation, accept_offers(situation, view, room, greedy_subsets), room)
         wanted, alpha, other = self._wanted(situation)
         threads, seats = situation.threads, situation.seats
         # The heuristic plan keeps to L1's bounds by itself, and the guard is stricter than they are.
@@ -281,7 +281,7 @@ class BatchBrain:
             side.budgets[seats] = risked
             return plan, plan, alpha
         budgets = side.budgets[seats]  # only the final plan consumes the risk budget
-        safe = guard(situation, wanted, self._allowance(side, situation, partners, budgets))
+        safe = guard(situation, wanted, self._allowance(side, situation, view, budgets))
         side.budgets[seats] = np.where(changed[:, None], budgets, risked)
         rows = changed[threads.seat]
         moved = ~safe.accept & ((wanted.propose != safe.propose) | (wanted.offer != safe.offer).any(1) & safe.propose)
@@ -320,7 +320,7 @@ class BatchBrain:
         return wanted, alpha, other
 
     @staticmethod
-    def _allowance(side: Side, situation: SituationBatch, partners: Partners, budgets: Floats) -> Allowance:
+    def _allowance(side: Side, situation: SituationBatch, view: SideView, budgets: Floats) -> Allowance:
         day, goals = situation.day, situation.goals
         facts = (day.obs, day.calendar, day.bounds, day.memory, day.parameters)
         if side.selling:
@@ -330,7 +330,7 @@ class BatchBrain:
             caps = np.repeat(total[:, None], goals.q_buy.shape[1], axis=1)
 
         def chance(row: Ints, lead: Ints, quantity: Ints, price: Ints) -> Floats:
-            known = side.chance(situation, partners.index, row, lead, quantity, price)
+            known = side.chance(situation, view, row, lead, quantity, price)
             return np.where(np.isnan(known), 1.0, known)
 
         cost = excess_cost(day.obs, situation.agenda[:, 5], selling=side.selling)
@@ -339,7 +339,7 @@ class BatchBrain:
     def _safe(self, situation: SituationBatch, plan: PlanBatch) -> PlanBatch:
         """Pass decisions through L1's clip, as every decision that leaves the agent."""
         proposes = plan.propose & ~plan.accept
-        if not proposes.any():
+        if not np.count_nonzero(proposes):
             return PlanBatch(plan.accept, proposes, plan.offer)
         threads, day = situation.threads, situation.day
         seat = threads.seat
@@ -397,6 +397,7 @@ class Brain:
         self._coordination_layer = None if coordination_layer is None else coordination_for_all(coordination_layer)
         self._types = (types or shipped_types()) if self.layers.l3 == "types" else None
         self._batch: BatchBrain | None = None
+        self._calendar: Calendar | None = None  # the latest, and its columns
         self._seat = np.zeros(1, np.int64)
 
     def start_day(self, obs: Observation) -> None:
@@ -458,9 +459,11 @@ class Brain:
         partners = [self._index[not thread.buying][thread.partner] for thread in threads]
         batch = ThreadBatch.of(threads, partners, [0] * len(threads))
         calendar = threads[0].calendar
+        if calendar != self._calendar:
+            self._calendar, self._columns = calendar, CalendarBatch.of([calendar])
         plan = self._batch.decide(
             batch,
-            CalendarBatch.of([calendar]),
+            self._columns,
             self._seat,
             made=histories(threads, [0] * len(threads)) if self._batch.needs_histories else None,
             live=(self.obs,),

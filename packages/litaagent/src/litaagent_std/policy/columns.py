@@ -431,7 +431,7 @@ def histories(threads: Sequence[ThreadObservation], seats: Sequence[int], last: 
 
 def ranks(groups: Array) -> Indices:
     """Return how many earlier entries of the same group each entry has, ``[M]``."""
-    if len(groups) < 2 or (groups == groups[0]).all():
+    if len(groups) < 2 or np.count_nonzero(groups == groups[0]) == len(groups):
         return np.arange(len(groups))
     order = np.argsort(groups, kind="stable")
     ordered = groups[order]

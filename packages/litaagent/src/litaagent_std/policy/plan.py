@@ -170,6 +170,11 @@ class PlanBatch(Batch):
     propose: Bools
     offer: Ints
 
+    @classmethod
+    def none(cls, count: int) -> PlanBatch:
+        """Return a plan that ends all threads."""
+        return cls(np.zeros(count, np.bool_), np.zeros(count, np.bool_), np.zeros((count, 3), np.int64))
+
 
 def band_price(agenda: Ints, position: Array) -> Floats:
     """Return prices at positions of the legal band, 0 for the lowest and 1 for the highest.
@@ -247,17 +252,18 @@ class Books:
 
     Args:
         room: Units that may be sold or bought, ``[S, L]``.
-        quantities: Quantities of offers, rising, ``[Q]``.
+        most: The largest quantity of an offer.
         proposals: The most proposals of a factory.
 
     Attributes:
-        excess: Expected further units beyond the room if an offer of each quantity were accepted, ``[S, L, Q]``.
+        excess: Expected further units beyond the room if an offer of each quantity from 0 were accepted,
+            ``[S, L, most + 1]``.
     """
 
-    def __init__(self, room: Ints, quantities: Ints, proposals: int) -> None:
-        self._room, self._quantities = np.maximum(0, room), quantities
-        self.excess = np.maximum(0, quantities - self._room[:, :, None]).astype(np.float64)
-        self._capacity = int(quantities[-1]) * proposals + 1 if len(quantities) else 1
+    def __init__(self, room: Ints, most: int, proposals: int) -> None:
+        self._room, self._quantities = np.maximum(0, room), np.arange(most + 1)
+        self.excess = np.maximum(0.0, self._quantities - self._room[:, :, None])
+        self._capacity = most * proposals + 1
         self._mass: Floats | None = None  # [S, L, T] probability of each total of accepted units
 
     def add(self, seat: Ints, lead: Ints, quantity: Ints, probability: Floats) -> None:

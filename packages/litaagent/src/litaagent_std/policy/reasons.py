@@ -8,10 +8,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from .arrays import Bools, Floats, Ints, true_rows
-from .l1.baseline import progress
 from .l1.safety import legal
-from .l3.heuristic import Clock, Offers, archetypes
-from .l4.heuristic import Partners, limit_prices
+from .l3.heuristic import Offers, archetypes
+from .l4.heuristic import SideView, limit_prices
 from .layers import SituationBatch
 from .observation import Offer
 from .plan import Bounds, Goals, PlanBatch
@@ -74,7 +73,7 @@ class DecisionRecord:
 def record_round(
     situation: SituationBatch,
     side: Side,
-    partners: Partners,
+    view: SideView,
     final: PlanBatch,
     proposed: PlanBatch,
     alpha: Floats | None,
@@ -84,7 +83,7 @@ def record_round(
     Args:
         situation: The round, with the threads as a live agent made them.
         side: Its side.
-        partners: The partners of its threads.
+        view: What the side knows of it.
         final: What leaves the agent.
         proposed: The proposals before L1.
         alpha: L4's weights, ``[M]``; None if no learned L3 or L4 plays.
@@ -93,12 +92,12 @@ def record_round(
     judged = threads.answers & legal(threads.offer, situation.agenda[threads.seat])
     limits = np.full(len(threads), np.nan)
     if judged.any():
-        limits[judged] = limit_prices(situation, partners, true_rows(judged))
+        limits[judged] = limit_prices(situation, view, true_rows(judged))
     rows = np.arange(len(threads))
     lead = final.offer[:, 1] - day
-    chances = side.chance(situation, partners.index, rows, lead, final.offer[:, 0], final.offer[:, 2])
+    chances = side.chance(situation, view, rows, lead, final.offer[:, 0], final.offer[:, 2])
     model = side.acceptance
-    types = None if model is None else model.belief.weights(partners.index)
+    types = None if model is None else model.belief.weights(view.partner)
     urgency = situation.goals.side(selling=situation.selling)[2]
     records = []
     for row, thread in enumerate(situation.rows):
@@ -120,7 +119,7 @@ def record_round(
                 bounds=situation.day.bounds.row(seat, leads),
                 reservation=float(limits[row]) if judged[row] else None,
                 acceptance=chance,
-                alternatives=_alternatives(situation, side, partners, row, decision.offer if counters else None),
+                alternatives=_alternatives(situation, side, view, row, decision.offer if counters else None),
                 alpha=None if alpha is None else float(alpha[row]),
                 types=None if types is None else tuple(types[row].tolist()),
                 urgency=float(urgency[seat, lead[row]] if counters else urgency[seat].max()),
@@ -139,17 +138,16 @@ def decision_of(plan: PlanBatch, row: int, received: Offer | None) -> Decision:
 
 
 def _alternatives(
-    situation: SituationBatch, side: Side, partners: Partners, row: int, chosen: Offer | None
+    situation: SituationBatch, side: Side, view: SideView, row: int, chosen: Offer | None
 ) -> tuple[tuple[Offer, float], ...]:
     """Return other offers within the goal, those of the greatest expected revenue, and their probabilities."""
     model, seat = side.acceptance, int(situation.threads.seat[row])
     if model is None:
         return ()
     offers = _every_offer(side, int(situation.seats[seat]))
-    clock = Clock.of(progress(situation.threads, proposing=True)[[row]])
-    table = archetypes(offers, clock, selling=side.selling)
-    index = partners.index[[row]]
-    chance = model.probabilities(index, model.belief.weights(index), table, offers)
+    table = archetypes(offers, view.rounds.clock.take(np.array([row])), selling=side.selling)
+    index = view.partner[[row]]
+    chance = model.probabilities(index, model.belief.weights(index), table, offers.lead, offers.quantity, offers.price)
     worth = offers.price if side.selling else -offers.price + 2 * int(offers.price.max())
     goal = situation.goals.side(selling=side.selling)[0][seat]
     day = int(situation.day.obs.day[seat])

@@ -6,14 +6,17 @@ import numpy as np
 
 from .arrays import Array, Bools, Floats, Ints, true_rows
 from .columns import SELL, ObservationBatch
-from .l1.baseline import progress
-from .l3.heuristic import Acceptance, Belief, Clock, Market, Mixture, Offers, archetypes
-from .l4.heuristic import Partners
+from .l1.baseline import curve, power, start_price
+from .l3.grid import OfferGrid
+from .l3.heuristic import Acceptance, Belief, Market, Mixture, Offers, archetypes
+from .l3.rounds import RoundTable
+from .l4.heuristic import SideView, excess_cost
 from .layers import SituationBatch
 from .memory import LEAVING_PRIOR, LEAVING_RATE, forecast_bankruptcy
 from .parameters import ParameterColumns
 from .partners.signature import LEFT_BEFORE, Frames
-from .partners.types import PartnerTypes, TypeBelief, frames_of
+from .partners.types import PartnerTypes, TypeBelief
+from .plan import GoalsBatch
 
 __all__ = ["Side"]
 
@@ -53,34 +56,48 @@ class Side:
         self.side, self.selling = side, side == SELL
         self._parameters = parameters
         self.market = Market.of(obs, side).take(np.arange(n))  # a copy, whose rows change by the day
+        self._rounds = RoundTable(parameters, selling=self.selling)
+        self._start, self._cost = np.zeros(n), np.zeros(n)
         self.budgets = np.zeros((n, leads))
         self.pending, self.outstanding = np.zeros((n, width), np.bool_), np.zeros((n, width, 3), np.int64)
         self._proposed_at = np.zeros((n, width))
-        self._bankrupt_on = np.full((n, width), np.inf)
+        self._last_day = np.full((n, width), np.inf)
         self._leaving = np.full((n, width), LEAVING_PRIOR)
         self._typed = TypeBelief(types, n * width, selling=self.selling) if types is not None else None
-        self._frames: list[Frames | None] = [None] * n  # of each factory's latest round
+        self._frames = self._frames_of(obs).take(np.arange(n))
         self.acceptance: Acceptance | None = None
+        self._urgent: tuple[GoalsBatch, Floats | None, Floats | None] | None = None  # of the latest goals
+        most = int(np.maximum(obs.n_lines, obs.agenda[:, side, 0]).max())
+        self._grid = OfferGrid(n, leads, most, selling=self.selling)
         if model:
             belief: Belief = self._typed or Mixture(np.repeat(parameters.learn_rate, width))
-            most = int(np.maximum(obs.n_lines, obs.agenda[:, side, 0]).max())
             self.acceptance = Acceptance(belief, n, width, leads, most, selling=self.selling)
 
     def start_day(self, obs: ObservationBatch, seats: Array | slice) -> None:
         """Start a day of some factories, a row of `obs` for each."""
         self.market.put(seats, Market.of(obs, self.side))
+        p = self._parameters if isinstance(seats, slice) else self._parameters.take(seats)
+        self._start[seats] = start_price(self.selling, obs.agenda[:, self.side], p)
+        self._cost[seats] = excess_cost(obs, 0.0, selling=self.selling)
         scale = obs.n_lines * obs.price[:, self.side]
-        self.budgets[seats] = (self._parameters.risk_budget[seats] * scale)[:, None]
+        self.budgets[seats] = (p.risk_budget * scale)[:, None]
         self.pending[seats] = False
         partners = obs.partners(self.side)
-        self._bankrupt_on[seats, : partners.there.shape[1]] = forecast_bankruptcy(partners)
+        last = forecast_bankruptcy(partners) - p.bankruptcy_days[:, None]
+        self._last_day[seats, : partners.there.shape[1]] = last
+        self._frames.put(seats, self._frames_of(obs))
         if self.acceptance is not None:
             self.acceptance.start_day(seats)
+            self._grid.start_day(self.market)
 
-    def partners(self, situation: SituationBatch) -> Partners:
-        """Return what is known of the partners of a round's threads."""
-        threads = situation.threads
-        seat, partner = situation.seats[threads.seat], threads.partner
+    def _frames_of(self, obs: ObservationBatch) -> Frames:
+        agenda, selling = obs.agenda[:, self.side], np.full(len(obs), self.selling)
+        return Frames.of(obs.day, obs.horizon, obs.n_lines, agenda[:, 4], agenda[:, 5], selling)
+
+    def view(self, situation: SituationBatch) -> SideView:
+        """Return what the side knows of a round."""
+        threads, seats = situation.threads, situation.seats
+        seat, partner = seats[threads.seat], threads.partner
         patience = np.ones(len(threads))
         if self.selling:
             # A partner that often leaves early may leave in any round: while capacity goes unsold, its offers are
@@ -88,7 +105,34 @@ class Side:
             p, full = situation.day.parameters, situation.day.memory.full_rate
             hurry = p.impatience[threads.seat] * self._leaving[seat, partner] * (1.0 - full[threads.seat])
             patience = np.maximum(0.0, 1.0 - hurry)
-        return Partners(seat * self.width + partner, self._bankrupt_on[seat, partner], patience)
+        whole = len(seats) == len(self._start)
+        return SideView(
+            seat * self.width + partner,
+            self._last_day[seat, partner],
+            patience,
+            self._rounds.rounds(seat, threads),
+            self.market if whole else self.market.take(seats),
+            self._cost if whole else self._cost[seats],
+            self._start if whole else self._start[seats],
+            *self._urgency(situation),
+            self._grid,
+            self.acceptance,
+        )
+
+    def _urgency(self, situation: SituationBatch) -> tuple[Floats | None, Floats | None]:
+        """Return the urgency of the side's goals and the share of the concession that it makes at once."""
+        goals = situation.goals
+        if self._urgent is None or self._urgent[0] is not goals:
+            urgency = goals.side(selling=self.selling)[2]
+            self._urgent = (goals, None, None)
+            if urgency.any():
+                exponent = curve(self.selling, situation.day.parameters)
+                if (urgency == urgency[:, :1]).all():  # the same for every lead
+                    conceded = np.broadcast_to(power(urgency[:, 0], exponent)[:, None], urgency.shape)
+                else:
+                    conceded = power(urgency.ravel(), np.repeat(exponent, urgency.shape[1])).reshape(urgency.shape)
+                self._urgent = (goals, urgency, conceded)
+        return self._urgent[1], self._urgent[2]
 
     def on_round(self, situation: SituationBatch, index: Ints) -> None:
         """Update beliefs from a round: partners who made a counter-offer have rejected our proposal.
@@ -98,11 +142,10 @@ class Side:
             index: The partner of each of its threads.
         """
         threads = situation.threads
-        if self._typed is not None:
-            frames = frames_of(situation.day.obs, threads, selling=self.selling)
-            edge = self.market.edge[situation.seats[threads.seat]]
-            self._typed.observe_round(index, threads, frames, edge)
         seat, partner = situation.seats[threads.seat], threads.partner
+        if self._typed is not None:
+            frames = self._frames if len(self._start) == 1 else self._frames.take(seat)
+            self._typed.observe_round(index, threads, frames, self.market.edge[seat])
         answered = true_rows(self.pending[seat, partner])
         if len(answered):
             self._observe(seat[answered], partner[answered], accepted=False)
@@ -146,11 +189,12 @@ class Side:
         if self._typed is not None:
             self._typed.signatures.fail(seat * self.width + partner)
 
-    def commit(self, situation: SituationBatch, proposes: Bools, offer: Ints) -> None:
+    def commit(self, situation: SituationBatch, view: SideView, proposes: Bools, offer: Ints) -> None:
         """Remember our proposals that are outstanding now; a partner's own offer back is none.
 
         Args:
             situation: The round.
+            view: What the side knows of it.
             proposes: Threads with a proposal, ``[M]``.
             offer: The proposals, ``[M, 3]``.
         """
@@ -160,11 +204,11 @@ class Side:
         if not len(rows):
             return
         seat, partner = situation.seats[threads.seat[rows]], threads.partner[rows]
-        time = progress(threads, proposing=True)[rows]
+        time = view.rounds.clock.time[rows]
         self.pending[seat, partner] = True
         self.outstanding[seat, partner], self._proposed_at[seat, partner] = offer[rows], time
         if self._typed is not None:
-            frames = frames_of(situation.day.obs, threads, selling=self.selling).take(rows)
+            frames = self._frames if len(self._start) == 1 else self._frames.take(seat)
             self._typed.signatures.propose(seat * self.width + partner, frames, offer[rows], time)
 
     def _observe(self, seat: Ints, partner: Ints, *, accepted: bool) -> None:
@@ -178,13 +222,13 @@ class Side:
         )
 
     def chance(
-        self, situation: SituationBatch, index: Ints, row: Ints, lead: Ints, quantity: Ints, price: Ints
+        self, situation: SituationBatch, view: SideView, row: Ints, lead: Ints, quantity: Ints, price: Ints
     ) -> Floats:
         """Return the probability that partners take offers, ``[R]``; NaN if it is not known.
 
         Args:
             situation: The round.
-            index: The partner of each of its threads.
+            view: What the side knows of it.
             row: Thread of each offer, ``[R]``.
             lead: Its days until delivery.
             quantity: Its units.
@@ -199,8 +243,9 @@ class Side:
             return out
         row = row[known]
         offers = Offers(market.take(known), lead[known], quantity[known], price[known])
-        clock = Clock.of(progress(situation.threads, proposing=True)).take(row)
-        table = archetypes(offers, clock, selling=self.selling)
-        weights = self.acceptance.belief.weights(index)[row]
-        out[known] = self.acceptance.probabilities(index[row], weights, table, offers)
+        table = archetypes(offers, view.rounds.clock.take(row), selling=self.selling)
+        weights = self.acceptance.belief.weights(view.partner)[row]
+        out[known] = self.acceptance.probabilities(
+            view.partner[row], weights, table, offers.lead, offers.quantity, offers.price
+        )
         return out

@@ -85,7 +85,9 @@ def test_beliefs_never_vanish():
 def probabilities(acceptance, offers, time=0.5):
     table = archetypes(offers, Clock.of(np.array([time])), selling=True)
     one = np.array([0])
-    return acceptance.probabilities(one, acceptance.belief.weights(one), table, offers)
+    return acceptance.probabilities(
+        one, acceptance.belief.weights(one), table, offers.lead, offers.quantity, offers.price
+    )
 
 
 def test_what_is_no_better_than_a_refused_offer_is_known():

@@ -69,7 +69,7 @@ def test_added_excess_equals_enumeration(proposals, room, quantity):
             total_excess += chance * max(0, total - room)
         return total_excess
 
-    books = Books(np.array([[room, 99], [3, room]]), np.arange(11), 4)  # the second factory's second day, too
+    books = Books(np.array([[room, 99], [3, room]]), 10, 4)  # the second factory's second day, too
     both = (np.array([0, 1]), np.array([0, 1]))
     for units, probability in proposals:
         books.add(*both, np.array([units] * 2), np.array([probability] * 2))
@@ -88,8 +88,8 @@ def spread_of(observation):
         brain = Brain(parameters, Layers(l3="model"), goal_layer=Says(goals))
         brain.start_day(obs)
         model = brain._batch.sides[1].acceptance
-        model.probabilities = lambda partner, weights, table, offers: np.array(
-            [chances(p) for p in offers.price.tolist()]
+        model.probabilities = lambda partner, weights, table, lead, quantity, price: np.array(
+            [chances(p) for p in price.tolist()]
         )
         threads = [
             ThreadObservation(obs.day, f"c{i}", False, 19, 20, 0.95, True, None, (), obs.calendar)

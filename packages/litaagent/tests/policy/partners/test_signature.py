@@ -17,11 +17,12 @@ SIDE = {"selling": True, "edge": False, "opens": True}
 
 
 ONE = np.array([0])
+ROUNDS = 20
 
 
 def frame(day=0, **changes):
-    values = {"day": day, "horizon": 10, "n_lines": 10, "price_min": 20, "price_max": 30, "n_rounds": 20}
-    return Frames(**{name: np.array([value]) for name, value in {**values, "selling": True, **changes}.items()})
+    values = {"day": day, "horizon": 10, "n_lines": 10, "price_min": 20, "price_max": 30}
+    return Frames.of(**{name: np.array([value]) for name, value in {**values, "selling": True, **changes}.items()})
 
 
 class Signature:
@@ -31,7 +32,7 @@ class Signature:
         self._pairs = Signatures(1)
 
     def receive(self, frame, offer, round_):
-        self._pairs.receive(ONE, frame, np.array([offer]), np.array([round_]))
+        self._pairs.receive(ONE, frame, np.array([offer]), np.array([2 * round_ > ROUNDS]))
 
     def propose(self, frame, offer, time):
         self._pairs.propose(ONE, frame, np.array([offer]), np.array([time]))
@@ -154,9 +155,9 @@ def test_pairs_are_counted_together_as_one_by_one():
     for day in range(4):
         for round_ in range(6):
             pairs = np.flatnonzero(rng.random(5) < 0.7)
-            frames = Frames(*(np.repeat(getattr(frame(day), name), len(pairs)) for name in Frames.__slots__))
+            frames = frame(day).take(np.zeros(len(pairs), np.int64))
             offers, mine = rng.integers((1, day, 20), (30, day + 5, 31), (2, len(pairs), 3))
-            together.receive(pairs, frames, offers, np.full(len(pairs), round_))
+            together.receive(pairs, frames, offers, np.full(len(pairs), 2 * round_ > ROUNDS))
             together.propose(pairs, frames, mine, np.full(len(pairs), round_ / 19))
             for row, pair in enumerate(pairs):
                 alone[pair].receive(frame(day), offers[row], round_)

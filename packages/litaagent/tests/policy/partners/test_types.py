@@ -23,14 +23,14 @@ def test_the_shipped_network_gives_probabilities_with_a_floor():
 
 
 def frames(day, count=1):
-    return Frames(*(np.full(count, value) for value in (day, 10, 10, 20, 30, 20, True)))
+    return Frames.of(*(np.full(count, value) for value in (day, 10, 10, 20, 30, True)))
 
 
 def test_partners_of_a_side_are_named_together_as_one_by_one():
     signatures, pairs = Signatures(3), np.arange(3)
     for round_ in range(4):
         offers = np.array([(12, 0, price) for price in (20, 25, 30)])
-        signatures.receive(pairs, frames(0, 3), offers, np.full(3, round_))
+        signatures.receive(pairs, frames(0, 3), offers, np.full(3, 2 * round_ > 20))
     features = signatures.features(pairs, selling=True, edge=False, opens=False)
     together = shipped_types().of_features(features)
     alone = np.concatenate([shipped_types().of_features(features[[row]]) for row in range(3)])
@@ -43,7 +43,7 @@ def test_a_back_and_forth_of_large_offers_is_random():
     for day in range(6):
         for round_, (quantity, price) in enumerate([(25, 30), (3, 20), (18, 27), (28, 22), (9, 29), (30, 20)]):
             offer = np.array([[quantity, day + (7 * round_) % 10, price]])
-            signatures.receive(one, frames(day), offer, np.array([round_]))
+            signatures.receive(one, frames(day), offer, np.array([2 * round_ > 20]))
             signatures.propose(one, frames(day), np.array([[5, day + 1, 29]]), np.array([round_ / 19]))
     [posterior] = shipped_types().of_features(signatures.features(one, selling=True, edge=False, opens=False))
     assert ARCHETYPES[int(posterior.argmax())] == "random"

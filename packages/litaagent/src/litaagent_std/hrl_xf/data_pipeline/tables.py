@@ -306,7 +306,8 @@ def _baseline(thread: ThreadObservation, agenda: Agenda, n_partners: int) -> Int
 
     def limit(*, proposing: bool) -> float:
         time = l1_baseline.progress_at(thread.round, thread.n_rounds, opens=thread.opens, proposing=proposing)
-        return float(l1_baseline.reservation(selling, start, end, np.array([time]), parameters)[0])
+        conceded = l1_baseline.power(np.array([time]), l1_baseline.curve(selling, parameters))
+        return float(l1_baseline.reservation(selling, start, end, conceded, urgency=parameters.buy_urgency)[0])
 
     price = int(limit(proposing=True))
     counter = (ceil(agenda.quantity_max / max(1, n_partners)), agenda.time_min - thread.day, price)

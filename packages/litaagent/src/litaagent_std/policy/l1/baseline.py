@@ -14,7 +14,16 @@ from ..columns import ThreadBatch
 from ..parameters import ParameterColumns
 from ..plan import GoalsBatch, PlanBatch, band_price
 
-__all__ = ["allot", "baseline_proposals", "power", "progress", "progress_at", "reservation", "start_price"]
+__all__ = [
+    "allot",
+    "baseline_proposals",
+    "curve",
+    "power",
+    "progress",
+    "progress_at",
+    "reservation",
+    "start_price",
+]
 
 
 def progress(threads: ThreadBatch, *, proposing: bool) -> Floats:
@@ -47,29 +56,29 @@ def reservation(
     selling: bool,
     start: Array,
     end: Array,
-    time: Floats,
-    parameters: ParameterColumns,
+    conceded: Array,
+    *,
     patience: Array | float = 1.0,
+    urgency: Array | float = 0.0,
 ) -> Floats:
-    """Return limit prices in whole units: the least of a sale, or the most of a purchase, at relative times.
+    """Return limit prices in whole units: the least of a sale, or the most of a purchase; shapes broadcast.
 
     Args:
         selling: Which side this is.
-        start: Price that the concession starts from (`start_price`), ``[M]``.
-        end: Price that it ends at, the goal's, ``[M]`` or ``[M, H + 1]``.
-        time: Relative times, ``[M]``.
-        parameters: M rows.
-        patience: Of sales, from 0 (the final price at once) to 1, ``[M]``.
+        start: Price that the concession starts from (`start_price`).
+        end: Price that it ends at, the goal's.
+        conceded: Share of the concession: the relative time to the power of the side's curve.
+        patience: Of sales, from 0 (the final price at once) to 1.
+        urgency: Of purchases, the least share of the concession.
     """
-    conceded = power(time, parameters.sell_curve if selling else parameters.buy_curve)
-    kept = patience
-    if end.ndim == 2:
-        start, conceded = start[:, None], conceded[:, None]
-        kept = patience if isinstance(patience, float) else patience[:, None]
     if selling:
-        return np.asarray(np.rint(end + np.maximum(0.0, start - end) * (1.0 - conceded) * kept))
-    urgency = parameters.buy_urgency if end.ndim == 1 else parameters.buy_urgency[:, None]
+        return np.asarray(np.rint(end + np.maximum(0.0, start - end) * (1.0 - conceded) * patience))
     return np.asarray(np.rint(np.minimum(end, start + (end - start) * np.maximum(urgency, conceded))))
+
+
+def curve(selling: bool, parameters: ParameterColumns) -> Floats:
+    """Return the exponents of the side's concession."""
+    return parameters.sell_curve if selling else parameters.buy_curve
 
 
 def start_price(selling: bool, agenda: Ints, parameters: ParameterColumns) -> Floats:
@@ -134,6 +143,7 @@ def baseline_proposals(
     lead, quantity = leads[seat, rank], quantities[seat, rank]
     p = parameters.take(seat)
     start, end = start_price(selling, agenda[seat], p), goals.side(selling=selling)[1][seat, lead]
-    price = reservation(selling, start, end, progress(threads, proposing=True), p)
+    conceded = power(progress(threads, proposing=True), curve(selling, p))
+    price = reservation(selling, start, end, conceded, urgency=p.buy_urgency)
     offer = np.stack([quantity, day[seat] + lead, price.astype(np.int64)], axis=1)
     return PlanBatch(np.zeros(len(seat), np.bool_), quantity > 0, offer)

@@ -138,8 +138,7 @@ def _proposals(
     lines = situation.day.bounds.lines.copy()
     _promise(lines, None, threads.seat[accept], threads.offer[accept], obs.day)
     rank = ranks(threads.seat[rows])
-    quantities = np.arange(int(agenda[:, 1].max()) + 1)
-    books = Books(caps, quantities, int(rank.max()) + 1)
+    books = Books(caps, int(agenda[:, 1].max()), int(rank.max()) + 1)
     for k in range(int(rank.max()) + 1):
         now = rows[rank == k]
         seat = threads.seat[now]

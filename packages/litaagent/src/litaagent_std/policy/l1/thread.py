@@ -17,7 +17,7 @@ from ..arrays import Bools, Floats, Ints
 from ..columns import BUY, SELL, Batch, ObservationBatch, ThreadBatch
 from ..parameters import ParameterColumns
 from ..plan import BoundsBatch, GoalsBatch
-from .baseline import allot, progress, reservation, start_price
+from .baseline import allot, curve, power, progress, reservation, start_price
 
 __all__ = ["ACCEPT", "END", "REJECT", "DayPlan", "day_start_plan", "thread_baseline"]
 
@@ -109,7 +109,12 @@ def thread_baseline(
 def _limit(threads: ThreadBatch, agenda: Ints, end: Floats, parameters: ParameterColumns, *, proposing: bool) -> Floats:
     """Return the limit prices of both sides, ``[M]``."""
     p, time = parameters.take(threads.seat), progress(threads, proposing=proposing)
-    limits = [reservation(selling, start_price(selling, agenda, p), end, time, p) for selling in (False, True)]
+    limits = [
+        reservation(
+            selling, start_price(selling, agenda, p), end, power(time, curve(selling, p)), urgency=p.buy_urgency
+        )
+        for selling in (False, True)
+    ]
     return np.where(threads.selling, limits[1], limits[0])
 
 

@@ -72,7 +72,7 @@ def _selling(
     """Return units, prices and the value of capacity by lead, ``[B, H + 1]`` each."""
     agenda, trades = obs.agenda[:, SELL], obs.trades[:, SELL]
     floor = _unit_cost(obs, memory)
-    shift = p.drift_weight * drift(obs) if p.drift_weight.any() else np.zeros(len(obs))
+    shift = p.drift_weight * drift(obs) if np.count_nonzero(p.drift_weight) else np.zeros(len(obs))
     # The fuller a delivery day is beyond its usual fill, the higher the final price and the value of capacity.
     unusual = calendar.sold / obs.n_lines[:, None] - memory.usual_fill
     full = np.minimum(1.0, np.maximum(0.0, memory.full_rate[:, None] + p.fill_weight[:, None] * unusual))
@@ -93,7 +93,7 @@ def _urgency(obs: ObservationBatch, memory: MemoryBatch, p: ParameterColumns) ->
     urgent where production consumes stock (input that is not sold today is not lost), nor before that is known.
     """
     shape = memory.usual_fill.shape
-    if not p.urgency_high.any():
+    if not np.count_nonzero(p.urgency_high):
         return np.zeros(shape)
     urgent = (p.urgency_high > 0.0) & ~np.isnan(memory.forward_fill) & obs.trades[:, SELL]
     urgent &= memory.persistent & memory.regime_known
@@ -119,7 +119,7 @@ def _buying(
     """Return units and prices by lead, ``[B, H + 1]`` each, and the value of a unit of input, ``[B]``."""
     trades = obs.trades[:, BUY]
     units: Ints = np.zeros(calendar.sold.shape, np.int64)
-    if not trades.any():
+    if not np.count_nonzero(trades):
         return units, np.zeros(units.shape), np.zeros(len(obs))
     units[:, 0] = _need(obs, calendar, memory, p)
     if units.shape[1] > 1:

@@ -17,7 +17,18 @@ from ..arrays import Array, Bools, Floats, Ints, true_rows
 from ..columns import SELL, Batch, ObservationBatch
 from ..l1.baseline import power
 
-__all__ = ["ARCHETYPES", "Acceptance", "Belief", "Clock", "Market", "Mixture", "Offers", "archetypes"]
+__all__ = [
+    "ARCHETYPES",
+    "Acceptance",
+    "Belief",
+    "Clock",
+    "Market",
+    "Mixture",
+    "Offers",
+    "archetypes",
+    "at_time",
+    "traits",
+]
 
 ARCHETYPES: Final = ("random", "greedy", "sharing", "able")
 """Types of partners: accepts one offer in ten; bargains over the price and takes up to 3/4 of its lines; distributes
@@ -28,6 +39,8 @@ LARGE_OFFER: Final = (0.65, 0.03, 0.3, 0.04)
 """How often each archetype offers more units than a factory has lines."""
 
 _LEAST, _MOST = 0.002, 0.97  # no probability of acceptance is more extreme
+_WIDTHS = np.array([[0.06], [0.05]])  # over which a bargaining and a sharing partner's limits are softened
+_HALF_WIDTH, _QUARTER_WIDTH = 0.5 * _WIDTHS, 0.25 * _WIDTHS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,51 +141,69 @@ def archetypes(offers: Offers, clock: Clock, *, selling: bool) -> Floats:
         clock: Relative times of their threads, R rows, or one for all.
         selling: Whether we sell.
     """
-    m, lead, price, time = offers.market, offers.lead, offers.price, clock.time
+    return at_time(traits(offers, selling=selling), clock, selling=selling)
+
+
+def traits(offers: Offers, *, selling: bool) -> Floats:
+    """Return what decides about offers at any time, ``[7, R]``; `at_time` makes probabilities of it.
+
+    The rows are the price position in the partner's favour; the probabilities of the greedy, the sharing and the able
+    archetype that do not change over the rounds; and their factors of what does (`at_time`).
+    """
+    m, lead, price = offers.market, offers.lead, offers.price
     edge, later = m.edge, np.asarray(lead != 0)
-    # [R] price position in the partner's favour, share of our lines, and its concession over time
     position = (price - m.price_min) / np.maximum(1, m.price_max - m.price_min)
     concession = 1.0 - position if selling else position
-    share = offers.quantity / m.n_lines
+    share = offers.quantity / m.n_lines  # [R] of our lines
     best, small = concession >= 0.999, (share <= 0.75).astype(np.float64)
-    bargain = _soft(concession - clock.rest, 0.06)
-    shared = _soft(concession - 1.0 + clock.square, 0.05)
     # A bargaining partner pays or takes within the last tenth of the band for later days; its days fill up from the
     # near ones, and a full day takes only a few units more.
     low = (0.9 * m.price_max).astype(np.int64)
     band = 0.9 * (m.price_max - low)
     ahead = price <= m.price_max - band if selling else price >= low + band
-    booked = _by(edge & selling, 9.0 - 0.75 * lead, 4.0 - 0.3 * lead)
-    greedy_later = small * ahead * np.minimum(1.0, 1.6 * np.exp(-np.maximum(0.5, booked) * share))
+    booked = np.where(edge & selling, 9.0 - 0.75 * lead, 4.0 - 0.3 * lead)
+    out = np.empty((7, len(lead)))
+    out[0] = concession
+    out[1] = later * small * ahead * np.minimum(1.0, 1.6 * np.exp(-np.maximum(0.5, booked) * share))
     if selling:
-        greedy_today = small * _by(edge, bargain * 0.05 * (1.0 - share), 0.95 * bargain)
-        sharing_today = _by(edge, np.where(best, 0.15, 0.01), 0.9 * (share <= 0.2) * shared)
-        sharing_later = np.where(best, _by(edge, 0.9, 0.15) * np.exp(-0.12 * lead), 0.0)
-        able = 0.02 + 0.05 * concession + 0.1 * (time < 0.1) * (share <= 0.5)
+        out[2] = np.where(later, np.where(best, np.where(edge, 0.9, 0.15) * np.exp(-0.12 * lead), 0.0), 0.0)
+        out[2] += np.where(edge & ~later, np.where(best, 0.15, 0.01), 0.0)
+        out[3] = 0.02 + 0.05 * concession
+        out[4] = ~later * small * np.where(edge, 0.05 * (1.0 - share), 0.95)
+        out[5] = ~(later | edge) * 0.9 * (share <= 0.2)
+        out[6] = 0.1 * (share <= 0.5)
     else:
-        greedy_today = _by(edge, 0.8 - 0.4 * share, small) * bargain
-        sharing_today = 0.9 * shared
-        sharing_later = np.where(best, _by(edge, 0.1, 0.75), 0.0)
-        able = 0.03 + 0.1 * concession + 0.3 * (time < 0.2) * (share <= 0.4)
+        out[2] = np.where(later & best, np.where(edge, 0.1, 0.75), 0.0)
+        out[3] = 0.03 + 0.1 * concession
+        out[4] = ~later * np.where(edge, 0.8 - 0.4 * share, small)
+        out[5] = ~later * 0.9
+        out[6] = 0.3 * (share <= 0.4)
+    return out
+
+
+def at_time(fixed: Floats, clock: Clock, *, selling: bool) -> Floats:
+    """Return the probability that each archetype accepts each offer, ``[4, R]``.
+
+    Args:
+        fixed: `traits` of the offers, ``[7, R]``.
+        clock: Relative times of their threads, R rows, or one for all.
+        selling: Whether we sell.
+    """
+    # [3, R] how far a bargaining and a sharing partner has conceded to the price of today, and whether it is early
+    moving = np.empty((3, fixed.shape[1]))
+    np.subtract(fixed[0], clock.rest, out=moving[0])
+    np.add(fixed[0] - 1.0, clock.square, out=moving[1])
+    margin = moving[:2]
+    # a step from 0 to 1 at margin 0, softened over a width
+    np.divide(np.add(margin, _HALF_WIDTH, out=margin), _QUARTER_WIDTH, out=margin)
+    np.minimum(np.maximum(margin, -30.0, out=margin), 30.0, out=margin)
+    np.divide(1.0, 1.0 + np.exp(-margin), out=margin)
+    moving[2] = clock.time < (0.1 if selling else 0.2)
     # [4, R] in the order of ARCHETYPES
-    table = np.empty((4, len(lead)))
+    table = np.empty((4, fixed.shape[1]))
     table[0] = 0.1
-    table[1] = np.where(later, greedy_later, greedy_today)
-    table[2] = np.where(later, sharing_later, sharing_today)
-    table[3] = able
-    return np.minimum(np.maximum(table, _LEAST), _MOST)
-
-
-def _by(edge: Bools, at_edge: Array | float, elsewhere: Array | float) -> Array:
-    """Return one of two values by whether the partner is at an end of the chain."""
-    if len(edge) == 1:
-        return np.asarray(at_edge if edge[0] else elsewhere)
-    return np.where(edge, at_edge, elsewhere)
-
-
-def _soft(margin: Floats, width: float) -> Floats:
-    """Return a step from 0 to 1 at margin 0, softened over `width`."""
-    return 1.0 / (1.0 + np.exp(-np.minimum(np.maximum((margin + 0.5 * width) / (0.25 * width), -30.0), 30.0)))
+    np.add(fixed[1:4], np.multiply(fixed[4:], moving, out=moving), out=table[1:])
+    return np.minimum(np.maximum(table, _LEAST, out=table), _MOST, out=table)
 
 
 class Belief(Protocol):
@@ -274,16 +305,18 @@ class Acceptance:
             time: Relative times at which they were made, ``[R]``.
             accepted: Whether they were accepted.
         """
+        if accepted and not self.belief.by_replies:
+            return
         known = offers.known()
-        if not known.all():
-            rows = true_rows(known)
+        rows = true_rows(known)
+        if len(rows) < len(known):
             if not len(rows):
                 return
             market = offers.market.take(rows)
             offers = Offers(market, offers.lead[rows], offers.quantity[rows], offers.price[rows])
             partner, time = partner[rows], time[rows]
-        fresh = ~self._is_refused(partner, offers)  # a second refusal of the same shows nothing new
-        if self.belief.by_replies and fresh.any():
+        if self.belief.by_replies:
+            fresh = ~self._is_refused(partner, offers)  # a second refusal of the same shows nothing new
             likelihood = archetypes(offers, Clock.of(time), selling=self._selling).T  # [R, 4]
             self.belief.observe_replies(partner[fresh], likelihood[fresh], accepted=accepted)
         if not accepted:
@@ -293,7 +326,7 @@ class Acceptance:
         return price if self._selling else -price
 
     def _is_refused(self, partner: Ints, offers: Offers) -> Bools:
-        if not self._any_refused[partner].any():
+        if not np.count_nonzero(self._any_refused[partner]):
             return np.zeros(len(partner), np.bool_)
         limit = self._refused[partner, offers.lead, offers.quantity]
         return np.asarray(self._in_favour(offers.price) >= limit)
@@ -310,19 +343,23 @@ class Acceptance:
         self._refused[who, lead] = np.where(worse, np.minimum(limits, price), limits)
         self._any_refused[who] = True
 
-    def probabilities(self, partner: Ints, weights: Floats, table: Floats, offers: Offers) -> Floats:
+    def probabilities(
+        self, partner: Ints, weights: Floats, table: Floats, lead: Ints, quantity: Ints, price: Ints
+    ) -> Floats:
         """Return the probability that partners accept offers, ``[R]``.
 
         Args:
             partner: The partner of each offer, ``[R]``, or one for all.
             weights: The belief about it, ``[R, 4]``, or one for all.
             table: `archetypes` of the offers, ``[4, R]``.
-            offers: The offers.
+            lead: Days until delivery, ``[R]``.
+            quantity: Units.
+            price: Unit price.
         """
-        w = weights.T
-        # [R] mixture of the types that do not accept at random, added in a fixed order
-        steady = w[1] * table[1] + w[2] * table[2] + w[3] * table[3]
-        if self._any_refused[partner].any():
-            limit = self._refused[partner, offers.lead, offers.quantity]
-            steady = np.where(self._in_favour(offers.price) >= limit, 0.1 * steady, steady)
-        return np.asarray(w[0] * table[0] + steady)
+        # [4, R] terms of the mixture; a sum over the first axis adds its rows in order
+        terms = weights.T * table
+        steady = np.add.reduce(terms[1:], axis=0)
+        if np.count_nonzero(self._any_refused[partner]):
+            limit = self._refused[partner, lead, quantity]
+            steady = np.where(self._in_favour(price) >= limit, 0.1 * steady, steady)
+        return np.asarray(terms[0] + steady)

@@ -10,45 +10,65 @@ offers that are open.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from ..arrays import Array, Bools, Floats, Ints, true_rows
 from ..columns import BUY, SELL, ObservationBatch, ranks
-from ..l1.baseline import power, progress, reservation, start_price
+from ..l1.baseline import reservation
 from ..l1.safety import legal
-from ..l3.heuristic import Acceptance, Clock, Market, Offers, archetypes
+from ..l3.grid import OfferGrid
+from ..l3.heuristic import Acceptance, Market, at_time
+from ..l3.rounds import Rounds
 from ..layers import SituationBatch
-from ..parameters import ParameterColumns
 from ..plan import Books, PlanBatch
 
-__all__ = ["Partners", "Subsets", "accept_offers", "excess_cost", "free_room", "spread"]
+__all__ = ["SideView", "Subsets", "accept_offers", "excess_cost", "free_room", "limit_prices", "spread"]
 
 Subsets = Callable[[Ints, Ints, Floats, Ints], Bools]
 """`plan.best_subsets` or `plan.greedy_subsets`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Partners:
-    """What is known of the partners of M threads, ``[M]`` each.
+_FIRST, _NOTHING = np.zeros(1, np.int64), np.zeros(0, np.int64)
+_NUMBERS: Final = np.arange(1024)
+_NO_STEPS: Final = np.zeros((1, 1))
+
+
+class SideView(NamedTuple):
+    """What a side knows of a round with M threads of S factories.
 
     Attributes:
-        index: The partner as `Acceptance` numbers it.
-        bankrupt_on: The day of its forecast bankruptcy.
-        patience: How long to wait for a better price, from 0 to 1; of purchases 1.
+        partner: The partner of each thread as `Acceptance` numbers it, ``[M]``.
+        last_day: The last day on which it may be trusted to be solvent, ``[M]``.
+        patience: How long to wait for a better price, from 0 to 1, ``[M]``; of purchases 1.
+        rounds: How far the threads are, M rows.
+        market: The day's markets, S rows.
+        cost: Cost of one unit too many, that of a purchase without its price, ``[S]``.
+        start: Prices that concessions start from, ``[S]``.
+        urgency: Urgency of the side's goals, ``[S, H + 1]``; None if nothing is urgent.
+        urgent: Share of the concession that is made at once, likewise.
+        grid: The offers that may be made; numbered by the brain's factories.
+        acceptance: L3's probabilities; None if there is no model.
     """
 
-    index: Ints
-    bankrupt_on: Floats
+    partner: Ints
+    last_day: Floats
     patience: Floats
+    rounds: Rounds
+    market: Market
+    cost: Floats
+    start: Floats
+    urgency: Floats | None
+    urgent: Floats | None
+    grid: OfferGrid
+    acceptance: Acceptance | None
 
 
 def free_room(situation: SituationBatch) -> Ints:
     """Return the goals' units by lead, less our outstanding proposals, ``[S, H + 1]``."""
     room = situation.goals.side(selling=situation.selling)[0].copy()
-    seat, partner = np.nonzero(situation.pending)
+    seat, partner = situation.pending.nonzero()
     if len(seat):
         offers = situation.outstanding[seat, partner]
         lead = offers[:, 1] - situation.day.obs.day[seat]
@@ -63,50 +83,52 @@ def free_cash(situation: SituationBatch) -> Ints:
     return np.asarray(situation.day.bounds.buy - units, np.int64)
 
 
-def limit_prices(situation: SituationBatch, partners: Partners, rows: Array) -> Floats:
+def limit_prices(situation: SituationBatch, view: SideView, rows: Array) -> Floats:
     """Return our limit price for the delivery days of the offers on the table, ``[rows]``."""
-    threads = situation.threads.take(rows)
-    seat, p = threads.seat, situation.day.parameters.take(threads.seat)
-    lead = threads.offer[:, 1] - situation.day.obs.day[seat]
+    threads = situation.threads
+    seat = threads.seat[rows]
+    lead = threads.offer[rows, 1] - situation.day.obs.day[seat]
     end = situation.goals.side(selling=situation.selling)[1][seat, lead]
-    start = start_price(situation.selling, situation.agenda[seat], p)
-    time = progress(threads, proposing=False)
-    return reservation(situation.selling, start, end, time, p, partners.patience[rows])
+    start, conceded = view.start[seat], view.rounds.judged[rows]
+    if situation.selling:
+        return reservation(True, start, end, conceded, patience=view.patience[rows])
+    return reservation(False, start, end, conceded, urgency=situation.day.parameters.buy_urgency[seat])
 
 
-def accept_offers(situation: SituationBatch, partners: Partners, room: Ints, choose: Subsets) -> Bools:
+def accept_offers(situation: SituationBatch, view: SideView, room: Ints, choose: Subsets) -> Bools:
     """Return which offers on the table to accept, ``[M]``.
 
     Args:
         situation: The round.
-        partners: The partners of its threads.
+        view: What the side knows of it.
         room: Units that may be agreed, ``[S, H + 1]``; reduced in place by what is accepted.
         choose: How offers for the same day are chosen.
     """
     threads, selling, obs = situation.threads, situation.selling, situation.day.obs
     accept = np.zeros(len(threads), np.bool_)
-    rows = true_rows(threads.answers)
-    if len(rows):
-        rows = rows[legal(threads.offer[rows], situation.agenda[threads.seat[rows]])]
+    rows = true_rows(threads.answers & legal(threads.offer, situation.agenda.take(threads.seat, axis=0)))
     if not len(rows):
         return accept
-    seat, offer = threads.seat[rows], threads.offer[rows]
-    lead, quantity = offer[:, 1] - obs.day[seat], offer[:, 0]
+    seat, offer = threads.seat[rows], threads.offer.take(rows, axis=0)
     # [K] value beyond our limit at this time, positive if acceptable
-    limit = limit_prices(situation, partners, rows)
+    limit = limit_prices(situation, view, rows)
     surplus = offer[:, 2] - limit if selling else limit - offer[:, 2]
     good = surplus >= 0.0
-    if selling:  # a supplier's goods always arrive, a consumer may be bankrupt at a later delivery
-        last = partners.bankrupt_on[rows] - situation.day.parameters.bankruptcy_days[seat]
-        good &= (lead == 0) | (offer[:, 1] <= last)
-    if not good.any():
+    if not np.count_nonzero(good):
         return accept
+    lead, quantity = offer[:, 1] - obs.day[seat], offer[:, 0]
+    if selling:  # a supplier's goods always arrive, a consumer may be bankrupt at a later delivery
+        good &= (lead == 0) | (offer[:, 1] <= view.last_day[rows])
     # groups of offers of one factory for one day, in the order of days
-    key = (seat * room.shape[1] + lead)[good]
-    order = np.argsort(key, kind="stable")
-    keys, group = np.unique(key[order], return_inverse=True)
+    chosen = true_rows(good)
+    if len(chosen) == 1:
+        order, keys, group = _FIRST, (seat * room.shape[1] + lead)[chosen], _FIRST
+    else:
+        key = (seat * room.shape[1] + lead)[chosen]
+        order = np.argsort(key, kind="stable")
+        keys, group = np.unique(key[order], return_inverse=True)
     seats, leads = keys // room.shape[1], keys % room.shape[1]
-    chosen = true_rows(good)[order]
+    chosen = chosen[order]
     rows, quantity, value = rows[chosen], quantity[chosen], (quantity * (surplus + 0.01))[chosen]
     free = np.maximum(0, np.minimum(room[seats, leads], situation.day.bounds.lines[seats, leads])) if selling else None
     if free is not None:
@@ -142,40 +164,47 @@ def excess_cost(obs: ObservationBatch, price: Array | float, *, selling: bool) -
     return np.asarray(price + storage)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Open:
+class _Open(NamedTuple):
     """Offers that threads of the same factory and time may be made, in the order of lead, quantity and price.
 
     Attributes:
         cell: Factory and time of each offer, ``[R]``.
         seat: Its factory, ``[R]``.
-        offers: The offers.
-        table: Acceptance by each archetype, ``[4, R]``.
+        lead: Days until delivery, ``[R]``.
+        quantity: Units, ``[R]``.
+        price: Unit price, ``[R]``.
         gain: Gain per unit, ``[R]``.
-        cost: Loss by one unit too many, ``[R]``.
+        cost: Loss by one unit too many, ``[R]``, or one for all.
+        table: Acceptance by each archetype, ``[4, R]``.
     """
 
     cell: Ints
     seat: Ints
-    offers: Offers
-    table: Floats
+    lead: Ints
+    quantity: Ints
+    price: Ints
     gain: Floats
     cost: Floats
+    table: Floats
 
     def take(self, rows: Array) -> _Open:
         """Return some of the offers."""
-        o = self.offers
-        market = o.market if len(o.market.day) == 1 else o.market.take(rows)
-        offers = Offers(market, o.lead[rows], o.quantity[rows], o.price[rows])
         cost = self.cost if len(self.cost) == 1 else self.cost[rows]
-        return _Open(self.cell[rows], self.seat[rows], offers, self.table[:, rows], self.gain[rows], cost)
+        return _Open(
+            self.cell[rows],
+            self.seat[rows],
+            self.lead[rows],
+            self.quantity[rows],
+            self.price[rows],
+            self.gain[rows],
+            cost,
+            self.table.take(rows, axis=1),
+        )
 
 
 def spread(
     situation: SituationBatch,
-    partners: Partners,
-    acceptance: Acceptance,
-    market: Market,
+    view: SideView,
     rest: Bools,
     taken: Ints,
     room: Ints,
@@ -188,41 +217,37 @@ def spread(
 
     Args:
         situation: The round.
-        partners: The partners of its threads.
-        acceptance: L3's probabilities.
-        market: The side's markets, S rows.
+        view: What the side knows of the round.
         rest: Threads that need a proposal, ``[M]``.
         taken: Units accepted in this round, ``[S, H + 1]``.
         room: Units that may be agreed, ``[S, H + 1]``.
         budgets: Expected cost of excess that may be risked, ``[S, H + 1]``; reduced in place.
     """
     threads, selling, bounds = situation.threads, situation.selling, situation.day.bounds
-    plan = PlanBatch(
-        np.zeros(len(threads), np.bool_), np.zeros(len(threads), np.bool_), np.zeros((len(threads), 3), np.int64)
-    )
+    plan, acceptance = PlanBatch.none(len(threads)), view.acceptance
     rows = true_rows(rest)
-    if not len(rows):
+    if not len(rows) or acceptance is None:
         return plan
-    time = progress(threads, proposing=True)
     # cells: threads of one factory in the same round share what may be offered
-    n_cells, cell, first = _cells(threads.seat[rows], time[rows])
-    first = rows[first]
+    n_cells, cell, first = _cells(threads.seat[rows], view.rounds.clock.time[rows])
     hard = np.maximum(0, (bounds.lines if selling else bounds.buy[:, None]) - taken)
-    open_ = _open_offers(situation, market, first, time, hard, room)
-    if not len(open_.cell):
+    open_ = _open_offers(situation, view, rows[first], hard, room)
+    if not len(open_.lead):
         return plan
     cash = None if selling else free_cash(situation) - taken.sum(1)
-    largest = int(market.quantity_max.max())
+    weight = _weights(situation, view)
+    beliefs = acceptance.belief.weights(view.partner)  # [M, 4]
     rank = ranks(threads.seat[rows])
-    books = Books(room, np.arange(largest + 1), int(rank.max()) + 1)
-    weight = _weights(situation, partners, time)
-    beliefs = acceptance.belief.weights(partners.index)  # [M, 4]
-    passes = int(rank.max()) + 1
+    passes = int(rank[-1] if n_cells == 1 else rank.max()) + 1
+    books = Books(room, int(view.market.quantity_max.max()), passes)
     for k in range(passes):
-        now = true_rows(rank == k)
-        thread_at = np.full(n_cells, -1)  # [cells] the thread that is decided now
-        thread_at[cell[now]] = rows[now]
-        choice = _choose(situation, partners, acceptance, open_, thread_at, weight, beliefs, books, budgets, cash)
+        if n_cells == 1:
+            thread_at = rows[k : k + 1]
+        else:
+            now = true_rows(rank == k)
+            thread_at = np.full(n_cells, -1)  # [cells] the thread that is decided now
+            thread_at[cell[now]] = rows[now]
+        choice = _choose(situation, view, acceptance, open_, thread_at, weight, beliefs, books, budgets, cash)
         if choice is None:
             continue
         seat = choice.seat
@@ -231,87 +256,83 @@ def spread(
             books.add(seat, choice.lead, choice.quantity, choice.probability)
         if cash is not None:
             cash[seat] -= choice.quantity
-        plan.propose[choice.thread] = True
-        delivery = situation.day.obs.day[seat] + choice.lead
-        plan.offer[choice.thread] = np.stack([choice.quantity, delivery, choice.price], axis=1)
+        thread = choice.thread
+        plan.propose[thread] = True
+        plan.offer[thread, 0], plan.offer[thread, 2] = choice.quantity, choice.price
+        plan.offer[thread, 1] = situation.day.obs.day[seat] + choice.lead
     return plan
 
 
 def _cells(seat: Ints, time: Floats) -> tuple[int, Ints, Ints]:
     """Return the number of pairs of factory and time, the pair of each thread, and the first thread of each pair."""
-    if seat[0] == seat[-1] and (time == time[0]).all():
-        return 1, np.zeros(len(seat), np.int64), np.zeros(1, np.int64)
+    if len(seat) == 1 or (seat[0] == seat[-1] and np.count_nonzero(time == time[0]) == len(time)):
+        return 1, _NOTHING, _FIRST
     key = seat * (1 << 32) + np.rint(time * 1e9).astype(np.int64)
     cells, first, cell = np.unique(key, return_index=True, return_inverse=True)
     return len(cells), cell, first
 
 
-def _open_offers(situation: SituationBatch, market: Market, first: Ints, time: Floats, hard: Ints, room: Ints) -> _Open:
+def _open_offers(situation: SituationBatch, view: SideView, first: Ints, hard: Ints, room: Ints) -> _Open:
     """Return the offers that may be made in each cell, whoever the partner is.
 
     Args:
         situation: The round.
-        market: S rows.
+        view: What the side knows of the round.
         first: A thread of each cell, ``[C]``.
-        time: Relative times of the threads, ``[M]``.
         hard: Units that one deal may hold at most, ``[S, H + 1]``.
         room: Units that may be agreed, ``[S, H + 1]``.
     """
-    selling, goals = situation.selling, situation.goals
+    selling, goals, grid, clock = situation.selling, situation.goals, view.grid, view.rounds.clock.take(first)
     seat = situation.threads.seat[first]  # [C]
-    p = situation.day.parameters.take(seat)
-    _, ends, urgencies = goals.side(selling=selling)
-    end, urgency = ends[seat], urgencies[seat]  # [C, H + 1]
-    start = start_price(selling, situation.agenda[seat], p)
-    when = time[first]
-    m = market if len(market.day) == 1 else market.take(seat)
-    lead = np.arange(end.shape[1])
-    price = np.arange(int(market.price_min.min()), int(market.price_max.max()) + 1)  # [Z] all prices
-    legal_price = (price >= m.price_min[:, None]) & (price <= m.price_max[:, None])  # [C, Z]
-    # [C, H + 1, Z] prices within our limit that gain something
+    only = len(room) == 1  # one factory: what holds for all rows need not be repeated for each
+    m = view.market if only else view.market.take(seat)
+    # [C, H + 1] steps of the lowest and the highest price that is within our limit and gains something
+    lowest: Array = _NO_STEPS
     if selling:
-        floor = _urgent_floor(start, end, when, urgency, p)
-        gain = price - goals.hold[seat][:, :, None]
-        priced = (price >= floor[:, :, None] - 1e-9) & (gain > 0.0) & legal_price[:, None, :]
-        soon = np.ones(end.shape, np.bool_)
+        conceded = view.rounds.conceded[first][:, None]
+        if view.urgent is not None:  # powers rise with the time, so that of the later time is the greater
+            conceded = np.maximum(conceded, view.urgent[seat])
+        floor = reservation(True, view.start[seat][:, None], goals.p_sell[seat], conceded)
+        lowest = np.maximum(floor, np.floor(goals.hold[seat]) + 1.0) - m.price_min[:, None]
+        highest = (m.price_max - m.price_min)[:, None]
     else:
-        ceiling = reservation(selling, start, end, np.ones(len(when)), p)
-        gain = np.broadcast_to((goals.unit_value[seat][:, None] - price)[:, None, :], (*end.shape, len(price)))
-        priced = (price <= ceiling[:, :, None] + 1e-9) & (gain > 0.0) & legal_price[:, None, :]
-        soon = (lead == 0) | (np.maximum(when[:, None], urgency) >= 0.5)
-    # [C, H + 1] delivery days with room, [C, H + 1, Q] quantities that one deal may hold
-    days = soon & (room[seat] > 0) & (lead < m.n_leads[:, None])
-    quantity = np.arange(int(market.quantity_max.max()) + 1)
-    sized = (quantity >= m.quantity_min[:, None]) & (quantity <= m.quantity_max[:, None])
-    fits = (quantity <= hard[seat][:, :, None]) & sized[:, None, :] & days[:, :, None]
-    cell, row, units, column = np.nonzero(fits[:, :, :, None] & priced[:, :, None, :])
-    at = seat[cell]
-    one = len(seat) == 1
-    offers = Offers(m if one else m.take(cell), row, units, price[column])
-    clock = Clock.of(when)
-    cost = excess_cost(situation.day.obs, 0.0, selling=selling)[seat]  # [C]
-    cost = cost if one else cost[cell]
+        ceiling = np.minimum(np.rint(goals.p_buy[seat]), (np.ceil(goals.unit_value[seat]) - 1.0)[:, None])
+        highest = np.minimum(ceiling, m.price_max[:, None]) - m.price_min[:, None]
+    # [C, H + 1] delivery days with room, and the most units of one deal
+    leads = _NUMBERS[: room.shape[1]]
+    days = (room[seat] > 0) & (leads < m.n_leads[:, None])
     if not selling:
-        cost = offers.price + cost
-    table = archetypes(offers, clock if one else clock.take(cell), selling=selling)
-    return _Open(cell, at, offers, table, gain[cell, row, column], cost)
+        late = clock.time[:, None] if view.urgency is None else np.maximum(clock.time[:, None], view.urgency[seat])
+        days &= (leads == 0) | (late >= 0.5)
+    units = np.minimum(hard[seat], m.quantity_max[:, None]) * days
+    # [C, H + 1, Q, Z] open offers as the grid numbers them
+    _, quantities, prices = grid.shape
+    quantity, step = _NUMBERS[:quantities], _NUMBERS[:prices]
+    sized = (quantity <= units[:, :, None]) & (quantity >= m.quantity_min[:, None, None])
+    priced = (step >= lowest[:, :, None]) & (step <= highest[:, :, None])
+    within = (sized[:, :, :, None] & priced[:, :, None, :]).reshape(len(seat), -1)
+    if len(seat) == 1:
+        offer = within[0].nonzero()[0]
+        cell, at = _FIRST, seat
+    else:
+        cell, offer = within.nonzero()
+        at = seat[cell]
+        clock = clock.take(cell)
+    lead, quantity, step = grid.lead[offer], grid.quantity[offer], grid.step[offer]
+    price = m.price_min[0] + step if only else view.market.price_min[at] + step
+    gain = price - goals.hold[at, lead] if selling else goals.unit_value[at] - price
+    cost = view.cost if only else view.cost[at]
+    if not selling:
+        cost = price + cost
+    fixed = grid.traits(situation.seats[at], offer)
+    return _Open(cell, at, lead, quantity, price, gain, cost, at_time(fixed, clock, selling=selling))
 
 
-def _urgent_floor(start: Floats, end: Floats, time: Floats, urgency: Floats, p: ParameterColumns) -> Floats:
-    """Return the least prices of sales by lead at the later of round and urgency, ``[C, H + 1]``."""
-    if not urgency.any():
-        return reservation(True, start, end, time, p)
-    late = np.maximum(time[:, None], urgency)
-    curve = np.broadcast_to(p.sell_curve[:, None], late.shape)
-    conceded = power(late.ravel(), curve.ravel()).reshape(late.shape)
-    return np.rint(end + np.maximum(0.0, start[:, None] - end) * (1.0 - conceded) * 1.0)
-
-
-def _weights(situation: SituationBatch, partners: Partners, time: Floats) -> Floats:
+def _weights(situation: SituationBatch, view: SideView) -> Floats:
     """Return the weight of the probability of acceptance in the choice of a proposal, ``[M]``."""
-    p = situation.day.parameters.take(situation.threads.seat)
-    start = 1.0 - partners.patience if situation.selling else p.buy_urgency
-    return np.asarray(p.model_weight * (start + (1.0 - start) * power(time, p.model_curve)))
+    p, seat = situation.day.parameters, situation.threads.seat
+    start = 1.0 - view.patience if situation.selling else p.buy_urgency[seat]
+    return np.asarray(p.model_weight[seat] * (start + (1.0 - start) * view.rounds.weight))
 
 
 class _Choice(NamedTuple):
@@ -328,7 +349,7 @@ class _Choice(NamedTuple):
 
 def _choose(
     situation: SituationBatch,
-    partners: Partners,
+    view: SideView,
     acceptance: Acceptance,
     open_: _Open,
     thread_at: Ints,
@@ -342,7 +363,7 @@ def _choose(
 
     Args:
         situation: The round.
-        partners: The partners of its threads.
+        view: What the side knows of it.
         acceptance: L3's probabilities.
         open_: The open offers of all cells.
         thread_at: The thread of each cell that is decided now, -1 if there is none.
@@ -355,38 +376,35 @@ def _choose(
     one = len(thread_at) == 1  # what holds for all rows need not be repeated for each
     part = open_ if one else open_.take(true_rows(thread_at[open_.cell] >= 0))
     thread = thread_at if one else thread_at[part.cell]
-    seat, offers, cost = part.seat, part.offers, part.cost
-    lead, quantity = offers.lead, offers.quantity
-    chance = acceptance.probabilities(partners.index[thread], beliefs[thread], part.table, offers)
+    seat, lead, quantity, cost = part.seat, part.lead, part.quantity, part.cost
+    chance = acceptance.probabilities(view.partner[thread], beliefs[thread], part.table, lead, quantity, part.price)
     excess = books.excess[seat, lead, quantity]
-    # [R] gain of each offer if it is accepted, units beyond the room bringing a loss
+    # [R] gain of each offer if it is accepted, units beyond the room bringing a loss, and the loss to be expected
     value = (quantity - excess) * part.gain - excess * cost
-    # [R] expected cost of its units beyond the room
     risk = chance * excess * cost
     free = (value > 0.0) & (risk <= budgets[seat, lead] + 1e-9)
     if cash is not None:
         free &= quantity <= cash[seat]
     else:  # a consumer must be likely to be solvent at delivery
-        last = partners.bankrupt_on[thread] - situation.day.parameters.bankruptcy_days[situation.threads.seat[thread]]
-        if not np.isposinf(last).all():
+        last = view.last_day[thread]
+        if np.count_nonzero(last < np.inf):
             free &= (lead == 0) | (lead + situation.day.obs.day[seat] <= last)
     rows = true_rows(free)
     if not len(rows):
         return None
-    urgency = situation.goals.side(selling=situation.selling)[2]
     by_offer = weight[thread] if one else weight[thread[rows]]
-    if urgency.any():
-        by_offer = np.maximum(by_offer, urgency[seat[rows], lead[rows]])
+    if view.urgency is not None:
+        by_offer = np.maximum(by_offer, view.urgency[seat if one else seat[rows], lead[rows]])
     score = by_offer * np.log(chance[rows]) + np.log(value[rows])
+    if one:
+        best = rows[score.argmax() :][:1]
+        return _Choice(thread, seat, lead[best], quantity[best], part.price[best], chance[best], risk[best])
     best = rows[_first_best(score, seat[rows])]
-    chosen = thread if one else thread[best]
-    return _Choice(chosen, seat[best], lead[best], quantity[best], offers.price[best], chance[best], risk[best])
+    return _Choice(thread[best], seat[best], lead[best], quantity[best], part.price[best], chance[best], risk[best])
 
 
 def _first_best(score: Floats, seat: Ints) -> Array:
     """Return the row of each factory's first greatest score; rows of a factory are adjacent."""
-    if seat[0] == seat[-1]:
-        return np.array([score.argmax()])
     starts = true_rows(np.concatenate(([True], seat[1:] != seat[:-1])))
     best = np.maximum.reduceat(score, starts)
     counts = np.diff(np.append(starts, len(score)))

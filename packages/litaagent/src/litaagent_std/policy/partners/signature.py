@@ -93,8 +93,9 @@ class Frames(Batch):
         n_lines: Our production lines.
         price_min: Lowest legal price today.
         price_max: Highest legal price today.
-        n_rounds: Rounds allowed per thread.
         selling: Whether we sell.
+        origin: Lowest price, no units and today, ``[R, 3]``.
+        unit: The band of prices, our lines and the horizon, ``[R, 3]``.
     """
 
     day: Ints
@@ -102,23 +103,35 @@ class Frames(Batch):
     n_lines: Ints
     price_min: Ints
     price_max: Ints
-    n_rounds: Ints
     selling: Bools
+    origin: Floats
+    unit: Floats
+
+    @classmethod
+    def of(cls, day: Ints, horizon: Ints, n_lines: Ints, price_min: Ints, price_max: Ints, selling: Bools) -> Frames:
+        """Return frames from the facts of days."""
+        origin = np.stack([price_min, np.zeros(len(day)), day], axis=1)
+        unit = np.stack([np.maximum(1, price_max - price_min), n_lines, np.maximum(1, horizon)], axis=1)
+        return cls(day, horizon, n_lines, price_min, price_max, selling, origin, unit.astype(np.float64))
 
     def terms(self, offer: Ints) -> Floats:
-        """Return offers ``[R, 3]`` without units: position of the price in the partner's favour, quantity and lead."""
-        terms = np.empty((len(offer), 3))
-        position = (offer[:, 2] - self.price_min) / np.maximum(1, self.price_max - self.price_min)
-        terms[:, 0] = np.minimum(1.0, np.maximum(0.0, np.where(self.selling, 1.0 - position, position)))
-        terms[:, 1] = np.minimum(3.0, offer[:, 0] / self.n_lines)
-        terms[:, 2] = (offer[:, 1] - self.day) / np.maximum(1, self.horizon)
-        return terms
+        """Return offers ``[N, 3]`` without units: position of the price in the partner's favour, quantity and lead.
 
+        There is a frame for each offer, or one for all.
+        """
+        terms = (offer.take(_PRICE_FIRST, axis=1) - self.origin) / self.unit
+        # the price of a sale is in the partner's favour if it is low
+        terms[:, 0] = self.selling + terms[:, 0] * (1 - 2 * self.selling)
+        return np.asarray(np.minimum(np.maximum(terms, _LEAST), _MOST))
+
+
+_PRICE_FIRST: Final = np.array([2, 0, 1])
+_LEAST, _MOST = np.array([0.0, 0.0, -np.inf]), np.array([1.0, 3.0, np.inf])
 
 _PRIORS: Final = {
-    "price": 0.6, "price_square": 0.4, "quantity": 0.5, "quantity_square": 0.35, "large": 0.2, "small": 0.2,
-    "lead": 0.3, "lead_square": 0.15, "today": 0.4,
-    "first_price": 0.7, "first_quantity": 0.5, "late_price": 0.5,
+    "price": 0.6, "quantity": 0.5, "lead": 0.3, "price_square": 0.4, "quantity_square": 0.35, "lead_square": 0.15,
+    "large": 0.2, "small": 0.2, "today": 0.4,
+    "late_price": 0.5, "first_price": 0.7, "first_quantity": 0.5,
     "price_move": 0.2, "concedes": 0.3, "retracts": 0.2, "repeats": 0.5, "reversals": 0.1,
     "same_quantity": 0.5, "same_lead": 0.5,
     "accepts": 0.1, "accepts_worst": 0.1, "accepts_best": 0.2, "accepts_today": 0.1, "accepts_later": 0.1,
@@ -128,12 +141,21 @@ _PRIORS: Final = {
 """Priors of the running means, each counting as one observation; groups that change together are adjacent."""
 _COLUMN: Final = {name: index for index, name in enumerate(_PRIORS)}
 _PRIOR: Final = np.array(list(_PRIORS.values()))
-_OFFER: Final = slice(_COLUMN["price"], _COLUMN["today"] + 1)
+_N: Final = len(_PRIORS)
+_LATE, _ACCEPTS, _TAKEN = _COLUMN["late_price"], _COLUMN["accepts"], _COLUMN["accepted_time"]
 _FIRST: Final = slice(_COLUMN["first_price"], _COLUMN["first_quantity"] + 1)
 _MOVE: Final = slice(_COLUMN["price_move"], _COLUMN["same_lead"] + 1)
 _ENDS: Final = slice(_COLUMN["ended_by_it"], _COLUMN["ran_out"] + 1)
 _SAME: Final = 1e-9  # moves and differences below this count as none
-_MEANS: Final = [_COLUMN.get(name, 0) for name in FEATURES]  # [F] the running mean of each feature that is one
+
+# columns of the state of a pair's thread
+_DAY, _PENDING, _MOVED = 0, 1, 2
+_PREVIOUS: Final = slice(3, 6)  # the terms of the partner's latest offer; NaN before the first
+_RECEIVED: Final = slice(6, 9)  # that offer
+_PROPOSAL: Final = slice(9, 12)  # our latest proposal
+_PROPOSED: Final = slice(12, 16)  # its terms, and its relative time
+_START: Final = np.array([-1.0, 0.0, 0.0, *[np.nan] * 3, *[-1.0] * 3, *[0.0] * 7])
+_THREAD: Final = slice(_PENDING, 9)  # what a new thread resets
 
 
 class Signatures:
@@ -147,128 +169,102 @@ class Signatures:
     """
 
     def __init__(self, n: int) -> None:
-        self._count, self._total = np.zeros((n, len(_PRIORS))), np.zeros((n, len(_PRIORS)))
-        self._day = np.full(n, -1)
-        self._pending = np.zeros(n, np.bool_)  # whether a proposal of ours is outstanding
-        self._proposal = np.zeros((n, 3), np.int64)
-        self._proposed = np.zeros((n, 4))  # its terms, and its relative time
-        self._received = np.full((n, 3), -1)  # the partner's latest offer
-        self._previous = np.full((n, 3), np.nan)  # its terms
-        self._move = np.zeros(n)  # the partner's last move of the price that was none of 0
+        self._sums = np.zeros((n, 2 * _N))  # observations of each running mean, and their totals
+        self._state = np.tile(_START, (n, 1))
 
-    def _start(self, pairs: Ints, day: Array) -> None:
-        """Start threads."""
-        self._day[pairs] = day
-        self._pending[pairs] = False
-        self._received[pairs] = -1
-        self._previous[pairs] = np.nan
-        self._move[pairs] = 0.0
+    def _today(self, pairs: Ints, day: Array) -> Floats:
+        """Return the states of pairs' threads of today, ``[R, 16]``."""
+        state = self._state.take(pairs, axis=0)
+        new = state[:, _DAY] != day
+        if np.count_nonzero(new):
+            state[new, _THREAD] = _START[_THREAD]
+            state[:, _DAY] = day
+        return state
 
-    def _start_new(self, pairs: Ints, day: Ints) -> None:
-        new = self._day[pairs] != day
-        if new.any():
-            self._start(pairs[new], day[new])
-
-    def _add(self, pairs: Ints, columns: slice | int, values: Array | float) -> None:
-        self._count[pairs, columns] += 1.0
-        self._total[pairs, columns] += values
-
-    def receive(self, pairs: Ints, frames: Frames, offer: Ints, round_: Ints) -> None:
+    def receive(self, pairs: Ints, frames: Frames, offer: Ints, late: Bools) -> None:
         """Take offers of partners, at the moment that we answer them; each refuses our outstanding proposal.
 
         Args:
             pairs: The pairs, ``[R]``.
-            frames: The sides' days.
+            frames: The sides' days, R rows or one for all.
             offer: The offers, ``[R, 3]``.
-            round_: The rounds in which the partners made them, ``[R]``.
+            late: Whether the partners made them in the second half of the thread, ``[R]``.
         """
-        self._start_new(pairs, frames.day)
-        self._answer(pairs[self._pending[pairs]], accepted=False)
-        self._pending[pairs], self._received[pairs] = False, offer
-        terms = frames.terms(offer)
-        position, share, lead = terms.T
-        values = np.empty((len(pairs), 9))  # in the order of _OFFER
-        values[:, 0], values[:, 1], values[:, 2], values[:, 3] = position, position * position, share, share * share
-        values[:, 4], values[:, 5] = share > 1.0, share <= 0.15
-        values[:, 6], values[:, 7], values[:, 8] = lead, lead * lead, lead == 0.0
-        self._add(pairs, _OFFER, values)
-        late = 2 * round_ > frames.n_rounds
-        if late.any():
-            self._add(pairs[late], _COLUMN["late_price"], position[late])
-        first = np.isnan(self._previous[pairs, 0])
-        if first.any():
-            self._add(pairs[first], _FIRST, terms[first, :2])
-        if not first.all():
-            self._moved(pairs[~first], terms[~first])
-        self._previous[pairs] = terms
+        state, terms = self._today(pairs, frames.day), frames.terms(offer)
+        sums = np.zeros((len(pairs), 2 * _N))
+        count, total = sums[:, :_N], sums[:, _N:]
+        # what every offer shows, in the order of the columns
+        count[:, :_LATE] = 1.0
+        total[:, :3], total[:, 3:6] = terms, terms * terms
+        total[:, 6], total[:, 7], total[:, 8] = terms[:, 1] > 1.0, terms[:, 1] <= 0.15, terms[:, 2] == 0.0
+        if np.count_nonzero(late):
+            count[:, _LATE], total[:, _LATE] = late, late * terms[:, 0]
+        first = np.isnan(state[:, 3])
+        number = np.count_nonzero(first)
+        if number:
+            count[:, _FIRST], total[:, _FIRST] = first[:, None], first[:, None] * terms[:, :2]
+        if number < len(pairs):
+            self._moved(state, terms, ~first, count, total)
+        if np.count_nonzero(state[:, _PENDING]):
+            _refused(state, count)
+        self._sums[pairs] += sums
+        state[:, _PENDING], state[:, _PREVIOUS], state[:, _RECEIVED] = 0.0, terms, offer
+        self._state[pairs] = state
 
-    def _moved(self, pairs: Ints, terms: Floats) -> None:
-        """Take the change from one offer of each partner to the next."""
-        change = terms - self._previous[pairs]
-        move = change[:, 0]
-        values = np.empty((len(pairs), 7))  # in the order of _MOVE
-        values[:, 0] = size = np.abs(move)
-        values[:, 1], values[:, 2], values[:, 3] = move < -_SAME, move > _SAME, size <= _SAME
-        values[:, 4] = move * self._move[pairs] < 0.0
-        values[:, 5:] = np.abs(change[:, 1:]) < _SAME
-        self._add(pairs, _MOVE, values)
-        self._move[pairs] = np.where(move != 0.0, move, self._move[pairs])
+    @staticmethod
+    def _moved(state: Floats, terms: Floats, there: Bools, count: Floats, total: Floats) -> None:
+        """Take the change from one offer of each partner to the next, where there is one before."""
+        change = np.where(there[:, None], terms - state[:, _PREVIOUS], 0.0)
+        move, size = change[:, 0], np.abs(change)
+        count[:, _MOVE] = there[:, None]
+        values = total[:, _MOVE]
+        values[:, 0] = size[:, 0]
+        values[:, 1], values[:, 2], values[:, 4] = move < -_SAME, move > _SAME, move * state[:, _MOVED] < 0.0
+        values[:, 3], values[:, 5:] = size[:, 0] <= _SAME, size[:, 1:] < _SAME
+        values *= there[:, None]
+        state[:, _MOVED] = np.where(move != 0.0, move, state[:, _MOVED])
 
     def propose(self, pairs: Ints, frames: Frames, offer: Ints, time: Floats) -> None:
         """Take our own proposals; a partner's own offer back is none.
 
         Args:
             pairs: The pairs, ``[R]``.
-            frames: The sides' days.
+            frames: The sides' days, R rows or one for all.
             offer: The proposals, ``[R, 3]``.
             time: Relative times of the threads (`l1.baseline.progress`), ``[R]``.
         """
-        self._start_new(pairs, frames.day)
-        new = (offer != self._received[pairs]).any(1)
-        if not new.all():
-            pairs, frames, offer, time = pairs[new], frames.take(new), offer[new], time[new]
-        self._pending[pairs], self._proposal[pairs] = True, offer
-        self._proposed[pairs, :3], self._proposed[pairs, 3] = frames.terms(offer), time
+        state = self._today(pairs, frames.day)
+        new = (offer != state[:, _RECEIVED]).any(1)
+        state[:, _PENDING] = np.where(new, 1.0, state[:, _PENDING])
+        proposed = np.concatenate([offer, frames.terms(offer), time[:, None]], axis=1)
+        state[:, 9:] = np.where(new[:, None], proposed, state[:, 9:])
+        self._state[pairs] = state
 
     def agree(self, pairs: Ints, offer: Ints) -> None:
         """Take the threads' agreements ``[R, 3]``: a partner accepted our outstanding proposal, or we its offer."""
-        by_it = self._pending[pairs] & (self._proposal[pairs] == offer).all(1)
-        self._answer(pairs[by_it], accepted=True)
-        self._end(pairs, np.where(by_it, 0, 1))
+        state = self._state[pairs]
+        by_it = (state[:, _PENDING] > 0.0) & (state[:, _PROPOSAL] == offer).all(1)
+        sums = np.zeros((len(pairs), 2 * _N))
+        if np.count_nonzero(by_it):
+            count, total = sums[:, :_N], sums[:, _N:]
+            count[:, _ACCEPTS : _TAKEN + 2] = _cases(state) & by_it[:, None]
+            total[:, _ACCEPTS:_TAKEN] = count[:, _ACCEPTS:_TAKEN]
+            total[:, _TAKEN], total[:, _TAKEN + 1] = by_it * state[:, 15], by_it * state[:, 12]
+        self._end(pairs, sums, np.where(by_it, 0, 1))
 
     def fail(self, pairs: Ints) -> None:
         """Take the end of threads without agreement; only those with an outstanding proposal say something."""
-        pairs = pairs[self._pending[pairs]]
-        self._answer(pairs, accepted=False)
-        self._end(pairs, np.where(self._proposed[pairs, 3] < LEFT_BEFORE, 2, 3))
+        pairs = pairs[self._state[pairs, _PENDING] > 0.0]
+        state, sums = self._state[pairs], np.zeros((len(pairs), 2 * _N))
+        _refused(state, sums[:, :_N])
+        self._end(pairs, sums, np.where(state[:, 15] < LEFT_BEFORE, 2, 3))
 
-    def _end(self, pairs: Ints, how: Ints) -> None:
-        """Take how threads ended, an index in the order of the columns of _ENDS."""
-        self._add(pairs, _ENDS, np.arange(4) == how[:, None])
-        self._start(pairs, self._day[pairs])
-
-    def _answer(self, pairs: Ints, *, accepted: bool) -> None:
-        """Take the partners' answers to our outstanding proposals."""
-        if not len(pairs):
-            return
-        position, share, lead, time = self._proposed[pairs].T
-        taken = float(accepted)
-        self._add(pairs, _COLUMN["accepts"], taken)
-        worst, large = position <= 0.25, share > 0.75
-        cases = {
-            "accepts_worst": worst,
-            "accepts_best": ~worst & (position >= 0.8),
-            "accepts_today": lead == 0.0,
-            "accepts_later": lead != 0.0,
-            "accepts_large": large,
-            "accepts_small": ~large & (share <= 0.2),
-        }
-        for name, rows in cases.items():
-            if rows.any():
-                self._add(pairs[rows], _COLUMN[name], taken)
-        if accepted:
-            self._add(pairs, _COLUMN["accepted_time"], time)
-            self._add(pairs, _COLUMN["accepted_price"], position)
+    def _end(self, pairs: Ints, sums: Floats, how: Ints) -> None:
+        """Take how threads ended, an index in the order of the columns of _ENDS, beside other events."""
+        sums[:, _ENDS] = 1.0
+        sums[:, _N:][:, _ENDS] = _HOW[how]
+        self._sums[pairs] += sums
+        self._state[pairs, _THREAD] = _START[_THREAD]
 
     def features(self, pairs: Ints, *, selling: Array | bool, edge: Array, opens: Array) -> Floats32:
         """Return the features of pairs in the order of `FEATURES`, ``[R, F]``.
@@ -279,20 +275,42 @@ class Signatures:
             edge: Whether it is at an end of the chain.
             opens: Whether we open the threads.
         """
-        count, total = self._count[pairs], self._total[pairs]
-        means = (total + _PRIOR) / (count + 1.0)  # [R, means]
-        values = means[:, _MEANS]
-        logs = {"offers": count[:, 0], "answers": count[:, _COLUMN["accepts"]], "threads": count[:, _COLUMN["left"]]}
-        for name, numbers in logs.items():
-            values[:, _FEATURE[name]] = [log1p(number) / 4 for number in numbers.tolist()]
-        values[:, _FEATURE["deals"]] = [log1p(number) / 3 for number in total[:, _COLUMN["accepts"]].tolist()]
-        for name in ("price", "quantity", "lead"):
-            mean = means[:, _COLUMN[name]]
-            square = means[:, _COLUMN[f"{name}_square"]]
-            values[:, _FEATURE[f"{name}_spread"]] = np.sqrt(np.maximum(0.0, square - mean * mean))
-        for name, facts in (("selling", selling), ("edge", edge), ("opens", opens)):
-            values[:, _FEATURE[name]] = facts
-        return np.asarray(values, np.float32)
+        sums = self._sums.take(pairs, axis=0)
+        means = (sums[:, _N:] + _PRIOR) / (sums[:, :_N] + 1.0)  # [R, means]
+        # [R, …] the means, and what follows from them and from the sums
+        pool = np.empty((len(pairs), _N + 10))
+        pool[:, :_N] = means
+        pool[:, _N : _N + 3] = np.sqrt(np.maximum(0.0, means[:, 3:6] - means[:, :3] * means[:, :3]))
+        # Python's own logarithm, not numpy's, whose last bit depends on the vector instructions of the machine
+        logs = [log1p(number) for number in sums.take(_LOGS, axis=1).ravel().tolist()]
+        pool[:, _N + 3 : _N + 7] = np.array(logs).reshape(-1, 4) / _LOG_UNITS
+        pool[:, _N + 7], pool[:, _N + 8], pool[:, _N + 9] = selling, edge, opens
+        return pool.take(_ORDER, axis=1).astype(np.float32)
 
 
-_FEATURE: Final = {name: index for index, name in enumerate(FEATURES)}
+def _cases(state: Floats) -> Bools:
+    """Return which of the running means from _ACCEPTS to `accepted_price` an accepted proposal counts for."""
+    position, share, lead, _ = state[:, _PROPOSED].T
+    cases = np.ones((len(state), _TAKEN + 2 - _ACCEPTS), np.bool_)
+    cases[:, 1], cases[:, 2] = position <= 0.25, position >= 0.8
+    cases[:, 3], cases[:, 4] = lead == 0.0, lead != 0.0
+    cases[:, 5], cases[:, 6] = share > 0.75, share <= 0.2
+    return cases
+
+
+def _refused(state: Floats, count: Floats) -> None:
+    """Count the refusals of outstanding proposals."""
+    cases = _cases(state)[:, : _TAKEN - _ACCEPTS]
+    count[:, _ACCEPTS:_TAKEN] = cases & (state[:, _PENDING, None] > 0.0)
+
+
+_HOW: Final = np.eye(4)  # an end of a thread as the columns of _ENDS
+_LOGS: Final = np.array([0, _ACCEPTS, _COLUMN["left"], _N + _ACCEPTS])  # sums whose logarithms are features
+_LOG_UNITS: Final = np.array([4.0, 4.0, 4.0, 3.0])
+_DERIVED: Final = (
+    *("price_spread", "quantity_spread", "lead_spread"),
+    *("offers", "answers", "threads", "deals"),
+    *("selling", "edge", "opens"),
+)
+_POOL: Final = {name: index for index, name in enumerate((*_PRIORS, *_DERIVED))}
+_ORDER: Final = np.array([_POOL[name] for name in FEATURES])  # [F] the column of the pool of each feature

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from ..arrays import Array, Bools, Floats, Floats32, Ints, true_rows
-from ..columns import ObservationBatch, ThreadBatch
+from ..columns import ThreadBatch
 from ..l3.heuristic import ARCHETYPES
 from ..networks.inference import TypeNetwork
 from ..networks.weights import Weights, WeightsError, load_weights
@@ -69,10 +69,16 @@ class TypeBelief:
         self.signatures = Signatures(n)
         self._types, self._selling = types, selling
         self._posterior = np.full((n, len(ARCHETYPES)), 1.0 / len(ARCHETYPES))
+        self._asked: tuple[Ints, Array, Array] | None = None  # the latest round, until its types are asked for
 
     def weights(self, partner: Ints) -> Floats:
         """Return the network's posterior as of the partners' last round, ``[R, 4]``."""
-        return self._posterior[partner]
+        if self._asked is not None:
+            latest, edge, opens = self._asked
+            features = self.signatures.features(latest, selling=self._selling, edge=edge, opens=opens)
+            self._posterior[latest] = self._types.of_features(features)
+            self._asked = None
+        return self._posterior.take(partner, axis=0)
 
     def observe_replies(self, partner: Ints, likelihood: Floats, *, accepted: bool) -> None:
         """Do nothing: replies are part of the signature."""
@@ -81,35 +87,23 @@ class TypeBelief:
         """Do nothing: offers are part of the signature."""
 
     def observe_round(self, partner: Ints, threads: ThreadBatch, frames: Frames, edge: Array) -> None:
-        """Update the signatures with a round's offers, and name the types of the round's partners, all at once.
+        """Update the signatures with a round's offers; `weights` names the types of the round's partners, all at once.
 
         Args:
             partner: The partner of each thread by index, ``[M]``.
             threads: The threads.
-            frames: Their sides' days, M rows.
+            frames: Their sides' days, M rows or one for all.
             edge: Whether the partners are at an end of the chain, ``[M]``.
         """
         rows = true_rows(threads.answers)
         if len(rows):
-            made = (threads.round - threads.opens)[rows]
-            self.signatures.receive(partner[rows], frames.take(rows), threads.offer[rows], made)
-        features = self.signatures.features(partner, selling=self._selling, edge=edge, opens=threads.opens)
-        self._posterior[partner] = self._types.of_features(features)
-
-
-def frames_of(obs: ObservationBatch, threads: ThreadBatch, *, selling: bool) -> Frames:
-    """Return the frames of threads of one side, M rows."""
-    seat = threads.seat
-    agenda = obs.agenda[seat, int(selling)]
-    return Frames(
-        obs.day[seat],
-        obs.horizon[seat],
-        obs.n_lines[seat],
-        agenda[:, 4],
-        agenda[:, 5],
-        threads.n_rounds,
-        np.full(len(seat), selling),
-    )
+            late = 2 * (threads.round - threads.opens) > threads.n_rounds
+            if len(rows) == len(threads):
+                self.signatures.receive(partner, frames, threads.offer, late)
+            else:
+                some = frames if len(frames.day) == 1 else frames.take(rows)
+                self.signatures.receive(partner[rows], some, threads.offer[rows], late[rows])
+        self._asked = (partner, edge, threads.opens)
 
 
 @cache

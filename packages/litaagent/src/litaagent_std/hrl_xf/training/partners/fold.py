@@ -117,7 +117,7 @@ class _Turns:
         low, high = prices[day, c.product[thread]].T
         size = len(thread)
         rounds = np.full(size, c.n_rounds)
-        frames = Frames(day, np.full(size, c.horizon), lines[c.factory], low, high, rounds, selling)
+        frames = Frames.of(day, np.full(size, c.horizon), lines[c.factory], low, high, selling)
         none, offers = np.zeros((1, 3), np.int64), c.offers
         offers = offers if len(offers) else none
         threads = ThreadBatch(
@@ -224,9 +224,9 @@ def snapshots(record: WorldRecord, wanted: Bools | None = None, *, mixture: bool
             rows = today[turns.index[today] == step]
             answered = rows[c.answers[rows]]
             if len(answered):
-                made = c.round[answered] - turns.opens[answered]
+                late = 2 * (c.round[answered] - turns.opens[answered]) > c.n_rounds
                 frames = turns.frames.take(answered)
-                signatures.receive(turns.pair[answered], frames, turns.on_table[answered], made)
+                signatures.receive(turns.pair[answered], frames, turns.on_table[answered], late)
                 beliefs.receive(turns, answered[believes[answered]])
             kept = rows[wanted[rows]]
             if len(kept):

@@ -1,0 +1,69 @@
+"""Every offer that factories of one side would make today, with what decides about it at any time."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from ..arrays import Floats, Ints, true_rows
+from .heuristic import Market, Offers, traits
+
+__all__ = ["OfferGrid"]
+
+_TRAITS: Final = 7
+
+
+class OfferGrid:
+    """Offers of n factories by lead, quantity and price, numbered ``(lead · Q + quantity) · Z + price - price_min``.
+
+    Q and Z are the most quantities and prices of any factory; offers beyond a factory's own range are in the grid too.
+    What does not depend on the round (`traits`) is computed once for a market, and again only when its prices move.
+
+    Args:
+        n: Number of factories.
+        leads: Number of delivery days, today included.
+        most: The largest quantity.
+        selling: Which side this is.
+
+    Attributes:
+        lead: Days until delivery of each offer, ``[G]``.
+        quantity: Its units, ``[G]``.
+        step: Its price above the lowest legal one, ``[G]``.
+        shape: Number of leads, quantities and prices.
+    """
+
+    def __init__(self, n: int, leads: int, most: int, *, selling: bool) -> None:
+        self._n, self._selling = n, selling
+        self._known = np.full((n, 5), -1)  # the markets that the traits were computed for
+        self._resize(leads, most + 1, 1)
+
+    def _resize(self, leads: int, quantities: int, prices: int) -> None:
+        self.shape = (leads, quantities, prices)
+        grid = np.indices(self.shape).reshape(3, -1)  # [3, G]
+        self.lead, self.quantity, self.step = (np.ascontiguousarray(row, np.int64) for row in grid)
+        self._traits = np.zeros((_TRAITS, self._n, len(self.lead)))
+        self._known[:] = -1
+
+    def start_day(self, market: Market) -> None:
+        """Take the markets of a day, n rows."""
+        known = np.stack([market.n_lines, market.price_min, market.price_max, market.edge, market.quantity_max], axis=1)
+        changed = true_rows((known != self._known).any(1))
+        if not len(changed):
+            return
+        leads, quantities, prices = self.shape
+        needs = (int(market.quantity_max.max()) + 1, int((market.price_max - market.price_min).max()) + 1)
+        if needs[0] > quantities or needs[1] > prices:
+            self._resize(leads, max(quantities, needs[0]), max(prices, needs[1]))
+            changed = np.arange(self._n)
+        self._known = known
+        size = len(self.lead)
+        seat = np.repeat(changed, size)
+        lead, quantity, step = (np.tile(column, len(changed)) for column in (self.lead, self.quantity, self.step))
+        offers = Offers(market.take(seat), lead, quantity, market.price_min[seat] + step)
+        self._traits[:, changed] = traits(offers, selling=self._selling).reshape(_TRAITS, len(changed), size)
+
+    def traits(self, seat: Ints, offer: Ints) -> Floats:
+        """Return `traits` of offers ``[R]`` of factories ``[R]``, or one for all, ``[7, R]``."""
+        flat = offer if self._n == 1 else seat * len(self.lead) + offer
+        return self._traits.reshape(_TRAITS, -1).take(flat, axis=1)
