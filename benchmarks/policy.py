@@ -1,160 +1,172 @@
-"""How fast the policy decides: one factory in play and 64 factories at once, beside an earlier version of the code.
+"""How fast the policy decides, as ratios to the last commits before it worked by columns.
 
-Rounds are recorded in worlds with our agent at every level, then decided again: by `Brain` factory by factory, as in
-play, and by `BatchBrain` for all of them at once, from columns; building the columns is timed apart. ``--before PATH``
-names a checkout of an earlier version, which decides the same rounds in the same run, factory by factory.
+Both versions take turns in one run (`benchmarks.policy_worker`), so that the load of the machine divides out: 64 seats
+decided at once, from columns to actions, beside the earlier code, which decides one factory after the other; a day of
+the agent in play, everything between the world's call and its answer; and the arrays of recorded decisions.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import pickle
+import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from litaagent_std.world.reproducible.silence import silence
+from benchmarks.earlier import ROOT, checkout, environment
+from benchmarks.harness import Benchmark, Figure
+from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
 
-RESULTS: Final = Path(__file__).parent / "results" / "policy.json"
-_AGENT: Final = "litaagent_std.agents.hrl.LitaAgentHRL"
-_ROOT: Final = Path(__file__).parents[1]
-_SOURCES: Final = ("packages/litaagent/src", "packages/apexrl/src", "packages/hmasd/src")
-
-Day = tuple[Any, list[list[Any]]]
-"""An observation, and the threads of each of the day's rounds."""
-
-
-def record(n_seats: int, n_days: int) -> list[list[Day]]:
-    """Play worlds, and return the days of our factories."""
-    from litaagent_std.policy.brain import Brain
-    from litaagent_std.world.fast.engine import FastWorld
-    from litaagent_std.world.setup import AgentSpec, official_setup
-
-    seats: dict[int, list[Day]] = {}
-    start_day, respond = Brain.start_day, Brain.respond
-
-    def on_day(brain: Any, obs: Any) -> None:  # noqa: ANN401 - a method
-        start_day(brain, obs)
-        seats.setdefault(id(brain), []).append((obs, []))
-
-    def on_round(brain: Any, threads: Any) -> Any:  # noqa: ANN401 - a method
-        if threads:
-            seats[id(brain)][-1][1].append(list(threads))
-        return respond(brain, threads)
-
-    Brain.start_day, Brain.respond = on_day, on_round  # type: ignore[method-assign]
-    kept: list[list[Day]] = []
-    worlds = []  # kept, so that no brain's id is used twice
-    try:
-        seed = 1
-        while len(seats) < n_seats:
-            setup = official_setup(seed, n_days=n_days, n_levels=2 + seed % 3)
-            first = {factory.level: seat for seat, factory in reversed(list(enumerate(setup.factories)))}
-            spec = AgentSpec(_AGENT, competitor=True)
-            world = FastWorld(setup.with_agents(dict.fromkeys(first.values(), spec)), [], defaults="native")
-            with silence():
-                world.run()
-            worlds.append(world)
-            seed += 1
-        kept = list(seats.values())[:n_seats]
-    finally:
-        Brain.start_day, Brain.respond = start_day, respond  # type: ignore[method-assign]
-    return kept
+BEFORE: Final = "1ea1644"
+"""The last commit whose policy decided for one factory at a time; it plays the same worlds to the last decision."""
+BEFORE_ARRAYS: Final = "2babaac"
+"""The last commit whose data pipeline had observations and arrays of its own."""
 
 
-def alone(seats: Sequence[Sequence[Day]]) -> dict[str, float]:
-    """Decide all rounds factory by factory; CPU seconds and number of decisions."""
-    from litaagent_std.policy.brain import Brain
+class Version:
+    """A worker with the code of one version."""
 
-    decisions, began = 0, time.process_time()
-    for days in seats:
-        brain = Brain()
-        for obs, rounds in days:
-            brain.start_day(obs)
-            for threads in rounds:
-                decisions += len(brain.respond(threads))
-            brain.end_day(obs.calendar)
-    return {"seconds": time.process_time() - began, "decisions": decisions}
+    def __init__(self, root: Path) -> None:
+        command = [sys.executable, str(Path(__file__).with_name("policy_worker.py"))]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(root)
+        )
 
+    def __call__(self, command: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - plain JSON values
+        """Send a command and return the answer."""
+        assert self._process.stdin is not None  # both are pipes
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"command": command, **arguments}) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the worker ended at {command!r} with status {self._process.wait()}; see above")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
-def together(seats: Sequence[Sequence[Day]]) -> dict[str, float]:
-    """Decide all rounds, those of all factories at once; CPU seconds with and without building the columns."""
-    import numpy as np
-
-    from litaagent_std.policy.brain import BatchBrain
-    from litaagent_std.policy.columns import CalendarBatch, ObservationBatch, live_threads
-    from litaagent_std.policy.layers import Layers
-    from litaagent_std.policy.parameters import Parameters
-    from litaagent_std.policy.partners.types import shipped_types
-
-    decisions, seconds, built = 0, 0.0, 0.0
-    brain = None
-    for day in range(min(map(len, seats))):
-        began = time.process_time()
-        observations = [days[day][0] for days in seats]
-        obs = ObservationBatch.of(observations)
-        steps = []
-        for step in range(max(len(days[day][1]) for days in seats)):
-            asked = [index for index, days in enumerate(seats) if step < len(days[day][1])]
-            rounds = [seats[index][day][1][step] for index in asked]
-            rows = [thread for threads in rounds for thread in threads]
-            row_seats = [place for place, threads in enumerate(rounds) for _ in threads]
-            threads = live_threads(rows, [observations[index] for index in asked], row_seats)
-            steps.append((threads, CalendarBatch.of([own[0].calendar for own in rounds]), np.array(asked)))
-        built += time.process_time() - began
-        began = time.process_time()
-        if brain is None:
-            brain = BatchBrain(obs, [Parameters()] * len(seats), Layers(), types=shipped_types())
-        brain.start_day(obs)
-        for threads, calendar, asked_seats in steps:
-            brain.decide(threads, calendar, asked_seats)
-            decisions += len(threads)
-        brain.memory.note_due(obs.calendar.bought[:, 0], obs.calendar.sold[:, 0])
-        seconds += time.process_time() - began
-    return {"seconds": seconds, "built": built, "decisions": decisions}
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
 
 
-def _measure(way: str, file: Path, root: Path) -> dict[str, float]:
-    """Measure one way of deciding in a process of its own, with the code of a checkout; the best of three."""
-    paths = [str(root / source) for source in _SOURCES] + [str(_ROOT)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
-    script = (
-        f"import json, pickle; from benchmarks import policy; seats = pickle.load(open({str(file)!r}, 'rb')); "
-        f"print(json.dumps(min((policy.{way}(seats) for _ in range(3)), key=lambda made: made['seconds'])))"
+@contextmanager
+def versions(commit: str) -> Iterator[tuple[Version, Version]]:
+    """Start both versions."""
+    with ExitStack() as stack:
+        before = Version(stack.enter_context(checkout(commit, "packages")))
+        stack.callback(before.close)
+        now = Version(ROOT)
+        stack.callback(now.close)
+        yield before, now
+
+
+def per(answer: dict[str, Any], unit: str) -> float:
+    """Return microseconds per decision or seat's day."""
+    return float(1e6 * answer["seconds"] / answer[unit])
+
+
+def batches(commit: str, seats: int, days: int, rounds: int) -> dict[str, Any]:
+    """Decide the same rounds: one by one before, one by one now, and all seats at once."""
+    with versions(commit) as (before, now):
+        recorded = [version("record", seats=seats, days=days) for version in (before, now)]
+        if recorded[0] != recorded[1]:
+            raise RuntimeError(f"the versions do not play the same worlds: {recorded[0]} before, {recorded[1]} now")
+        now("together")
+        rows = []
+        for number in range(rounds):
+            first = 8 * number % seats
+            one, single = (version("alone", first=first, last=first + 8) for version in (before, now))
+            many = now("together")
+            built = 1e6 * many["built"] / many["decisions"]
+            rows.append((per(one, "decisions"), per(single, "decisions"), per(many, "decisions"), built))
+    names = ("before", "alone", "together", "built")
+    times = {name: statistics.median(row[index] for row in rows) for index, name in enumerate(names)}
+    return times | {
+        "ratio": statistics.median(row[0] / row[2] for row in rows),
+        "ratio_alone": statistics.median(row[0] / row[1] for row in rows),
+    }
+
+
+def live(commit: str, seeds: list[int], days: int) -> dict[str, Any]:
+    """Play the same worlds with both versions."""
+    with versions(commit) as (before, now):
+        for version in (before, now):
+            version("live", seed=1, days=6)
+        rows = [
+            [per(version("live", seed=seed, days=days), "seat_days") for version in (before, now)] for seed in seeds
+        ]
+    return {
+        "before": statistics.median(row[0] for row in rows),
+        "now": statistics.median(row[1] for row in rows),
+        "ratio": statistics.median(row[0] / row[1] for row in rows),
+    }
+
+
+def features(commit: str, worlds: int, days: int, rounds: int) -> dict[str, Any]:
+    """Make the arrays of the same records, which the earlier version wrote, with both versions."""
+    with versions(commit) as (before, now), tempfile.TemporaryDirectory() as name:
+        folder = str(Path(name) / "history")
+        before("play", folder=folder, worlds=worlds, days=days)
+        rows = []
+        for _ in range(rounds):
+            earlier, present = (version("features", folder=folder) for version in (before, now))
+            if earlier["decisions"] != present["decisions"]:
+                raise RuntimeError(f"{earlier['decisions']} decisions before, {present['decisions']} now")
+            rows.append((per(earlier, "decisions"), per(present, "decisions")))
+    return {
+        "before": 1e6 / min(row[0] for row in rows),
+        "now": 1e6 / min(row[1] for row in rows),
+        "ratio": statistics.median(row[0] / row[1] for row in rows),
+    }
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the commits to compare with."""
+    parser.add_argument("--before", default=BEFORE, help="commit whose policy to compare with (default: %(default)s)")
+    parser.add_argument(
+        "--before-arrays", default=BEFORE_ARRAYS, help="commit whose arrays to compare with (default: %(default)s)"
     )
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-    made: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return made
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; the return value is the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--before", type=Path, help="checkout of an earlier version to compare with")
-    parser.add_argument("--seats", type=int, default=64)
-    parser.add_argument("--days", type=int, default=8)
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "rounds.pickle"
-        file.write_bytes(pickle.dumps(record(options.seats, options.days)))
-        results = {name: _measure(name, file, _ROOT) for name in ("alone", "together")}
-        if options.before is not None:
-            results["before"] = _measure("alone", file, options.before)
-    for made in results.values():
-        made["microseconds"] = round(1e6 * made["seconds"] / made["decisions"], 1)
-    if "before" in results:
-        before = results["before"]["microseconds"]
-        results["ratios"] = {name: round(before / results[name]["microseconds"], 2) for name in ("alone", "together")}
-    options.out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-    print(json.dumps(results, indent=2))
-    return 0
+def main() -> int:
+    """Measure, and compare with the goals."""
+    restart_with_fixed_hashing()
+    seeds = range(2, 5) if "--quick" in sys.argv else range(2, 10)
+    bench = Benchmark("policy", __doc__ or "", seeds=seeds, add_options=add_options)
+    quick, commit = bench.quick, bench.options.before
+    size = {"seats": 16, "days": 5, "rounds": 2} if quick else {"seats": 64, "days": 12, "rounds": 6}
+    made = bench.unit("batches", batches, commit=commit, **size)
+    played = bench.unit("live", live, commit=commit, seeds=list(bench.seeds), days=6 if quick else 12)
+    arrays = bench.options.before_arrays
+    read = bench.unit(
+        "features", features, commit=arrays, worlds=1 if quick else 3, days=8 if quick else 30, rounds=3 if quick else 7
+    )
+    many = f"{size['seats']} seats at once"
+    return bench.finish(
+        [
+            Figure(name="decision before, one factory", value=made["before"], unit="µs CPU"),
+            Figure(name="decision now, one factory", value=made["alone"], unit="µs CPU"),
+            Figure(name=f"decision, {many}", value=made["together"], unit="µs CPU", note="from columns to actions"),
+            Figure(name="columns from live observations", value=made["built"], unit="µs CPU", note="per decision"),
+            Figure(name=f"decision, {many}, times faster", value=made["ratio"], unit="x", goal=None if quick else 10.0),
+            # figures of training in lockstep stand here
+            Figure(name="live day of the agent before", value=played["before"] / 1e3, unit="ms CPU"),
+            Figure(name="live day of the agent now", value=played["now"] / 1e3, unit="ms CPU"),
+            Figure(name="live day, times faster", value=played["ratio"], unit="x", goal=1.5),
+            Figure(name="recorded decisions to arrays before", value=read["before"], unit="1/s CPU"),
+            Figure(name="recorded decisions to arrays now", value=read["now"], unit="1/s CPU"),
+            Figure(name="recorded decisions to arrays, times faster", value=read["ratio"], unit="x", goal=1.0),
+        ],
+        before=commit,
+        before_arrays=arrays,
+    )
 
 
 if __name__ == "__main__":

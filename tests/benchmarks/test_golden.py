@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from benchmarks.golden.flipped import first_difference
 from benchmarks.golden.worlds import cases, variant_spec
 
 from litaagent_std.agents.variants import REFERENCE
@@ -40,3 +41,19 @@ def test_another_result_is_noticed(tmp_path):
     done = golden("worlds", "--only", "2", "--first", "2", "--check", str(tmp_path / "other.json"))
     assert done.returncode == 1
     assert "case 2 differs in scores" in done.stdout
+
+
+def test_decisions_do_not_depend_on_the_vector_instructions_of_the_machine():
+    done = golden("worlds", "--first", "4", "--baseline-cpu", "--check", str(RESULTS / "golden_worlds.json"))
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
+
+
+def test_the_first_decision_that_differs_is_named():
+    before = ["day 0", "0,0,3,-1,5,2,20", "day 1", "7,1,3,1,5,2,20", "7,2,4,0,-1,-1,-1"]
+    now = [*before[:3], "7,1,3,1,4,2,20", before[4]]
+    assert first_difference(now, before) == (
+        "first on day 1: negotiation 7, round 1, seat 3: response 1, offer of 4 units for day 2 at 20; "
+        "before: negotiation 7, round 1, seat 3: response 1, offer of 5 units for day 2 at 20"
+    )
+    assert first_difference(before[:4], before).endswith("seat 4: response 0, no offer")
+    assert first_difference(before, before) == "in no turn: the decisions are the same"

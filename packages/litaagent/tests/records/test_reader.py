@@ -1,11 +1,19 @@
 """The reader: one folder or many as one, some columns, some worlds, damage found."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
+from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import world_samples
 from litaagent_std.records.manifest import NoRecordsError
 from litaagent_std.records.reader import WorldKey, open_records
 from litaagent_std.records.segment import RecordsDamagedError, pack_failure
 from litaagent_std.records.store import RecordStore
+
+FIRST_VERSION = Path(__file__).parent / "first_version"
+ROWS = {"factories": 9, "days": 27, "negotiations": 60, "turns": 1108, "contracts": 37}
+"""Rows of the one world in that folder."""
 
 
 @pytest.fixture
@@ -70,3 +78,15 @@ def test_damaged_files_are_found(two_folders):
     victim.write_bytes(b"nothing of the kind")
     with pytest.raises(RecordsDamagedError, match="Restore"):
         records.table("turns")
+
+
+def test_records_of_the_first_version_are_read():
+    """They were written before records could hold reasons, and while the engine emitted rows instead of columns."""
+    records = open_records(FIRST_VERSION)
+    [world] = (records.world(key) for key in records.keys)
+    assert {name: table.num_rows for name, table in world.tables.items() if name in ROWS} == ROWS
+    assert all(world.reasons(seat) is None for seat in range(len(world.names)))
+    samples = world_samples(world, range(len(world.names)))
+    assert len(samples.micro["op"]) == ROWS["turns"]
+    assert len(samples.macro["day"]) == ROWS["days"]
+    assert np.isfinite(samples.macro["x_static"]).all()
