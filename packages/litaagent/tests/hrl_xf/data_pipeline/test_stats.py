@@ -26,8 +26,12 @@ def test_prices_of_actions_are_distributed_as_numpy_says(dataset, statistics):
 
 
 def test_target_prices_count_where_there_is_a_quantity(dataset, statistics):
-    targets = [d for d in statistics.distributions if d.what == "target price"]
-    assert sum(d.n for d in targets) == dataset.macro["goal_p_mask"].sum()
+    overall, *targets = [d for d in statistics.distributions if d.what == "target price"]
+    assert (overall.role, overall.level) == ("all", "all")
+    assert sum(d.n for d in targets) == overall.n == dataset.macro["goal_p_mask"].sum()
+    assert overall.mean == pytest.approx(sum(d.n * d.mean for d in targets) / overall.n)
+    assert overall.low == min(d.low for d in targets)
+    assert overall.high == max(d.high for d in targets)
     assert {(d.role, d.level) for d in targets} == {("buy", "last"), ("sell", "first")}
 
 

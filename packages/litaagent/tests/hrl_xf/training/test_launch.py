@@ -170,4 +170,4 @@ def test_a_start_without_input_leaves_the_folder_for_the_corrected_command(leagu
     assert (
         f"| corrected | finished | l2_bc 1 | cpu | {content['dataset']['digest'][:12]} | l2_bc {best:.4f} |" in listed
     )
-    assert content["dataset"]["configurations"] == {"train": 4, "val": 2, "test": 2}
+    assert content["dataset"]["configurations"] == {"train": 2, "val": 1, "test": 1}

@@ -1,11 +1,13 @@
 """Figures of a dataset: counts, and how prices, quantities, delivery and operations are distributed.
 
-Number, range, mean, standard deviation and quantiles by role and level, for targets and for actions. Whole numbers are
-counted value by value and arrays are read in chunks, so the figures are exact and memory stays flat.
+Number, range, mean, standard deviation and quantiles, overall and by role and level, for targets and for actions.
+Whole numbers are counted value by value and arrays are read in chunks, so the figures are exact and memory stays flat.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,8 +36,8 @@ class Distribution:
 
     Attributes:
         what: The quantity.
-        role: ``buy`` or ``sell``.
-        level: ``first``, ``middle`` or ``last`` level of the chain.
+        role: ``buy`` or ``sell``; ``all`` for both.
+        level: ``first``, ``middle`` or ``last`` level of the chain; ``all`` for all of them.
         n: Number of values.
         mean: Mean.
         std: Standard deviation.
@@ -99,18 +101,35 @@ class _Tally:
     def counts(self, what: str, role: int, level: int) -> Ints:
         return self._counts.get((what, role, level), np.zeros(0, np.int64))
 
-    def distribution(self, what: str, role: int, level: int, unit: float = 1.0) -> Distribution | None:
-        counts = self.counts(what, role, level)
-        if not counts.sum():
-            return None
-        values, n = np.arange(len(counts)) / unit, int(counts.sum())
-        seen = np.flatnonzero(counts)
-        mean = float((values * counts).sum() / n)
-        std = float(np.sqrt((counts * (values - mean) ** 2).sum() / n))
-        indices = np.searchsorted(np.cumsum(counts), np.array(QUANTILES) * n)
-        quantiles = tuple(float(values[index]) for index in indices)
-        ends = float(values[seen[0]]), float(values[seen[-1]])
-        return Distribution(what, ROLES[role], LEVELS[level], n, mean, std, *ends, quantiles)
+    def overall(self, what: str) -> Ints:
+        """Return the counts of all roles and levels together."""
+        parts = [counts for (name, _, _), counts in self._counts.items() if name == what]
+        total = np.zeros(max(map(len, parts), default=0), np.int64)
+        for counts in parts:
+            total[: len(counts)] += counts
+        return total
+
+    def distributions(self, what: str, unit: float) -> Iterator[Distribution]:
+        """Yield the distribution of all values, and those of each role and level that has some."""
+        overall = self.overall(what)
+        if overall.sum():
+            yield _distribution(what, "all", "all", overall, unit)
+        for role, level in itertools.product(range(len(ROLES)), range(len(LEVELS))):
+            counts = self.counts(what, role, level)
+            if counts.sum():
+                yield _distribution(what, ROLES[role], LEVELS[level], counts, unit)
+
+
+def _distribution(what: str, role: str, level: str, counts: Ints, unit: float) -> Distribution:
+    """Describe values that are counted one by one: ``counts[k]`` of the value k / unit."""
+    values, n = np.arange(len(counts)) / unit, int(counts.sum())
+    seen = np.flatnonzero(counts)
+    mean = float((values * counts).sum() / n)
+    std = float(np.sqrt((counts * (values - mean) ** 2).sum() / n))
+    indices = np.searchsorted(np.cumsum(counts), np.array(QUANTILES) * n)
+    quantiles = tuple(float(values[index]) for index in indices)
+    ends = float(values[seen[0]]), float(values[seen[-1]])
+    return Distribution(what, role, level, n, mean, std, *ends, quantiles)
 
 
 def dataset_statistics(data: OfflineData) -> Statistics:
@@ -121,16 +140,11 @@ def dataset_statistics(data: OfflineData) -> Statistics:
     for micro in data.micro.chunks(_ROWS, _MICRO):
         _add_actions(tally, micro, _levels(data.macro["x_static"][micro["day_row"], _LEVEL]))
     units = {"target price": float(_CENTS), "target quantity": 1.0, "price": 1.0, "quantity": 1.0, "delivery": 1.0}
-    distributions = [
-        tally.distribution(what, role, level, unit)
-        for what, unit in units.items()
-        for role in range(len(ROLES))
-        for level in range(len(LEVELS))
-    ]
+    distributions = [part for what, unit in units.items() for part in tally.distributions(what, unit)]
     operations = [_operations(tally, role, level) for role in range(len(ROLES)) for level in range(len(LEVELS))]
     return Statistics(
         {**data.manifest["counts"], **{f"worlds_{k}": n for k, n in data.manifest["worlds_by_split"].items()}},
-        tuple(distribution for distribution in distributions if distribution is not None),
+        tuple(distributions),
         tuple(counts for counts in operations if counts is not None),
     )
 
