@@ -11,6 +11,7 @@ from apexrl.algorithms.losses import masked_mean, needed_mask
 from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv
 from apexrl.models.base import flat_dim
 from hmasd.config import HMASDConfig
+from hmasd.learning.coverage import coverage_metrics, coverage_rewards, find_visits
 from hmasd.learning.discriminators import DiscriminatorLearner, SkillRewards
 from hmasd.learning.high_level import HighLevel, rollout_intervals, token_mask
 from hmasd.learning.low_level import LowLevel, LowLevelInputs
@@ -106,16 +107,21 @@ class HMASDAgent:
         # low-level reward r^i = λ_e·r + λ_D·log q_D + λ_d·log q_d, [T, E, n]
         skill_rewards = self.discriminators.rewards(rollout)
         extrinsic = rollout.rewards * (0.0 if config.ablation == "no_ex_rew" else config.lambda_e)
+        visits = find_visits(rollout)
+        rewards = (extrinsic + skill_rewards.team).unsqueeze(-1) + skill_rewards.agents
+        if config.lambda_coverage:
+            rewards = rewards + config.lambda_coverage * coverage_rewards(rollout, visits)
         inputs = LowLevelInputs(
             actor_codes=self.codes.actor(rollout.skills),
             critic_codes=self.codes.critic(rollout.skills),
-            rewards=(extrinsic + skill_rewards.team).unsqueeze(-1) + skill_rewards.agents,
+            rewards=rewards,
             ends=rollout.interval_ends(),
         )
         low = self.low.update(rollout, inputs, self.generator)
         high = {} if self._uniform else self.high.update(rollout, intervals)
         discriminators = self.discriminators.update(rollout)
         metrics = self._metrics(intervals, skill_rewards, extrinsic, low, high, discriminators)
+        metrics |= coverage_metrics(rollout, visits, config.agent_skills)
         rollout.clear()
         self.version += 1
         self._uniform = self._samples_uniformly(env_steps)

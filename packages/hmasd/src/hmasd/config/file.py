@@ -19,6 +19,7 @@ ALIASES: Final = {
     "k": "skill_steps",
     "lambda_D": "lambda_team",
     "lambda_d": "lambda_agent",
+    "lambda_c": "lambda_coverage",
     "lambda_h": "entropy_high",
     "lambda_l": "entropy_low",
     "hidden_dim": "hidden_size",

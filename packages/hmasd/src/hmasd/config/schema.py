@@ -18,7 +18,8 @@ class HMASDConfig:
     Equations (Yang et al., NeurIPS 2023), with k = ``skill_steps``:
 
     * high level: r^h = Σ_{p<k} γ^{p/k}·r_{t+p};  L_h = PPO(Z) + Σ_i PPO(z_i) − λ_h·(H[Z] + Σ_i H[z_i])
-    * low level: r^i = λ_e·r + λ_D·log q_D(Z|s') + λ_d·log q_d(z_i|o'_i, Z);  L_l = Σ_i PPO(a_i) − λ_l·Σ_i H[a_i]
+    * low level: r^i = λ_e·r + λ_D·log q_D(Z|s') + λ_d·log q_d(z_i|o'_i, Z) − λ_c·log N(o'_i), where N counts visits in
+      the batch and λ_c is 0 in the paper;  L_l = Σ_i PPO(a_i) − λ_l·Σ_i H[a_i]
     * discriminators: L_d = −log q_D(Z|s') − Σ_i log q_d(z_i|o'_i, Z)
     """
 
@@ -62,6 +63,9 @@ class HMASDConfig:
     """λ_D, weight of the team discriminator's reward."""
     lambda_agent: float = Field(default=0.5, ge=0.0)
     """λ_d, weight of the individual discriminators' reward."""
+    lambda_coverage: float = Field(default=0.0, ge=0.0)
+    """λ_c, weight of −log(visits of the observation in the batch) at the low level, which spreads agents over the
+    state space; 0 in the paper."""
     entropy_high: float = Field(default=0.001, ge=0.0)
     """λ_h, entropy bonus of the coordinator; a larger one keeps all skills in use for longer."""
     entropy_low: float = Field(default=0.01, ge=0.0)

@@ -1,0 +1,58 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from hmasd.learning.coverage import coverage_metrics, coverage_rewards, find_visits
+from hmasd.learning.rollout import Rollout
+
+
+@pytest.fixture
+def rollout():
+    """Four steps of one environment with two agents: places a a a b and c b b b, the last b of an absent agent."""
+    rollout = Rollout(n_steps=4, num_envs=1, n_agents=2, n_observation=2, n_state=1, action_shape=(), width=1)
+    places = {"a": (0.1, 0.2), "b": (0.2, 0.1), "c": (0.1001, 0.5)}
+    for agent, names in enumerate(("aaab", "cbbb")):
+        for step, name in enumerate(names):
+            rollout.next_observations[step, 0, agent] = torch.tensor(places[name])
+    rollout.present[:] = True
+    rollout.present[3, 0, 1] = False
+    rollout.skills[:, 0, 1] = torch.tensor([0, 0, 0, 1])
+    rollout.skills[:, 0, 2] = 1
+    return rollout
+
+
+def test_the_reward_is_minus_the_log_of_visits(rollout):
+    rewards = coverage_rewards(rollout, find_visits(rollout))[:, 0]
+    three, one = -math.log(3.0), 0.0
+    assert rewards[:, 0].tolist() == pytest.approx([three] * 4)
+    assert rewards[:, 1].tolist() == pytest.approx([one, three, three, 0.0])
+
+
+def test_entropy_of_visits_and_what_skills_tell_about_them(rollout):
+    metrics = coverage_metrics(rollout, find_visits(rollout), 2)
+    p = np.array([3, 3, 1]) / 7
+    entropy = -(p * np.log(p)).sum()
+    assert metrics["Skills/VisitEntropy"] == pytest.approx(entropy)
+    # skill 0: a a a; skill 1: b c b b
+    within = 4 / 7 * -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
+    assert metrics["Skills/VisitInformation"] == pytest.approx(entropy - within)
+    rollout.skills[:] = 0
+    assert coverage_metrics(rollout, find_visits(rollout), 2)["Skills/VisitInformation"] == pytest.approx(0.0)
+
+
+def test_the_discoverer_is_paid_for_coverage(collected):
+    seen = []
+    for weight in (0.0, 0.5):
+        agent = collected(lambda_coverage=weight, lambda_team=0.0, lambda_agent=0.0, lambda_e=0.0)
+        paid = []
+        agent.low.update = lambda rollout, inputs, generator, paid=paid: (
+            paid.append(inputs.rewards)
+            or dict.fromkeys(("total", "policy", "value", "entropy", "kl", "replay_error"), 0.0)
+        )
+        expected = weight * coverage_rewards(agent.rollout, find_visits(agent.rollout))
+        metrics = agent.update(92)
+        assert torch.allclose(paid[0], expected)
+        seen.append(metrics["Skills/VisitEntropy"])
+    assert seen[0] == seen[1] > 2.0
