@@ -7,6 +7,8 @@ import torch
 from hmasd.learning.coverage import coverage_metrics, coverage_rewards, find_visits
 from hmasd.learning.rollout import Rollout
 
+LOSSES = ("total", "policy", "value", "entropy", "kl", "replay_error")
+
 
 @pytest.fixture
 def rollout():
@@ -48,8 +50,7 @@ def test_the_discoverer_is_paid_for_coverage(collected):
         agent = collected(lambda_coverage=weight, lambda_team=0.0, lambda_agent=0.0, lambda_e=0.0)
         paid = []
         agent.low.update = lambda rollout, inputs, generator, paid=paid: (
-            paid.append(inputs.rewards)
-            or dict.fromkeys(("total", "policy", "value", "entropy", "kl", "replay_error"), 0.0)
+            paid.append(inputs.rewards) or dict.fromkeys(LOSSES, 0.0)
         )
         expected = weight * coverage_rewards(agent.rollout, find_visits(agent.rollout))
         metrics = agent.update(92)
