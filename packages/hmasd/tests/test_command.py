@@ -235,3 +235,26 @@ def test_a_run_that_diverges_says_so(tmp_path):
     assert "Lower the learning rate" in err
     assert not list(tmp_path.glob("models/*.pth")), "nothing is saved after it"
     assert "Traceback" not in err
+
+
+def test_a_coordinator_is_trained_on_the_skills_of_another_run(tmp_path, capsys):
+    skills, reused = tmp_path / "skills", tmp_path / "reused"
+    assert train(TrainCommand(set=SMALL, folder=skills, log_level="ERROR")) == 0
+    final = skills / "models" / "hmasd_sync_enhanced_final.pth"
+    words = tuple(word for word in SMALL if not word.startswith(("k=", "hidden_size")))
+    command = TrainCommand(set=(*words, "seed=1"), skills_from=final, folder=reused, log_level="ERROR")
+    assert train(command) == 0
+    before, after = (
+        load_checkpoint(folder / "models" / "hmasd_sync_enhanced_final.pth", SCHEMA) for folder in (skills, reused)
+    )
+    assert after.config["freeze_skills"] is True
+    assert (after.config["skill_steps"], after.config["hidden_size"]) == (4, 16), "as in the checkpoint"
+    name = "to_action.weight"
+    assert torch.equal(*(state["learner"]["low"]["networks"][name] for state in (before.state, after.state)))
+    metrics = (reused / "logs" / "metrics.jsonl").read_bytes()
+    (reused / "models" / "hmasd_sync_enhanced_final.pth").unlink()
+    (reused / "models" / "hmasd_sync_enhanced_120.pth").unlink()
+    assert train(command) == 0, "the same command resumes"
+    assert (reused / "logs" / "metrics.jsonl").read_bytes() == metrics
+    with pytest.raises(ConfigurationError, match=r"--skills-from .* starts a new run"):
+        train(TrainCommand(model_path=final, skills_from=final, folder=tmp_path))

@@ -1,6 +1,7 @@
 """The synchronous HMASD agent: coordinator, discoverer and discriminators, updated from one batch at a time."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -22,6 +23,15 @@ from hmasd.networks.blocks import one_hot
 from hmasd.networks.coordinator import ContinuationCritic, SkillCoordinator
 from hmasd.networks.discoverer import SkillDiscoverer
 from hmasd.networks.discriminators import Discriminators
+
+_LOW_METRICS: Final = {
+    "Losses/Discoverer/Total": "total",
+    "Losses/Discoverer/Policy": "policy",
+    "Losses/Discoverer/Value": "value",
+    "Policy/Discoverer/Entropy": "entropy",
+    "Policy/Discoverer/KL": "kl",
+}
+_HIGH_METRICS: Final = {name.replace("Discoverer", "Coordinator"): key for name, key in _LOW_METRICS.items()}
 
 
 class HMASDAgent:
@@ -117,9 +127,12 @@ class HMASDAgent:
             rewards=rewards,
             ends=rollout.interval_ends(),
         )
-        low = self.low.update(rollout, inputs, self.generator)
+        if config.freeze_skills:
+            low = {"replay_error": self.low.audit(rollout, inputs)}
+        else:
+            low = self.low.update(rollout, inputs, self.generator)
         high = {} if self._uniform else self.high.update(rollout, intervals)
-        discriminators = self.discriminators.update(rollout)
+        discriminators = self.discriminators.update(rollout, learn=not config.freeze_skills)
         metrics = self._metrics(intervals, skill_rewards, extrinsic, low, high, discriminators)
         metrics |= coverage_metrics(rollout, visits, config.agent_skills)
         rollout.clear()
@@ -130,6 +143,24 @@ class HMASDAgent:
     def policy(self, num_envs: int, generator: torch.Generator, *, deterministic: bool) -> "SkillPolicy":
         """Return the current policy for other environments."""
         return SkillPolicy(self, num_envs, generator, deterministic=deterministic)
+
+    def load_skills(self, state: Mapping[str, Any]) -> None:
+        """Take the discoverer's actor of another agent's state, and of the other low-level networks those that fit.
+
+        Raises:
+            RuntimeError: The actor has other sizes.
+        """
+        given, own = state["low"]["networks"], self.low.networks.state_dict()
+        # The critic sees the state, which may have another size in another task; frozen skills do not need it.
+        critic = {name for name in own if name.startswith(("critic.", "to_value."))}
+        fits = all(name in given and given[name].shape == own[name].shape for name in critic)
+        self.low.networks.load_state_dict({**given, **({} if fits else {name: own[name] for name in critic})})
+        given, own = state["discriminators"]["discriminators"], self.discriminators.networks.state_dict()
+        for part in ("team.", "agent."):
+            names = [name for name in own if name.startswith(part)]
+            if all(name in given and given[name].shape == own[name].shape for name in names):
+                own |= {name: given[name] for name in names}
+        self.discriminators.networks.load_state_dict(own)
 
     def _samples_uniformly(self, env_steps: int) -> bool:
         return self.config.ablation == "no_high" or env_steps < self.config.warmup_steps
@@ -144,14 +175,9 @@ class HMASDAgent:
         discriminators: dict[str, float],
     ) -> dict[str, float]:
         present = needed_mask(self.rollout.present)
-        metrics = {
-            "Losses/Discoverer/Total": low["total"],
-            "Losses/Discoverer/Policy": low["policy"],
-            "Losses/Discoverer/Value": low["value"],
+        metrics = {name: low[key] for name, key in _LOW_METRICS.items() if key in low} | {
             "Losses/Discriminator/Team": discriminators["team"],
             "Losses/Discriminator/Individual": discriminators["agent"],
-            "Policy/Discoverer/Entropy": low["entropy"],
-            "Policy/Discoverer/KL": low["kl"],
             "Rewards/LowLevel/Extrinsic_Mean": extrinsic.mean().item(),
             "Rewards/LowLevel/TeamDiscriminator_Mean": skill_rewards.team.mean().item(),
             "Rewards/LowLevel/IndividualDiscriminator_Mean": masked_mean(skill_rewards.agents, present).item(),
@@ -162,13 +188,7 @@ class HMASDAgent:
             "Sync/ReplayLogProbError": max(low["replay_error"], high.get("replay_error", 0.0)),
         }
         if high:
-            metrics |= {
-                "Losses/Coordinator/Total": high["total"],
-                "Losses/Coordinator/Policy": high["policy"],
-                "Losses/Coordinator/Value": high["value"],
-                "Policy/Coordinator/Entropy": high["entropy"],
-                "Policy/Coordinator/KL": high["kl"],
-            }
+            metrics |= {name: high[key] for name, key in _HIGH_METRICS.items()}
         ended, self._carried_rewards = finished_rewards(intervals, self._carried_rewards, self.config.gamma_per_step)
         if ended.size:
             metrics["Rewards/HighLevel/K_Step_Accumulated_Mean"] = float(ended.mean())

@@ -9,8 +9,9 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TextIO
+from typing import Annotated, Any, Final, Literal, TextIO
 
 import torch
 import yaml
@@ -21,13 +22,17 @@ from tyro.conf import Positional
 
 from apexrl.configuration import configuration, from_command_line, from_mapping, to_mapping
 from apexrl.runs.atomic import ensure_folder
+from apexrl.runs.checkpoints.checkpoint import load_checkpoint
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMismatchError, UserFacingError
 from apexrl.runs.lock import exclusive
 from apexrl.runs.logs import log_to_file
 from hmasd.config import ALIASES, HMASDConfig, list_settings, load_config, preset
-from hmasd.training.trainer import LOGS, MODELS, Trainer, stored_config
+from hmasd.training.trainer import LOGS, MODELS, SCHEMA, Trainer, stored_config
 
 logger = logging.getLogger(__name__)
+
+SKILL_FIELDS: Final = ("n_team_skills", "n_agent_skills", "skill_steps", "hidden_size", "ablation")
+"""Settings that a run with ``--skills-from`` takes from the checkpoint."""
 
 
 @configuration
@@ -47,6 +52,8 @@ class TrainCommand:
     """Change single settings, for instance `--set seed=3 total_steps=100000`."""
     model_path: Path | None = None
     """Resume this checkpoint; its configuration is used unless settings are given too."""
+    skills_from: Path | None = None
+    """Take the skills of this checkpoint, freeze them and train a new coordinator, on another task for instance."""
     eval_only: bool = False
     """Evaluate the checkpoint of --model-path instead of training."""
     fresh: bool = False
@@ -102,10 +109,11 @@ def train(config: TrainCommand) -> int:
     torch.set_num_threads(config.threads)
     if config.eval_only:
         return _evaluate_checkpoint(config)
-    if config.fresh and config.model_path is not None:
-        raise ConfigurationError(
-            f"--fresh starts a new run and --model-path {config.model_path} resumes one; give one of them"
-        )
+    for name, value in (("--fresh", config.fresh), (f"--skills-from {config.skills_from}", config.skills_from)):
+        if value and config.model_path is not None:
+            raise ConfigurationError(
+                f"{name} starts a new run and --model-path {config.model_path} resumes one; give one of them"
+            )
     logs = config.folder / LOGS
     ensure_folder(logs)
     level = logging.getLevelNamesMapping()[config.log_level]
@@ -197,6 +205,8 @@ def _trainer(command: TrainCommand) -> Trainer:
             trainer.archive_previous()  # the checkpoint is from another folder, so the run in this one is another run
         return _announce(trainer)
     config = config or HMASDConfig()
+    if command.skills_from is not None:
+        config = _with_skills_of(command.skills_from, config)
     trainer = Trainer(config, command.folder)  # first, because it refuses settings that cannot run
     try:
         if not command.fresh and trainer.resume():
@@ -204,8 +214,16 @@ def _trainer(command: TrainCommand) -> Trainer:
     except (ConfigMismatchError, SchemaMismatchError) as error:
         logger.warning("a new run starts: %s", error)
         trainer = Trainer(config, command.folder)
+    if command.skills_from is not None:
+        trainer.load_skills(command.skills_from)
     trainer.archive_previous()
     return trainer
+
+
+def _with_skills_of(path: Path, config: HMASDConfig) -> HMASDConfig:
+    """Return settings that train a coordinator of the skills in a checkpoint."""
+    stored = load_checkpoint(path, SCHEMA).config
+    return replace(config, freeze_skills=True, **{name: stored[name] for name in SKILL_FIELDS if name in stored})
 
 
 def _announce(trainer: Trainer) -> Trainer:

@@ -15,7 +15,8 @@ from hmasd.envs.overcooked import LAYOUTS
 from hmasd.envs.pettingzoo.modules import PREFIX, pettingzoo_env
 from hmasd.learning.protocols import Agent
 
-SUCCESS_BY_TERMINATION: Final = frozenset({"alice_and_bob"})
+_BOARDS: Final = ("alice_and_bob", "alice_and_bob_crossed")
+SUCCESS_BY_TERMINATION: Final = frozenset(_BOARDS)
 """Tasks whose episodes terminate exactly when the team has succeeded."""
 
 _AGENTS: Final[dict[str, type[HMASDAgent] | type[MAPPOAgent] | type[MATAgent]]] = {
@@ -32,12 +33,13 @@ def make_env(config: HMASDConfig, num_envs: int, seed: int) -> MultiAgentVecEnv:
         ConfigurationError: The task is unknown or cannot be used, or has another number of agents.
     """
     task = config.task
-    if task == "alice_and_bob" or task in LAYOUTS:
+    if task in _BOARDS or task in LAYOUTS:
         if config.n_agents not in (None, 2):
             raise ConfigurationError(f"n_agents={config.n_agents}: {task} has 2 agents; leave n_agents out")
         if task in LAYOUTS:
             return OvercookedEnv(num_envs, layout=task, max_steps=config.max_episode_steps)
-        return AliceAndBobEnv(num_envs, max_steps=config.max_episode_steps, seed=seed)
+        is_crossed = task == "alice_and_bob_crossed"
+        return AliceAndBobEnv(num_envs, max_steps=config.max_episode_steps, seed=seed, crossed=is_crossed)
     if task in ("uav_coverage", "uav_relay"):
         scenario = "relay" if task == "uav_relay" else "coverage"
         n_uavs = UAVConfig().n_uavs if config.n_agents is None else config.n_agents
@@ -46,7 +48,7 @@ def make_env(config: HMASDConfig, num_envs: int, seed: int) -> MultiAgentVecEnv:
     if task.startswith(PREFIX):
         return pettingzoo_env(task, num_envs=num_envs, max_steps=config.max_episode_steps, n_agents=config.n_agents)
     raise ConfigurationError(
-        f"there is no task {task!r}; use alice_and_bob, cramped_room, coordination_ring, uav_coverage, uav_relay or "
+        f"there is no task {task!r}; use {', '.join((*_BOARDS, *LAYOUTS))}, uav_coverage, uav_relay or "
         "pettingzoo:MODULE, for instance pettingzoo:mpe2.simple_spread_v3"
     )
 

@@ -358,3 +358,47 @@ def test_an_ablation_of_a_baseline_is_refused():
 def test_a_configuration_survives_json(small):
     config = small(n_agents=None)
     assert HMASDConfig(**json.loads(json.dumps(to_mapping(config)))) == config
+
+
+def low_state(trainer):
+    return {
+        "actor": [p.clone() for p in trainer.agent.low.networks.actor_parameters()],
+        "discriminators": [p.clone() for p in trainer.agent.discriminators.networks.parameters()],
+    }
+
+
+def test_skills_of_one_run_are_reused_frozen_on_another_task(small, tmp_path):
+    trained = train(small(), models=tmp_path)
+    expected = low_state(trained)
+    config = small(task="alice_and_bob_crossed", freeze_skills=True, seed=5)
+    trainer = Trainer(config)
+    before = first_weight(trainer)
+    trainer.load_skills(tmp_path / FINAL_NAME)
+    assert torch.equal(first_weight(trainer), before), "the coordinator is a new one"
+    metrics = []
+    trainer.add_callback("post_update", lambda runner, stats: metrics.append(stats))
+    trainer.run()
+    assert_same(expected, low_state(trainer))
+    assert not torch.equal(first_weight(trainer), before), "and learns"
+    assert all(stats["Sync/ReplayLogProbError"] <= 1e-5 for stats in metrics)
+    assert "Losses/Coordinator/Total" in metrics[0]
+    assert "Losses/Discoverer/Total" not in metrics[0]
+
+
+def test_of_a_task_with_another_state_the_actor_alone_is_taken(small, tmp_path):
+    trained = train(small(task="uav_coverage", n_agents=3, critic_sees="all_skills"), models=tmp_path)
+    trainer = Trainer(small(task="uav_coverage", n_agents=3, freeze_skills=True))
+    trainer.load_skills(tmp_path / FINAL_NAME)
+    assert_same(low_state(trained), low_state(trainer))
+    trainer.run()
+
+
+def test_skills_that_do_not_fit_are_refused(small, tmp_path):
+    train(small(), models=tmp_path / "hmasd")
+    train(small(algorithm="mappo"), models=tmp_path / "mappo")
+    with pytest.raises(SchemaMismatchError, match="does not fit task uav_coverage"):
+        Trainer(small(task="uav_coverage", freeze_skills=True)).load_skills(tmp_path / "hmasd" / FINAL_NAME)
+    with pytest.raises(SchemaMismatchError, match="is of algorithm 'mappo', this run of 'hmasd'"):
+        Trainer(small(freeze_skills=True)).load_skills(tmp_path / "mappo" / FINAL_NAME)
+    with pytest.raises(ConfigurationError, match="freeze_skills=True trains the coordinator only"):
+        from_mapping(HMASDConfig, {"freeze_skills": True, "algorithm": "mat"})

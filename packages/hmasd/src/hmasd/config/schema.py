@@ -25,8 +25,8 @@ class HMASDConfig:
 
     # task and algorithm
     task: str = "alice_and_bob"
-    """``alice_and_bob``, ``cramped_room`` or ``coordination_ring`` (Overcooked), ``uav_coverage``, ``uav_relay``, or
-    ``pettingzoo:MODULE`` (with ``parallel_env``)."""
+    """``alice_and_bob``, ``alice_and_bob_crossed``, ``cramped_room`` or ``coordination_ring`` (Overcooked),
+    ``uav_coverage``, ``uav_relay``, or ``pettingzoo:MODULE`` (with ``parallel_env``)."""
     algorithm: Algorithm = "hmasd"
     """``hmasd``, or a baseline: ``mappo`` (recurrent, central critic), ``mat`` (joint transformer)."""
     ablation: Ablation = "none"
@@ -70,6 +70,10 @@ class HMASDConfig:
     """λ_h, entropy bonus of the coordinator; a larger one keeps all skills in use for longer."""
     entropy_low: float = Field(default=0.01, ge=0.0)
     """λ_l, entropy bonus of the discoverer."""
+
+    freeze_skills: bool = False
+    """Train the coordinator only and leave discoverer and discriminators as they are, for skills of another run
+    (``--skills-from``)."""
 
     # networks
     hidden_size: int = Field(default=64, ge=1)
@@ -144,6 +148,12 @@ class HMASDConfig:
             raise ConfigurationError(
                 f"batch_size={self.batch_size} is not a multiple of num_envs={self.num_envs}: each environment gives "
                 f"batch_size / num_envs steps; use batch_size={lower} or {lower + self.num_envs}"
+            )
+        if self.freeze_skills and (self.algorithm != "hmasd" or self.ablation == "no_high"):
+            raise ConfigurationError(
+                f"freeze_skills=True trains the coordinator only, which algorithm={self.algorithm!r} with "
+                f"ablation={self.ablation!r} does not have or does not train; use algorithm='hmasd', or "
+                "freeze_skills=False"
             )
         if self.ablation != "none" and self.algorithm != "hmasd":
             raise ConfigurationError(

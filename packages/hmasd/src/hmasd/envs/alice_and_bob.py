@@ -2,7 +2,8 @@
 
 A wall surrounds 8 × 8 free cells. Keys lie in the two top corners and goals in the two bottom corners. Goal ``g``
 latches when one agent stands on it while the other agent stands on key ``g``, which lies in the same column. The team
-receives its only reward, 1, when both goals are latched.
+receives its only reward, 1, when both goals are latched. In the crossed form key ``g`` belongs to the goal of the other
+column.
 
 Cells are numbered row by row over the 10 × 10 board. The whole batch moves with a few array operations; nothing loops
 over environments.
@@ -90,9 +91,10 @@ class AliceAndBobEnv(MultiAgentVecEnv):
         num_envs: Number of boards.
         max_steps: Time limit of an episode; reaching it truncates.
         seed: Seed of the starting cells until :meth:`reset` gives another.
+        crossed: Whether each key belongs to the goal of the other column.
     """
 
-    def __init__(self, num_envs: int, *, max_steps: int = 100, seed: int = 0) -> None:
+    def __init__(self, num_envs: int, *, max_steps: int = 100, seed: int = 0, crossed: bool = False) -> None:
         if num_envs < 1 or max_steps < 1:
             raise ValueError(f"num_envs={num_envs} and max_steps={max_steps} must both be at least 1")
         self.num_envs = num_envs
@@ -105,6 +107,7 @@ class AliceAndBobEnv(MultiAgentVecEnv):
         self.max_steps = max_steps
         self._rng = np.random.default_rng(seed)
         self._empty = _empty_board()
+        self._goals = GOALS[::-1] if crossed else GOALS
         self._rows = np.arange(num_envs)
         self._row_starts = self._rows[:, None] * N_CELLS
         self._cells = np.zeros((num_envs, N_AGENTS), dtype=np.int64)
@@ -124,10 +127,10 @@ class AliceAndBobEnv(MultiAgentVecEnv):
         """Move, latch, reward, and reset finished boards; see :class:`apexrl.envs.MultiAgentVecEnv`."""
         self._cells = cells = _SUCCESSOR[self._cells, actions.numpy()]  # (E, 2)
         self._steps += 1
-        # (E, 2 agents, 2 goals): the agent stands on the key and the other agent on the goal of the same column
+        # (E, 2 agents, 2 goals): the agent stands on the key and the other agent on its goal
         on_key = cells[:, :, None] == KEYS
-        other_on_goal = cells[:, ::-1, None] == GOALS
-        self._latched |= (on_key & other_on_goal).any(axis=1)  # (E, 2 goals)
+        other_on_goal = cells[:, ::-1, None] == self._goals
+        self._latched |= (on_key & other_on_goal).any(axis=1)  # (E, 2 goals), by key
         terminated = self._latched[:, 0] & self._latched[:, 1]
         truncated = (self._steps >= self.max_steps) & ~terminated
         dones = terminated | truncated
@@ -207,7 +210,7 @@ class AliceAndBobEnv(MultiAgentVecEnv):
         # (E, 100) boards with goals, then agents
         state = np.empty((self.num_envs, N_CELLS), dtype=np.float32)
         state[:] = self._empty
-        state[:, GOALS] = np.where(self._latched, np.float32(LATCHED), np.float32(GOAL))
+        state[:, self._goals] = np.where(self._latched, np.float32(LATCHED), np.float32(GOAL))
         flat = state.reshape(-1)
         indices = self._row_starts + self._cells  # (E, 2) index of each agent's cell in the flat batch
         flat[indices] = AGENT

@@ -74,15 +74,16 @@ class DiscriminatorLearner:
             for name, weight in base.items()
         }
 
-    def update(self, rollout: Rollout) -> dict[str, float]:
-        """Minimise the cross-entropy over the rollout; returns losses and accuracies by name."""
+    def update(self, rollout: Rollout, *, learn: bool = True) -> dict[str, float]:
+        """Minimise the cross-entropy over the rollout, or only measure it; returns losses and accuracies by name."""
         # [T·E, …] samples of next states and observations with the skills that led to them
         states = rollout.next_states.flatten(0, 1)
         observations = rollout.next_observations.flatten(0, 1)
         skills = rollout.skills.flatten(0, 1)
         mask = rollout.present.flatten(0, 1).to(states.dtype)
         losses = {"team": 0.0, "agent": 0.0}
-        for epoch in range(self._config.discriminator_epochs):
+        epochs = self._config.discriminator_epochs if learn else 1
+        for epoch in range(epochs):
             team_logits, agent_logits = self.networks.logits(states, observations, skills[:, 0])
             if epoch == 0:
                 self._measure(team_logits, agent_logits, skills, needed_mask(mask))
@@ -90,8 +91,9 @@ class DiscriminatorLearner:
             agent_losses = F.cross_entropy(agent_logits.flatten(0, 1), skills[:, 1:].flatten(), reduction="none")
             agent = masked_mean(agent_losses, mask.flatten())
             for name, loss in (("team", team), ("agent", agent)):
-                losses[name] += loss.item() / self._config.discriminator_epochs
-            gradient_step(team + agent, *self._groups(), max_norm=self._config.max_grad_norm)
+                losses[name] += loss.item() / epochs
+            if learn:
+                gradient_step(team + agent, *self._groups(), max_norm=self._config.max_grad_norm)
         return {
             "team": losses["team"],
             "agent": losses["agent"],

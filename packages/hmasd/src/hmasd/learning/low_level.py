@@ -140,6 +140,10 @@ class LowLevel:
                 steps += 1
         return {name: value / steps for name, value in totals.items()} | {"replay_error": audit}
 
+    def audit(self, rollout: Rollout, inputs: LowLevelInputs) -> float:
+        """Audit the log-probabilities without learning; memories and statistics go on."""
+        return self._audit(self._prepare(rollout, inputs))
+
     def _gradient_step(self, batch: _Batch) -> dict[str, float]:
         config = self._config
         distribution, _ = self.networks.policy(batch.actor_inputs, batch.actor_memory, batch.action_mask)

@@ -87,7 +87,7 @@ def animate(episode: Episode, task: str) -> str:
     """
     size = _CELL * SIDE
     seconds = _SECONDS_PER_STEP * len(episode.skills)
-    elements = _board(size) if task == "alice_and_bob" else _ground(episode, size, relay=task == "uav_relay")
+    elements = _board(size) if task.startswith("alice_and_bob") else _ground(episode, size, relay=task == "uav_relay")
     team = _animated("fill", [color_of(skill) for skill in episode.skills[:, 0]], seconds, discrete=True)
     elements.append(f'<rect y="{size + 8:g}" width="{size:g}" height="10">{team}</rect>')
     elements.append(_text(0, size + 36, f"{task}: colour of an agent = its skill, bar = team skill", anchor="start"))

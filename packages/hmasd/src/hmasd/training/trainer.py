@@ -9,9 +9,10 @@ from typing import Any, Final
 from apexrl.agent.runner import LearnResult, Runner
 from apexrl.configuration import from_mapping
 from apexrl.runs.checkpoints.checkpoint import Schema, load_checkpoint
-from apexrl.runs.errors import ConfigMismatchError, ConfigurationError
+from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMismatchError
 from apexrl.runs.run_dir import archive_run
 from apexrl.runs.session import DEFAULT_SINKS, Sink
+from hmasd.agent import HMASDAgent
 from hmasd.config import HMASDConfig
 from hmasd.envs.pettingzoo.modules import PREFIX
 from hmasd.learning.protocols import Agent
@@ -125,6 +126,28 @@ class Trainer(Runner):
         trainer = cls(config, folder)
         trainer.load_checkpoint(path.absolute())
         return trainer
+
+    def load_skills(self, path: Path) -> None:
+        """Start from the skills of another run of HMASD: its discoverer and, where they fit, its discriminators.
+
+        Raises:
+            SchemaMismatchError: The checkpoint is of a baseline, or its discoverer has other sizes.
+        """
+        stored, agent = load_checkpoint(path, SCHEMA), self.agent
+        if not isinstance(agent, HMASDAgent) or stored.config["algorithm"] != "hmasd":
+            raise SchemaMismatchError(
+                f"{str(path)!r} is of algorithm {stored.config['algorithm']!r}, this run of {self.config.algorithm!r}",
+                "skills are those of HMASD",
+                "give a checkpoint of a run with algorithm=hmasd, to such a run",
+            )
+        try:
+            agent.load_skills(stored.state["learner"])
+        except RuntimeError as error:  # torch lists every tensor whose size differs
+            raise SchemaMismatchError(
+                f"the discoverer in {str(path)!r} does not fit task {self.config.task}: {error}",
+                "observations, actions, n_agent_skills and hidden_size must be those that the skills were trained with",
+                "choose a task with the same observations and actions, and the checkpoint's settings of skills",
+            ) from error
 
     def archive_previous(self) -> None:
         """Move another run that is in the folder to ``earlier/1`` or the next free number."""
