@@ -22,7 +22,7 @@ class Visits(NamedTuple):
 
     place: Ints
     """Index of the place, ``(V,)``."""
-    count: Ints
+    counts: Ints
     """Visits of each place in the batch."""
 
 
@@ -33,8 +33,8 @@ def find_visits(rollout: Rollout) -> Visits:
     # a place is known by a random linear combination of its rounded numbers, modulo 2⁶⁴
     weights = np.random.default_rng(_HASH_SEED).integers(-(2**62), 2**62, size=rounded.shape[1])
     keys = (rounded * weights).sum(axis=1)
-    _, place, count = np.unique(keys, return_inverse=True, return_counts=True)
-    return Visits(place, count)
+    _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    return Visits(place, counts)
 
 
 def coverage_rewards(rollout: Rollout, visits: Visits) -> Tensor:
@@ -44,7 +44,7 @@ def coverage_rewards(rollout: Rollout, visits: Visits) -> Tensor:
     positive: ending an episode early stays attractive.
     """
     rewards = torch.zeros_like(rollout.log_probs)
-    rewards[rollout.present] = torch.from_numpy(-np.log(visits.count[visits.place])).to(rewards)
+    rewards[rollout.present] = torch.from_numpy(-np.log(visits.counts[visits.place])).to(rewards)
     return rewards
 
 
@@ -55,7 +55,7 @@ def coverage_metrics(rollout: Rollout, visits: Visits, n_agent_skills: int) -> d
     same places, H(z) if no two skills share one.
     """
     skills = rollout.skills[..., 1:][rollout.present].cpu().numpy()  # (V,)
-    joint = np.zeros((n_agent_skills, visits.count.size))
+    joint = np.zeros((n_agent_skills, visits.counts.size))
     np.add.at(joint, (skills, visits.place), 1.0)
     total = _entropy(joint.sum(axis=0))
     shares = joint.sum(axis=1) / joint.sum()
