@@ -9,9 +9,9 @@ from hmasd import evaluate, preset, train
 
 config = preset("paper", num_envs=4, batch_size=400, total_steps=800, ppo_epochs=1, eval_episodes=4)
 trainer = train(config)
-print("policy version", trainer.learner.version, "after", trainer.env_steps, "steps")
+print("policy version", trainer.agent.version, "after", trainer.env_steps, "steps")
 
 # %%
-result = evaluate(trainer.learner, config, trainer.env_steps)
+result = evaluate(trainer.agent, config, trainer.env_steps)
 for name, value in result.metrics(config.task).items():
     print(f"{name:28} {value:.3f}")

@@ -36,7 +36,7 @@ print(runner.eval(2)["eval/mean_reward"])
 from hmasd import evaluate, preset, train
 config = preset("paper", num_envs=4, batch_size=400, total_steps=400, ppo_epochs=1, eval_episodes=4)
 trainer = train(config)
-print(evaluate(trainer.learner, config, trainer.env_steps).metrics(config.task))
+print(evaluate(trainer.agent, config, trainer.env_steps).metrics(config.task))
 """,
     "litaagent": """
 from litaagent_std import LitaAgentHRL, official_setup, run_world
