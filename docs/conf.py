@@ -27,6 +27,7 @@ myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
+napoleon_use_ivar = True  # attributes of named tuples would be described twice
 nitpicky = False
 html_theme = "furo"
 html_title = project

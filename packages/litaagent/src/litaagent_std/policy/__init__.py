@@ -5,22 +5,24 @@ the layers take and return such structs, and `BatchBrain` decides for n factorie
 `Brain` takes an `Observation` at the start of each day and a `ThreadObservation` before each decision. L2 sets the
 day's `Goals`, L3 and L4 make a `Plan` for the threads of a round, and nothing leaves the agent without L1's bounds.
 
-| module | what it holds |
-|---|---|
-| `observation`, `interface` | observations of one factory, and the part of scml's interface that they are taken from |
-| `columns` | observations, calendars, partners, threads and offers as columns |
-| `features` | arrays for networks, from columns |
-| `memory` | statistics across the days of a world, the inventory regime included |
-| `parameters` | the tunable parameters of the heuristics, one factory's or as columns |
-| `plan`, `buckets` | what the layers exchange: goals, bounds, plans, delivery buckets; knapsack and books |
-| `layers`, `adaptors` | the protocols of L2, L3 and L4 for batches and for one factory, and what joins them |
-| `l1`, `l2`, `l3`, `l4` | the layers, heuristic and learned |
-| `partners` | signatures of partners, and the network that names their types |
-| `networks`, `learned` | forward passes in numpy, weights on disk, learned layers from weights |
-| `sides`, `brain` | what is outstanding and believed on one side of n factories, and their decisions |
-| `reasons` | why a decision was taken |
-| `digest` | the digest of L1's answers, which datasets and weights carry |
-| `arrays` | types of arrays |
+==============================  ======================================================================================
+module                          what it holds
+==============================  ======================================================================================
+``observation``, ``interface``  observations of one factory, and the part of scml's interface that they are taken from
+``columns``                     observations, calendars, partners, threads and offers as columns
+``features``                    arrays for networks, from columns
+``memory``                      statistics across the days of a world, the inventory regime included
+``parameters``                  the tunable parameters of the heuristics, one factory's or as columns
+``plan``, ``buckets``           what the layers exchange: goals, bounds, plans, delivery buckets; knapsack and books
+``layers``, ``adaptors``        the protocols of L2, L3 and L4 for batches and for one factory, and what joins them
+``l1``, ``l2``, ``l3``, ``l4``  the layers, heuristic and learned
+``partners``                    signatures of partners, and the network that names their types
+``networks``, ``learned``       forward passes in numpy, weights on disk, learned layers from weights
+``sides``, ``brain``            what is outstanding and believed on one side of n factories, and their decisions
+``reasons``                     why a decision was taken
+``digest``                      the digest of L1's answers, which datasets and weights carry
+``arrays``                      types of arrays
+==============================  ======================================================================================
 
 No module imports anything of this project from outside this package: ``lita export`` copies it into a submission.
 """

@@ -134,7 +134,7 @@ class TournamentConfig(ExecutionOptions):
     """Start a new folder although an unfinished tournament could be resumed."""
 
     csv: bool = True
-    """Also write logs/*/negotiations.csv and others in scml's own form; lita export-scml writes them later."""
+    """Also write logs/WORLD/negotiations.csv and others in scml's own form; lita export-scml writes them later."""
 
 
 def executor_name(config: TournamentConfig) -> ExecutorName:

@@ -4,7 +4,7 @@ Both engines emit the same events in the same order, so a recorder, an environme
 wraps no agent. An observer is any object with some of the methods of `WorldObserver`. A method that is not overridden
 costs nothing, because the engine collects the overridden ones once, before the first day (`EventHub`).
 
-Order of the events:
+Order of the events::
 
     world_start
       per day: day_start, negotiation_start*, (decision | response | offer | turn | negotiation_end | contract |

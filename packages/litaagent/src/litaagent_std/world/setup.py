@@ -196,7 +196,7 @@ class WorldSetup:
         return len(self.factories)
 
     def daily_costs(self) -> DailyCosts:
-        """Draw the relative costs of every seat and day, |N(mean, deviation)|.
+        """Draw the relative costs of every seat and day, ``|N(mean, deviation)|``.
 
         The draws depend on the seed and the seat alone.
         """

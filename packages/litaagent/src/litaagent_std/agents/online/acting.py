@@ -71,7 +71,7 @@ class ActingNet:
         )
 
     def mean(self, x: Floats32) -> Floats32:
-        """Return the mean actions [*batch, n] for inputs [*batch, in], each row as if it were alone."""
+        """Return the mean actions ``[*batch, n]`` for inputs ``[*batch, in]``, each row as if it were alone."""
         last = len(self.weights) - 1
         for index, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             x = matmul_rows(x, weight) + bias  # [*batch, out of this layer]
@@ -80,7 +80,7 @@ class ActingNet:
         return x
 
     def sample(self, x: Floats32, noise: Floats32) -> tuple[Floats32, Floats32]:
-        """Return actions [*batch, n] with standard normal noise, and their log-probabilities [*batch]."""
+        """Return actions ``[*batch, n]`` with standard normal noise, and their log-probabilities ``[*batch]``."""
         mean = self.mean(x)
         actions = mean + noise * np.exp(self.log_std)  # [*batch, n]
         # outputs with σ = 0 are constants and have no density

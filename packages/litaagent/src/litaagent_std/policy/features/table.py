@@ -55,7 +55,7 @@ def relative(price: Array, usual: Array) -> Floats:
 
 
 def squash(x: Array) -> Floats:
-    """Map numbers into (−1, 1) with slope 1 at 0: x / (1 + |x|)."""
+    """Map numbers into (−1, 1) with slope 1 at 0: ``x / (1 + |x|)``."""
     return np.asarray(x / (1.0 + np.abs(x)), np.float64)
 
 
@@ -63,7 +63,7 @@ def to_columns(features: Sequence[Feature[Source]], source: Source, shape: tuple
     """Compute one column per feature.
 
     Returns:
-        Array of shape [*shape, len(features)].
+        Array of shape ``[*shape, len(features)]``.
 
     Raises:
         ValueError: If a value is not finite, which no legal observation gives.

@@ -1,5 +1,7 @@
 """External seats: the world stops where such a seat has to decide, and continues with the reply.
 
+A loop around it::
+
     setup = official_setup(7, n_days=50).with_agents({0: external_seat(0)})
     play = FastWorld(setup).play()
     decision = next(play, None)

@@ -1,5 +1,7 @@
 """The fast engine in negmas' tournaments: a ``world_generator`` that replaces scml's.
 
+In a call of negmas::
+
     from scml.utils import anac2024_config_generator_std, anac_assigner_std, balance_calculator_std
     tournament(..., world_generator=fast_world_generator, config_generator=anac2024_config_generator_std,
                config_assigner=anac_assigner_std, score_calculator=balance_calculator_std)
