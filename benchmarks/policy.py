@@ -138,15 +138,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def main() -> int:
     """Measure, and compare with the goals."""
     restart_with_fixed_hashing()
-    seeds = range(2, 5) if "--quick" in sys.argv else range(2, 10)
+    seeds = range(2, 5) if "--quick" in sys.argv else range(2, 8)
     bench = Benchmark("policy", __doc__ or "", seeds=seeds, add_options=add_options)
     quick, commit = bench.quick, bench.options.before
-    size = {"seats": 16, "days": 5, "rounds": 2} if quick else {"seats": 64, "days": 12, "rounds": 6}
+    size = {"seats": 16, "days": 5, "rounds": 2} if quick else {"seats": 64, "days": 10, "rounds": 5}
     made = bench.unit("batches", batches, commit=commit, **size)
-    played = bench.unit("live", live, commit=commit, seeds=list(bench.seeds), days=6 if quick else 12)
+    played = bench.unit("live", live, commit=commit, seeds=list(bench.seeds), days=6 if quick else 10)
     arrays = bench.options.before_arrays
     read = bench.unit(
-        "features", features, commit=arrays, worlds=1 if quick else 3, days=8 if quick else 30, rounds=3 if quick else 7
+        "features", features, commit=arrays, worlds=1 if quick else 2, days=8 if quick else 25, rounds=3 if quick else 5
     )
     many = f"{size['seats']} seats at once"
     return bench.finish(

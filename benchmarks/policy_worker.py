@@ -121,14 +121,15 @@ class Worker:
             seat_of = [seat for seat, threads in enumerate(rounds) for _ in threads]
             threads: ThreadBatch = live_threads(rows, obs, seat_of)
             calendar = CalendarBatch.of([own[0].calendar for own in rounds])
-            steps.append((new, ObservationBatch.of(obs), threads, calendar))
+            batch = ObservationBatch.of(obs)
+            steps.append((new, batch if number == 0 else batch.take(new), threads, calendar))
         built = time.process_time() - began
         decisions, began = 0, time.process_time()
         brain = BatchBrain(steps[0][1], [Parameters()] * len(plans), Layers(), types=shipped_types())
         for new, batch, threads, calendar in steps:
             if len(new):
                 brain.memory.note_due(brain.obs.calendar.bought[new, 0], brain.obs.calendar.sold[new, 0], new)
-                brain.start_day(batch.take(new), new)
+                brain.start_day(batch, new)
             brain.decide(threads, calendar, everybody)
             decisions += len(threads)
         return {"seconds": time.process_time() - began, "built": built, "decisions": decisions}

@@ -51,7 +51,7 @@ from .observation import Calendar, Observation, Offer, ThreadObservation
 from .parameters import ParameterColumns, Parameters, level_name
 from .partners.types import PartnerTypes, shipped_types
 from .plan import Goals, GoalsBatch, PlanBatch, best_subsets, greedy_subsets
-from .reasons import Decision, DecisionRecord, decision_of, record_round
+from .reasons import Decision, DecisionRecord, decisions_of, record_round
 from .sides import Side
 
 __all__ = ["BatchBrain", "Brain", "Decision", "DecisionRecord"]
@@ -182,7 +182,10 @@ class BatchBrain:
                 rows=[rows[row] for row in own.tolist()] if rows else (),
                 index=own,
             )
-            plan.put(own, self._decide_side(side, situation))
+            decided = self._decide_side(side, situation)
+            if whole:
+                return decided
+            plan.put(own, decided)
         return plan
 
     def _goals(
@@ -204,7 +207,7 @@ class BatchBrain:
         else:
             wanted = self._goal_layer.goals_of(day)
             goals = bounded_goals(wanted, obs, sale_caps(*facts), purchase_cap(*facts))
-        self.goals.put(seats, wanted)
+        self.goals.put(slice(None) if whole else seats, wanted)
         return day, goals
 
     def _decide_side(self, side: Side, situation: SituationBatch) -> PlanBatch:
@@ -470,7 +473,7 @@ class Brain:
             calendars=(calendar,),
             rows=threads,
         )
-        return {thread.partner: decision_of(plan, row, thread.offer) for row, thread in enumerate(threads)}
+        return {thread.partner: made for thread, made in zip(threads, decisions_of(plan, threads), strict=True)}
 
     def contract(self, partner: str, *, buying: bool, offer: Offer) -> None:
         """Update beliefs and outstanding proposals after a thread ended in agreement."""

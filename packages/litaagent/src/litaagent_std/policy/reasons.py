@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from .l1.safety import legal
 from .l3.heuristic import Offers, archetypes
 from .l4.heuristic import SideView, limit_prices
 from .layers import SituationBatch
-from .observation import Offer
+from .observation import Offer, ThreadObservation
 from .plan import Bounds, Goals, PlanBatch
 from .sides import Side
 
@@ -126,6 +127,18 @@ def record_round(
             )
         )
     return records
+
+
+def decisions_of(plan: PlanBatch, threads: Sequence[ThreadObservation]) -> list[Decision]:
+    """Return the decisions of live threads."""
+    rows = zip(plan.accept.tolist(), plan.propose.tolist(), plan.offer.tolist(), threads, strict=True)
+    return [
+        Decision("accept", thread.offer) if accept else Decision("reject", Offer(*offer)) if propose else _END
+        for accept, propose, offer, thread in rows
+    ]
+
+
+_END: Final = Decision("end")
 
 
 def decision_of(plan: PlanBatch, row: int, received: Offer | None) -> Decision:

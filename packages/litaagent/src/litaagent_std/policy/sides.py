@@ -98,8 +98,9 @@ class Side:
         """Return what the side knows of a round."""
         threads, seats = situation.threads, situation.seats
         seat, partner = seats[threads.seat], threads.partner
-        patience = np.ones(len(threads))
-        if self.selling:
+        if not self.selling:
+            patience = np.ones(len(threads))
+        else:
             # A partner that often leaves early may leave in any round: while capacity goes unsold, its offers are
             # accepted at once.
             p, full = situation.day.parameters, situation.day.memory.full_rate

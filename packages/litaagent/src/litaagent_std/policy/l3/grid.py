@@ -57,11 +57,12 @@ class OfferGrid:
             self._resize(leads, max(quantities, needs[0]), max(prices, needs[1]))
             changed = np.arange(self._n)
         self._known = known
-        size = len(self.lead)
-        seat = np.repeat(changed, size)
-        lead, quantity, step = (np.tile(column, len(changed)) for column in (self.lead, self.quantity, self.step))
-        offers = Offers(market.take(seat), lead, quantity, market.price_min[seat] + step)
-        self._traits[:, changed] = traits(offers, selling=self._selling).reshape(_TRAITS, len(changed), size)
+        # [changed, L, Q, Z] by broadcasting, so that what depends on some of the axes is computed for these alone
+        own = [getattr(market, name)[changed][:, None, None, None] for name in market.__slots__]
+        wide = Market(*own)
+        lead, quantity, step = (np.arange(size) for size in self.shape)
+        offers = Offers(wide, lead[:, None, None], quantity[:, None], wide.price_min + step)
+        self._traits[:, changed] = traits(offers, selling=self._selling).reshape(_TRAITS, len(changed), -1)
 
     def traits(self, seat: Ints, offer: Ints) -> Floats:
         """Return `traits` of offers ``[R]`` of factories ``[R]``, or one for all, ``[7, R]``."""

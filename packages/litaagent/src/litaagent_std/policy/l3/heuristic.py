@@ -147,8 +147,9 @@ def archetypes(offers: Offers, clock: Clock, *, selling: bool) -> Floats:
 def traits(offers: Offers, *, selling: bool) -> Floats:
     """Return what decides about offers at any time, ``[7, R]``; `at_time` makes probabilities of it.
 
-    The rows are the price position in the partner's favour; the probabilities of the greedy, the sharing and the able
-    archetype that do not change over the rounds; and their factors of what does (`at_time`).
+    Columns of the offers and of their markets may have any shapes that broadcast. The rows are the price position in
+    the partner's favour; the probabilities of the greedy, the sharing and the able archetype that do not change over
+    the rounds; and their factors of what does (`at_time`).
     """
     m, lead, price = offers.market, offers.lead, offers.price
     edge, later = m.edge, np.asarray(lead != 0)
@@ -162,7 +163,7 @@ def traits(offers: Offers, *, selling: bool) -> Floats:
     band = 0.9 * (m.price_max - low)
     ahead = price <= m.price_max - band if selling else price >= low + band
     booked = np.where(edge & selling, 9.0 - 0.75 * lead, 4.0 - 0.3 * lead)
-    out = np.empty((7, len(lead)))
+    out = np.empty((7, *np.broadcast_shapes(lead.shape, offers.quantity.shape, price.shape)))
     out[0] = concession
     out[1] = later * small * ahead * np.minimum(1.0, 1.6 * np.exp(-np.maximum(0.5, booked) * share))
     if selling:

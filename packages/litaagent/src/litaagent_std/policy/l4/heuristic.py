@@ -374,7 +374,9 @@ def _choose(
         cash: Units that free cash buys, ``[S]``; None for sales.
     """
     one = len(thread_at) == 1  # what holds for all rows need not be repeated for each
-    part = open_ if one else open_.take(true_rows(thread_at[open_.cell] >= 0))
+    decided = thread_at >= 0
+    whole = one or np.count_nonzero(decided) == len(decided)
+    part = open_ if whole else open_.take(true_rows(decided[open_.cell]))
     thread = thread_at if one else thread_at[part.cell]
     seat, lead, quantity, cost = part.seat, part.lead, part.quantity, part.cost
     chance = acceptance.probabilities(view.partner[thread], beliefs[thread], part.table, lead, quantity, part.price)
