@@ -15,6 +15,10 @@ def test_every_run_has_its_own_name_folder_and_valid_settings():
         preset(run["preset_name"], **run["changes"])
     counts = {algorithm: sum(f"alice_and_bob-{algorithm}-" in name for name in runs) for algorithm in bench.METHODS}
     assert counts == {"hmasd": 5, "restarts": 5, "mappo": 5, "mat": 5}
+    assert [name for name in runs if name.startswith("fresh-default-")] == [f"fresh-default-{n}" for n in range(5, 15)]
+    assert sum(name.startswith("fresh-paper-") for name in runs) == 5
+    assert sum(name.startswith(("cramped_room-", "coordination_ring-")) for name in runs) == 14
+    assert runs["crossed-reuse-5"]["skills_from"] == "fresh-default-5"
     assert not {run["folder"] for run in bench.planned_runs(quick=True).values()} & {r["folder"] for r in runs.values()}
 
 
@@ -34,7 +38,7 @@ def test_what_was_not_run_is_not_a_number_and_misses_its_goal():
 
 
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(bench, "CACHE", tmp_path)
+    monkeypatch.setattr(bench, "STATE", tmp_path)
     changes = {
         "n_agents": 3, "num_envs": 4, "batch_size": 40, "total_steps": 160, "max_episode_steps": 9, "hidden_size": 8,
         "ppo_epochs": 1, "eval_interval": 80, "eval_episodes": 4, "checkpoint_interval": 80,
@@ -47,3 +51,33 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, monkeypatch):
     assert again["steps"] == [80, 160]
     other = bench.train_run("other", "uav_coverage", changes | {"seed": 1})
     assert len({*whole["returns"], *other["returns"]}) == 4, "returns tell runs and steps apart"
+
+
+def test_states_of_finished_runs_go_except_for_skills_that_are_still_needed(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench, "STATE", tmp_path)
+    runs = {
+        "a": {"folder": "a"},
+        "b": {"folder": "b"},
+        "c": {"folder": "c", "skills_from": "a"},
+    }
+    for name in runs:
+        for path in (
+            "models/hmasd_sync_enhanced_100.pth",
+            "models/hmasd_sync_enhanced_final.pth",
+            "logs/metrics.jsonl",
+        ):
+            file = tmp_path / name / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+    bench.discard_states(runs, {"a": {}, "b": {}})
+    assert [path.name for path in (tmp_path / "a").rglob("*.*")] == ["hmasd_sync_enhanced_final.pth"]
+    assert not (tmp_path / "b").exists()
+    assert len(list((tmp_path / "c").rglob("*.*"))) == 3, "it is not finished"
+    bench.discard_states(runs, {"a": {}, "b": {}, "c": {}})
+    assert not list(tmp_path.rglob("*.*"))
+
+
+def test_steps_to_a_success():
+    run = {"steps": [100, 200, 300], "success": [0.1, 0.85, 0.7]}
+    assert bench.steps_to(run, 0.8) == 200.0
+    assert math.isinf(bench.steps_to(run, 0.9))

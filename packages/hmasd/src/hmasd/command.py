@@ -9,7 +9,6 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TextIO
 
@@ -223,7 +222,8 @@ def _trainer(command: TrainCommand) -> Trainer:
 def _with_skills_of(path: Path, config: HMASDConfig) -> HMASDConfig:
     """Return settings that train a coordinator of the skills in a checkpoint."""
     stored = load_checkpoint(path, SCHEMA).config
-    return replace(config, freeze_skills=True, **{name: stored[name] for name in SKILL_FIELDS if name in stored})
+    skills: dict[str, Any] = {name: stored[name] for name in SKILL_FIELDS if name in stored}
+    return from_mapping(HMASDConfig, {**to_mapping(config), **skills, "freeze_skills": True}, repr(str(path)))
 
 
 def _announce(trainer: Trainer) -> Trainer:
