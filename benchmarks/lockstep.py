@@ -1,0 +1,140 @@
+"""Decisions per CPU second of training in lockstep, beside an earlier version of the code.
+
+The same worlds are played with exploration in all layers, by this version in lockstep and by the earlier one world by
+world, in processes that take turns. A decision is one seat in one round. The policy's share of the time is that of the
+batches (columns, layers, brain) and of our agents' methods (observations, threads, replies).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+_ROOT: Final = Path(__file__).parents[1]
+_SOURCES: Final = ("packages/litaagent/src", "packages/apexrl/src", "packages/hmasd/src")
+_METHODS: Final = ("before_step", "step", "first_proposals", "counter_all", "on_negotiation_success")
+
+
+def train(worlds: int, seats: int, days: int) -> dict[str, float]:
+    """Play training worlds with the code that is installed here; CPU seconds, those of the policy, and decisions."""
+    import numpy as np
+
+    from litaagent_std.agents.online.acting import INPUTS, LAYERS, NAMES, ActingNet, PolicySet
+    from litaagent_std.hrl_xf.online import rollout
+    from litaagent_std.hrl_xf.online.worlds import WorldPlan, draw_world, training_seed
+    from litaagent_std.hrl_xf.rewards import DayWeights
+
+    def net(layer: Any) -> ActingNet:  # noqa: ANN401 - a layer's name, whose type is this version's
+        rng, sizes = np.random.default_rng(1), [INPUTS[layer], 64, 64, len(NAMES[layer])]
+        return ActingNet(
+            tuple(rng.normal(0.0, 0.3 / np.sqrt(a), (a, b)).astype(np.float32) for a, b in pairwise(sizes)),
+            tuple(np.zeros(size, np.float32) for size in sizes[1:]),
+            np.full(sizes[-1], -1.5, np.float32),
+        )
+
+    policies = PolicySet({layer: net(layer) for layer in LAYERS}, 0)
+    plans = [WorldPlan(seed=training_seed(11, k), days=(days,), levels=3, seats=seats) for k in range(worlds)]
+    drawn = [draw_world(plan) for plan in plans]
+    rollout.play_training_world(drawn[0], policies, DayWeights(), 0, rounds=True)  # imports and caches
+    spent = _time_agents() if hasattr(rollout, "play_worlds") else [0.0]
+    began = time.process_time()
+    if hasattr(rollout, "play_worlds"):
+        plays = [rollout.Play(world, policies, seed) for seed, world in enumerate(drawn)]
+        played = rollout.play_worlds(plays, DayWeights(), rounds=True)
+    else:
+        options: dict[str, Any] = {"rounds": True}
+        played = [
+            rollout.play_training_world(world, policies, DayWeights(), seed, **options)
+            for seed, world in enumerate(drawn)
+        ]
+    seconds = time.process_time() - began
+    policy = spent[0] + sum(world.seconds.get("policy", 0.0) for world in played)
+    rounds = [seat.rounds for world in played for seat in world.seats]
+    decisions = sum(len(rows.states) for rows in rounds if rows is not None)
+    return {"seconds": seconds, "policy": policy, "decisions": decisions}
+
+
+def _time_agents() -> list[float]:
+    """Time the methods of our agents from now on; the first entry is their CPU seconds."""
+    from litaagent_std.hrl_xf.online.lockstep import LockstepAgent
+
+    spent = [0.0]
+
+    def timed(method: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - of the method
+            began = time.process_time()
+            try:
+                return method(*args, **kwargs)
+            finally:
+                spent[0] += time.process_time() - began
+
+        return run
+
+    for name in _METHODS:
+        setattr(LockstepAgent, name, timed(getattr(LockstepAgent, name)))
+    return spent
+
+
+def _run(root: Path, worlds: int, seats: int, days: int) -> dict[str, float]:
+    paths = [str(root / source) for source in _SOURCES] + [str(_ROOT)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+    script = (
+        f"import json; from benchmarks import lockstep; print(json.dumps(lockstep.train({worlds}, {seats}, {days})))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    made: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return made
+
+
+def compare(before: Path | None, *, worlds: int = 32, seats: int = 4, days: int = 6, rounds: int = 3) -> dict[str, Any]:
+    """Return decisions per CPU second, their ratio to an earlier checkout, and the policy's share of the time.
+
+    Args:
+        before: Checkout of the earlier version; if None, there is no ratio.
+        worlds: Worlds in lockstep.
+        seats: Our seats in each.
+        days: Days of each.
+        rounds: Measurements of each version, which take turns.
+    """
+    now, earlier = [], []
+    for _ in range(rounds):
+        now.append(_run(_ROOT, worlds, seats, days))
+        if before is not None:
+            earlier.append(_run(before, max(1, worlds // 4), seats, days))
+    rate = median(made["decisions"] / made["seconds"] for made in now)
+    results = {
+        "seats": worlds * seats,
+        "decisions_per_second": round(rate, 1),
+        "policy_share": round(median(made["policy"] / made["seconds"] for made in now), 3),
+    }
+    if earlier:
+        slower = median(made["decisions"] / made["seconds"] for made in earlier)
+        results |= {"before": round(slower, 1), "ratio": round(rate / slower, 2)}
+    return results
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print; the return value is the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--before", type=Path, help="checkout of an earlier version to compare with")
+    parser.add_argument("--worlds", type=int, default=32)
+    parser.add_argument("--seats", type=int, default=4)
+    parser.add_argument("--days", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args(arguments)
+    sizes = {"worlds": options.worlds, "seats": options.seats, "days": options.days, "rounds": options.rounds}
+    print(json.dumps(compare(options.before, **sizes), indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
