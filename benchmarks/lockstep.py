@@ -2,25 +2,24 @@
 
 The same worlds are played with exploration in all layers, by this version in lockstep and by the earlier one world by
 world, in processes that take turns. A decision is one seat in one round. The policy's share of the time is that of the
-batches (columns, layers, brain) and of our agents' methods (observations, threads, replies).
+batches (columns, layers, brain) and of our agents' methods (observations, threads, replies). ``make bench-policy``
+shows the figures; ``python -m benchmarks.lockstep COMMIT`` measures once.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-_ROOT: Final = Path(__file__).parents[1]
-_SOURCES: Final = ("packages/litaagent/src", "packages/apexrl/src", "packages/hmasd/src")
+from benchmarks.earlier import ROOT, checkout, environment
+
 _METHODS: Final = ("before_step", "step", "first_proposals", "counter_all", "on_negotiation_success")
 
 
@@ -85,56 +84,33 @@ def _time_agents() -> list[float]:
 
 
 def _run(root: Path, worlds: int, seats: int, days: int) -> dict[str, float]:
-    paths = [str(root / source) for source in _SOURCES] + [str(_ROOT)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
-    script = (
-        f"import json; from benchmarks import lockstep; print(json.dumps(lockstep.train({worlds}, {seats}, {days})))"
-    )
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    call = f"lockstep.train({worlds}, {seats}, {days})"
+    script = f"import json; from benchmarks import lockstep; print(json.dumps({call}))"
+    command, variables = [sys.executable, "-c", script], environment(root, ROOT)
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
     made: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return made
 
 
-def compare(before: Path | None, *, worlds: int = 32, seats: int = 4, days: int = 6, rounds: int = 3) -> dict[str, Any]:
-    """Return decisions per CPU second, their ratio to an earlier checkout, and the policy's share of the time.
+def training(commit: str, worlds: int, seats: int, days: int, rounds: int) -> dict[str, float]:
+    """Return decisions per CPU second before and now, their ratio, and the policy's share of the time.
 
     Args:
-        before: Checkout of the earlier version; if None, there is no ratio.
+        commit: The earlier version; it plays a quarter of the worlds.
         worlds: Worlds in lockstep.
         seats: Our seats in each.
         days: Days of each.
         rounds: Measurements of each version, which take turns.
     """
-    now, earlier = [], []
-    for _ in range(rounds):
-        now.append(_run(_ROOT, worlds, seats, days))
-        if before is not None:
-            earlier.append(_run(before, max(1, worlds // 4), seats, days))
-    rate = median(made["decisions"] / made["seconds"] for made in now)
-    results = {
-        "seats": worlds * seats,
-        "decisions_per_second": round(rate, 1),
-        "policy_share": round(median(made["policy"] / made["seconds"] for made in now), 3),
-    }
-    if earlier:
-        slower = median(made["decisions"] / made["seconds"] for made in earlier)
-        results |= {"before": round(slower, 1), "ratio": round(rate / slower, 2)}
-    return results
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; the return value is the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--before", type=Path, help="checkout of an earlier version to compare with")
-    parser.add_argument("--worlds", type=int, default=32)
-    parser.add_argument("--seats", type=int, default=4)
-    parser.add_argument("--days", type=int, default=6)
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args(arguments)
-    sizes = {"worlds": options.worlds, "seats": options.seats, "days": options.days, "rounds": options.rounds}
-    print(json.dumps(compare(options.before, **sizes), indent=2))
-    return 0
+    rows = []
+    with checkout(commit, "packages") as root:
+        for _ in range(rounds):
+            now, before = _run(ROOT, worlds, seats, days), _run(root, max(1, worlds // 4), seats, days)
+            rates = [made["decisions"] / made["seconds"] for made in (before, now)]
+            rows.append((*rates, rates[1] / rates[0], now["policy"] / now["seconds"]))
+    names = ("before", "now", "ratio", "share")
+    return {name: median(row[index] for row in rows) for index, name in enumerate(names)}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    print(json.dumps(training(sys.argv[1], worlds=32, seats=4, days=6, rounds=1), indent=2))

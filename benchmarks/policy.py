@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from benchmarks.earlier import ROOT, checkout, environment
 from benchmarks.harness import Benchmark, Figure
+from benchmarks.lockstep import training
 from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
 
 BEFORE: Final = "1ea1644"
@@ -148,6 +149,8 @@ def main() -> int:
     read = bench.unit(
         "features", features, commit=arrays, worlds=1 if quick else 2, days=8 if quick else 25, rounds=3 if quick else 5
     )
+    worlds, days, repeats = (8, 4, 1) if quick else (32, 6, 3)
+    trained = bench.unit("training", training, commit=commit, worlds=worlds, seats=4, days=days, rounds=repeats)
     many = f"{size['seats']} seats at once"
     return bench.finish(
         [
@@ -156,7 +159,16 @@ def main() -> int:
             Figure(name=f"decision, {many}", value=made["together"], unit="µs CPU", note="from columns to actions"),
             Figure(name="columns from live observations", value=made["built"], unit="µs CPU", note="per decision"),
             Figure(name=f"decision, {many}, times faster", value=made["ratio"], unit="x", goal=None if quick else 10.0),
-            # figures of training in lockstep stand here
+            Figure(name="training before, world by world", value=trained["before"], unit="decisions/s CPU"),
+            Figure(name="training now, in lockstep", value=trained["now"], unit="decisions/s CPU"),
+            Figure(name="training, times faster", value=trained["ratio"], unit="x", goal=None if quick else 3.0),
+            Figure(
+                name="share of our policy in training",
+                value=100.0 * trained["share"],
+                unit="%",
+                op="<=",
+                goal=None if quick else 40.0,
+            ),
             Figure(name="live day of the agent before", value=played["before"] / 1e3, unit="ms CPU"),
             Figure(name="live day of the agent now", value=played["now"] / 1e3, unit="ms CPU"),
             Figure(name="live day, times faster", value=played["ratio"], unit="x", goal=1.5),
