@@ -96,17 +96,14 @@ def test_log_lines(small, caplog):
 @pytest.mark.parametrize(
     "changes",
     [
-        {},
         {"task": "uav_coverage", "n_agents": 3},
-        {"algorithm": "mappo"},
-        {"algorithm": "mat"},
         {"restart_steps": 92},
         {"restart_steps": 184, "warmup_steps": 150},
         {"task": "pettingzoo:drawing"},
     ],
     ids=lambda x: str(x),
 )
-def test_a_killed_run_resumes_bit_by_bit(small, tmp_path, drawing, changes):
+def test_a_killed_run_of_other_tasks_or_with_restarts_resumes_bit_by_bit(small, tmp_path, drawing, changes):
     config = small(num_minibatches=2, eval_interval=276, total_steps=368, **changes)
     check_resume(lambda folder: Trainer(config, folder), tmp_path, iterations=2)
     assert read_jsonl(tmp_path / "parts" / "logs" / "metrics.jsonl")[-1]["step"] == 368

@@ -1,4 +1,4 @@
-"""The mathematics of the objectives: pure functions of tensors, the equation beside the line; and the replay audit.
+"""The mathematics of the objectives, pure functions of tensors with the equation beside the line; and its checks.
 
 Notation: r = π_new(a|s) / π_old(a|s), A = advantage, R = value target, ε = clip range, β = temperature.
 Every mean may be weighted by a mask of 0 and 1; masked-out samples then count neither above nor below the line.
@@ -155,6 +155,21 @@ def awr_weights(advantage: Tensor, temperature: float, max_weight: float) -> Ten
     # The clamp before exp keeps the gradient-free weight finite for any advantage.
     limit = torch.log(torch.as_tensor(max_weight, dtype=advantage.dtype, device=advantage.device))
     return torch.exp(torch.minimum(advantage / temperature, limit))  # min(exp(A/β), w_max)
+
+
+def check_weights(network: nn.Module, update: int) -> None:
+    """Refuse weights that are no longer numbers, so that no checkpoint is made of them.
+
+    Raises:
+        DivergedError: It names the update and the parameters.
+    """
+    names = [name for name, values in network.named_parameters() if not bool(torch.isfinite(values).all())]
+    if names:
+        raise DivergedError(
+            f"update {update} made weights NaN or infinite: {', '.join(names[:4])}",
+            "weights are finite numbers",
+            "lower learning_rate, set max_grad_norm, or bound the rewards; the last checkpoint is sound",
+        )
 
 
 # -- the replay audit

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from apexrl.algorithms.actor_critic import ActingPolicy, FlatParameters
 from apexrl.algorithms.devices import resolve_device
+from apexrl.algorithms.losses import check_weights
 from apexrl.algorithms.ppo_config import Count, Positive
 from apexrl.configuration import configuration
 from apexrl.models.base import Policy, ValueFunction
@@ -149,6 +150,7 @@ class OfflineAlgorithm(ABC):
             self.optimizer.step()
             seen.append({"loss": loss.detach(), "grad_norm": norm} | {k: v.detach() for k, v in parts.items()})
         self.version += 1
+        check_weights(self.policy, self.version)
         stats = {f"train/{name}": float(torch.stack([part[name] for part in seen]).mean()) for name in seen[0]}
         return stats | {"train/learning_rate": self.cfg.learning_rate}
 

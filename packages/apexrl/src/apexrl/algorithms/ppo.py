@@ -23,6 +23,7 @@ from apexrl.algorithms.losses import (
     MinibatchResult,
     approximate_kl,
     audit_log_probs,
+    check_weights,
     clip_fraction,
     explained_variance,
     masked_mean,
@@ -35,7 +36,7 @@ from apexrl.algorithms.reward_scale import RewardScale
 from apexrl.models.base import Policy, ValueFunction
 from apexrl.models.distributions import Distribution
 from apexrl.runs.checkpoints.checkpoint import Schema, load_checkpoint
-from apexrl.runs.errors import ConfigurationError, DivergedError
+from apexrl.runs.errors import ConfigurationError
 from apexrl.storage.rollout import RolloutStorage
 from apexrl.storage.samples import Samples, as_sequences, gae, minibatches
 
@@ -253,19 +254,9 @@ class PPO:
             kl, clipped = self._kl_of(seen)
             if stopped:
                 break
-        self._check_finite()
+        check_weights(self.policy, self.version + 1)
         mean_norm = float(torch.stack(norms).mean()) if norms else 0.0
         return losses, kl, clipped, mean_norm, stopped
-
-    def _check_finite(self) -> None:
-        """Refuse weights that are no longer numbers, so that no checkpoint is made of them."""
-        if not bool(torch.isfinite(self._parameters.flat.detach()).all()):
-            names = [name for name, p in self.policy.named_parameters() if not bool(torch.isfinite(p).all())]
-            raise DivergedError(
-                f"update {self.version + 1} made weights NaN or infinite: {', '.join(names[:4])}",
-                "weights are finite numbers",
-                "lower learning_rate, set max_grad_norm, or bound the rewards; the last checkpoint is sound",
-            )
 
     def policy_loss(self, distribution: Distribution, log_probs: Tensor, samples: Samples) -> Tensor:
         """Return the policy's loss of a minibatch. An algorithm that differs from PPO in it overrides this alone.

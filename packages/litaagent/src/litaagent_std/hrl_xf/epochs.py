@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from apexrl.agent.learner import Learner
 from apexrl.agent.runner import Runner
+from apexrl.algorithms.losses import check_weights
 from apexrl.runs.session import Session
 
 __all__ = ["EpochLearner", "Interrupted", "copy_weights", "epoch_runner", "run_epochs"]
@@ -60,7 +61,12 @@ class EpochLearner(Learner):
         return self._seed
 
     def end_epoch(self, loss: float) -> None:
-        """Count an epoch, and keep its weights if its loss is the smallest so far."""
+        """Count an epoch, and keep its weights if its loss is the smallest so far.
+
+        Raises:
+            DivergedError: If a weight is no number any more.
+        """
+        check_weights(self.model, self.epoch + 1)
         self.epoch += 1
         if loss < self.best_loss:
             self.best_loss, self.best_epoch, self.best = loss, self.epoch, copy_weights(self.model)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from apexrl.runs.errors import RunLockedError
+from apexrl.runs.errors import DivergedError, RunLockedError
 from apexrl.runs.session import Session
 from litaagent_std.hrl_xf.acceptance import AcceptanceModel
 from litaagent_std.hrl_xf.epochs import Interrupted
@@ -197,7 +197,8 @@ def test_samples_of_two_datasets_and_phases_without_networks_are_refused(made_da
 def test_a_value_that_is_not_finite_is_named(made_data, tmp_path):
     macro = type(made_data.macro)(made_data.macro)
     macro["goal_q"] = macro["goal_q"].copy()
-    macro["goal_q"][macro["x_role"][:, 0].argmax(), 0, 0] = np.nan
+    row = macro["x_role"][:, 0].argmax()
+    macro["goal_q"][row, 0, 0] = np.nan
     spoiled = SimpleNamespace(**(vars(made_data) | {"macro": macro}))
-    with pytest.raises(DataError, match=r"l2_bc: q, .* not finite in epoch 1"):
+    with pytest.raises(DivergedError, match=f"l2_bc: goal_q of row {row} of the dataset is NaN or infinite"):
         make_trainer(tmp_path).train_l2(spoiled)

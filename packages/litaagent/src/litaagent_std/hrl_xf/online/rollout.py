@@ -8,11 +8,12 @@ transition belongs to one day, one thread and one version, and rows of different
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from apexrl.runs.errors import DivergedError
 from litaagent_std.agents.online.acting import PolicySet
 from litaagent_std.agents.online.steering import Layer
 from litaagent_std.hrl_xf.online.episodes import EpisodeLog, Health, outcome_terms
@@ -35,6 +36,7 @@ __all__ = [
     "RoundRows",
     "SeatRollout",
     "WorldRollout",
+    "check_rollouts",
     "play_training_world",
     "play_world",
     "play_worlds",
@@ -128,6 +130,38 @@ class WorldRollout:
     n_days: int
     seats: tuple[SeatRollout, ...]
     seconds: dict[str, float]
+
+
+def check_rollouts(rollouts: Iterable[WorldRollout]) -> None:
+    """Refuse worlds with NaN or infinities before anything learns from them.
+
+    Raises:
+        DivergedError: It names the world, the seat, the column, and the day.
+    """
+    for rollout in rollouts:
+        for seat in rollout.seats:
+            for name, values, days in _columns(seat):
+                if not np.isfinite(values).all():
+                    day = days[np.argwhere(~np.isfinite(values))[0, 0]]
+                    raise DivergedError(
+                        f"{name} of seat {seat.seat} on day {day} of world {rollout.seed} is NaN or infinite",
+                        "what a world reports are finite numbers, because one bad number spoils all weights",
+                        "play this world alone to see why; the last checkpoint is sound",
+                    )
+
+
+def _columns(seat: SeatRollout) -> Iterator[tuple[str, Floats | Floats32, Ints]]:
+    """Yield all columns that are learned from, by name, each with the days of its rows."""
+    days, rounds = seat.days, seat.rounds
+    yield "score", np.array([seat.score]), np.array([days.day[-1] if len(days.day) else 0])
+    yield "L2's view", days.views, days.day
+    for name, term in days.terms.items():
+        yield f"reward term {name}", term, days.day
+    if rounds is not None and len(rounds.thread):
+        yield "a thread's view", rounds.views, rounds.day[rounds.thread]
+        yield "the critic's state", rounds.states[rounds.state_of], rounds.day[rounds.thread]
+        for name, term in rounds.terms.items():
+            yield f"reward term {name}", term, rounds.day
 
 
 @dataclass(frozen=True, slots=True, eq=False)

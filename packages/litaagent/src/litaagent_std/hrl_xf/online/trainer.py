@@ -34,7 +34,7 @@ from litaagent_std.hrl_xf.online.jobs import Job, play_jobs
 from litaagent_std.hrl_xf.online.methods import make_method
 from litaagent_std.hrl_xf.online.monitor import Monitor, WindowStatistics, window_statistics
 from litaagent_std.hrl_xf.online.opponents import OpponentPool
-from litaagent_std.hrl_xf.online.rollout import WorldRollout
+from litaagent_std.hrl_xf.online.rollout import WorldRollout, check_rollouts
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, draw_world, training_seed
 from litaagent_std.hrl_xf.rewards import DAY_TERMS, THREAD_TERMS, day_reward, thread_reward
 from litaagent_std.policy.parameters import LEVELS
@@ -125,6 +125,7 @@ class Trainer(Learner):
         rollouts = play_jobs(
             self._executor, jobs, self.cfg.day_rewards, group=self.cfg.lockstep, time_limit=self.cfg.time_limit
         )
+        check_rollouts(rollouts)
         self._played = jobs, rollouts
         self.worlds += len(rollouts)
         for rollout in _ours(jobs, rollouts):

@@ -27,10 +27,10 @@ from torch import Tensor, nn
 from apexrl.agent.learner import IterationAbandoned
 from apexrl.agent.runner import Runner
 from apexrl.runs.atomic import write_bytes
-from apexrl.runs.errors import SchemaMismatchError
+from apexrl.runs.errors import DivergedError, SchemaMismatchError
 from apexrl.runs.session import Files, Session
 from litaagent_std.hrl_xf.epochs import EpochLearner, copy_weights, epoch_runner, run_epochs
-from litaagent_std.hrl_xf.training.data import DataError, batch_order
+from litaagent_std.hrl_xf.training.data import batch_order
 from litaagent_std.policy.arrays import Ints
 
 __all__ = [
@@ -162,7 +162,7 @@ class PhaseLearner(EpochLearner):
 
         Raises:
             IterationAbandoned: If a stop was requested.
-            DataError: If a loss is not finite.
+            DivergedError: If a loss is not finite; it names the column and the row.
         """
         spec, number = self.spec, self.epoch + 1
         began = time.process_time()
@@ -191,7 +191,7 @@ class PhaseLearner(EpochLearner):
                 raise IterationAbandoned
             loss, parts = spec.losses(tensors)
             if not torch.isfinite(loss):
-                raise _not_finite(spec.name, number, batches[index], parts)
+                raise _not_finite(spec, batches[index], parts)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]  # torch's own annotation is missing
             torch.nn.utils.clip_grad_norm_(parameters, spec.max_grad_norm)
@@ -243,12 +243,22 @@ def run_phase(spec: PhaseSpec, session: Session) -> PhaseResult:
     return PhaseResult(learner.epoch, learner.best_epoch, learner.losses, learner.epoch < spec.epochs, speed)
 
 
-def _not_finite(phase: str, epoch: int, rows: Ints, parts: Mapping[str, Tensor]) -> DataError:
+def _not_finite(spec: PhaseSpec, rows: Ints, parts: Mapping[str, Tensor]) -> DivergedError:
+    """Return the error for a batch whose loss is not finite: the value that is to blame, or the parts of the loss."""
+    alone = spec.loader([row[None] for row in rows], torch.device("cpu"))  # loaders may order the rows of a batch
+    for row, tensors in zip(rows, alone, strict=True):
+        bad = [name for name, x in tensors.items() if x.is_floating_point() and not bool(torch.isfinite(x).all())]
+        if bad:
+            return DivergedError(
+                f"{spec.name}: {', '.join(bad)} of row {int(row)} of the dataset is NaN or infinite",
+                "features, goals and returns are finite numbers",
+                "build the dataset again, or leave out this row; the last checkpoint is sound",
+            )
     bad = [name for name, value in parts.items() if not torch.isfinite(value)] or ["loss"]
-    return DataError(
-        f"{phase}: {', '.join(bad)} of rows {int(rows.min())} to {int(rows.max())} is not finite in epoch {epoch}",
-        "features, goals and returns are finite numbers, and so are losses",
-        "check these rows of the dataset (build it again if they hold NaN), or lower the learning rate",
+    return DivergedError(
+        f"{spec.name}: {', '.join(bad)} of rows {int(rows.min())} to {int(rows.max())} is NaN or infinite",
+        "losses are finite numbers",
+        "lower the learning rate; the last checkpoint is sound",
     )
 
 
@@ -277,6 +287,8 @@ def measure(spec: PhaseSpec, rows: Ints) -> dict[str, float]:
     sums = _Sums()
     for index, tensors in enumerate(spec.loader(batches, spec.device)):
         loss, parts = spec.losses(tensors)
+        if not torch.isfinite(loss):
+            raise _not_finite(spec, batches[index], parts)
         sums.add({"loss": loss} | parts, len(batches[index]))
     return sums.means()
 

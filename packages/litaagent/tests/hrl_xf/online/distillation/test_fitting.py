@@ -1,20 +1,18 @@
 import numpy as np
 import pytest
 
-from apexrl.agent.resume_check import check_resume
+from apexrl.runs.errors import DivergedError
 from apexrl.runs.session import Session
 from litaagent_std.agents.online.acting import ActingNet
 from litaagent_std.hrl_xf.epochs import Interrupted
 from litaagent_std.hrl_xf.online.distillation.config import DistillConfig
 from litaagent_std.hrl_xf.online.distillation.fitting import (
     Pairs,
-    StudentLearner,
     constant_net,
     errors_of,
     fit,
     multiplications,
     pairs_of,
-    student_runner,
 )
 
 LINEAR = DistillConfig(teacher="t")
@@ -97,13 +95,18 @@ def test_nothing_to_learn_from_is_refused(random_net):
         fit(LINEAR, teacher, some, none)
 
 
-def test_a_killed_fit_resumes_bit_by_bit_and_stops_when_asked_to(random_net, tmp_path):
+def test_samples_that_are_no_numbers_are_named(random_net):
+    teacher = random_net("l3", (2,))
+    inputs = views(50, 0)
+    inputs[17, 2] = np.inf
+    with pytest.raises(DivergedError, match="inputs of sample 17 are NaN or infinite"):
+        pairs_of(teacher, inputs)
+
+
+def test_a_fit_stops_when_asked_to(random_net, tmp_path):
     cfg = DistillConfig(teacher="t", hidden=(4,), epochs=60, patience=100)
     teacher = random_net("l3", (2,), 1.0)
     train, validation, _ = parts(teacher, 100)
-    check_resume(
-        lambda folder: student_runner(StudentLearner(cfg, teacher, train, validation), folder), tmp_path, iterations=30
-    )
     with Session(tmp_path / "stopped") as session:
         session.stop.request()
         with pytest.raises(Interrupted):

@@ -21,6 +21,7 @@ from torch import nn
 from apexrl.agent.runner import Runner
 from apexrl.algorithms.bc import BC, BCConfig
 from apexrl.collect.env_group import one_thread
+from apexrl.runs.errors import DivergedError
 from apexrl.runs.session import Files, Session
 from apexrl.storage.offline import OfflineDataset
 from litaagent_std.agents.online.acting import ActingNet
@@ -58,6 +59,20 @@ class Pairs:
 
     inputs: Floats32
     actions: Floats32
+
+    def __post_init__(self) -> None:
+        """Refuse samples with NaN or infinities.
+
+        Raises:
+            DivergedError: It names the sample.
+        """
+        for name, values in (("inputs", self.inputs), ("actions", self.actions)):
+            if not np.isfinite(values).all():
+                raise DivergedError(
+                    f"{name} of sample {int(np.argwhere(~np.isfinite(values))[0, 0])} are NaN or infinite",
+                    "a student learns from finite numbers",
+                    "check the teacher's weights file",
+                )
 
     def __len__(self) -> int:
         return len(self.inputs)
