@@ -114,8 +114,8 @@ def test_a_learned_layer_without_weights_is_refused_at_once(name):
         LitaAgentHRL(**{name: "learned"})
 
 
-def test_weights_that_nothing_would_use_are_refused():
-    with pytest.raises(ValueError, match="would not be used"):
+def test_weights_that_are_not_there_are_refused():
+    with pytest.raises(ValueError, match="there are no weights"):
         LitaAgentHRL(l3="model", weights="somewhere.npz")
 
 
@@ -152,8 +152,9 @@ def test_types_come_from_the_package_or_from_weights(tmp_path):
         ThreadCoordinator(), tmp_path / "l4.npz", {"features_digest": features_digest(), "l1_digest": l1_digest()}
     )
     assert LitaAgentHRL(l3="types", l4="learned", weights=tmp_path).brain.layers.learned == ("l4",)
-    with pytest.raises(ValueError, match="hold no network of types"):
-        LitaAgentHRL(l3="types", weights=tmp_path / "l4.npz")
+    assert LitaAgentHRL(weights=tmp_path / "l4.npz").brain.layers.learned == ("l4",)  # what the weights hold
+    with pytest.raises(ValueError, match="would not be used"):
+        LitaAgentHRL(l3="types", l4="joint", weights=tmp_path / "l4.npz")
     with pytest.raises(ValueError, match="would not be used"):
         LitaAgentHRL(l3="model", weights=SHIPPED)
 

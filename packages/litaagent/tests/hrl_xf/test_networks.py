@@ -31,11 +31,15 @@ def test_every_sample_of_the_policy_is_a_legal_goal(scale):
     torch.manual_seed(0)
     model = HorizonManagerPPO(40, 10, dim=16)
     day = ordered_bands(random_days(200, 10, torch.Generator().manual_seed(1)))
-    latents = scale * torch.randn(200, 2, 2, 4)
+    legal = day.price.unsqueeze(-1) * (0.9 + 0.2 * torch.rand(200, 2, 4))
+    base = torch.cat([day.base[:, :8], legal.flatten(1), day.base[:, 16:]], dim=1)
+    day = replace(day, base=base)
+    latents = scale * torch.randn(200, model.n_latents)
     quantity, price = model.decode(latents, day)
     days = model.encoder.days(day.mask).unsqueeze(1)
     assert (quantity >= 0).all()
-    assert (quantity <= GOAL_CAP * days * day.lines.view(-1, 1, 1) + 1e-3).all()
+    most = torch.maximum(GOAL_CAP * days * day.lines.view(-1, 1, 1), base[:, :8].view(-1, 2, 4))
+    assert (quantity <= most + 1e-3).all()
     traded = day.x_role.unsqueeze(-1).expand_as(price) > 0
     relative = price / day.price.unsqueeze(-1) - 1.0
     assert (relative[traded].abs() <= 0.1 + 1e-5).all()
@@ -46,17 +50,56 @@ def test_every_sample_of_the_policy_is_a_legal_goal(scale):
 def test_sampling_and_scoring_agree():
     model = HorizonManagerPPO(10, dim=16)
     day = random_days(20, 10, torch.Generator().manual_seed(1))
-    latents, log_prob, value = model.act(day, torch.Generator().manual_seed(2))
-    again, entropy, same = model.evaluate(day, latents)
+    latents, log_prob = model.act(day, torch.Generator().manual_seed(2))
+    again, entropy = model.evaluate(day, latents)
     assert torch.allclose(log_prob, again)
-    assert torch.allclose(value, same)
-    assert (entropy > 0).all()
+    assert torch.isfinite(entropy).all()
+
+
+def test_a_new_network_is_the_heuristic():
+    torch.manual_seed(0)
+    day = random_days(50, 10, torch.Generator().manual_seed(1))
+    l2 = HorizonManagerPPO(40, 10, dim=16)
+    assert (l2.latents(day) == 0).all()
+    batch = random_threads(50, 10, 4, torch.Generator().manual_seed(1))
+    base = batch.baseline.clone()
+    base[:, :3] = torch.eye(3)[torch.arange(50) % 3]
+    base[:, 6] = 1.0
+    thread = batch.x_thread.clone()
+    thread[:, 7] = 1.0  # there is an offer to accept
+    batch = replace(batch, baseline=base, x_thread=thread)
+    out = TemporalDecisionTransformer(40, 10, dim=16)(batch)
+    assert torch.equal(out.op.argmax(1), torch.arange(50) % 3)
+    assert torch.equal(out.quantity[:, 0], base[:, 3])
+    legal = out.lead.gather(1, (base[:, 4:5] * 10).round().long()).squeeze(1) > 0
+    assert torch.equal(out.lead.argmax(1)[legal], (base[:, 4] * 10).round().long()[legal])
+    assert (ThreadCoordinator()(torch.randn(3, 4, L4_SIZE), torch.ones(3, 4, dtype=torch.bool)) == 0).all()
+
+
+def test_decisions_and_weights_can_be_sampled_and_scored():
+    batch = random_threads(50, 10, 4, torch.Generator().manual_seed(1))
+    l3 = TemporalDecisionTransformer(40, 10, dim=16)
+    actions, log_prob = l3.act(batch, torch.Generator().manual_seed(2))
+    again, entropy = l3.evaluate(batch, actions)
+    assert torch.allclose(log_prob, again)
+    policy = l3.distribution(batch)
+    assert torch.allclose(policy.kl(policy), torch.zeros(50), atol=1e-6)
+    assert torch.isfinite(entropy).all()
+    ended = actions.clone()
+    ended[:, 0] = 2.0  # whatever else would have been offered
+    assert torch.allclose(l3.evaluate(batch, ended)[0], policy.op.log_probs[:, 2])
+    l4, threads = ThreadCoordinator(), torch.randn(6, 4, L4_SIZE)
+    mask = torch.arange(4) < torch.tensor([[1], [2], [3], [4], [4], [1]])
+    weights, density = l4.act(threads, mask, torch.Generator().manual_seed(2))
+    assert torch.allclose(l4.evaluate(threads, mask, weights)[0], density)
+    assert (weights[~mask] == 0).all()
 
 
 def test_rows_beyond_the_leagues_horizon_change_nothing():
     torch.manual_seed(0)
     model = HorizonManagerPPO(40, 10, dim=16)
     torch.nn.init.normal_(model.skip.weight, std=0.1)
+    torch.nn.init.normal_(model.head.weight, std=0.1)
     day = random_days(20, 10, torch.Generator().manual_seed(1))
     wider = replace(
         day,
@@ -134,6 +177,7 @@ def test_a_thread_without_any_history_is_no_nan():
 def test_threads_are_weighed_whatever_their_order_and_beside_each_other():
     torch.manual_seed(0)
     model = ThreadCoordinator()
+    torch.nn.init.normal_(model.out.weight)
     threads, mask = torch.randn(1, 4, L4_SIZE), torch.ones(1, 4, dtype=torch.bool)
     alpha = model(threads, mask)
     assert torch.allclose(model(threads[:, [2, 0, 3, 1]], mask), alpha[:, [2, 0, 3, 1]], atol=1e-5)

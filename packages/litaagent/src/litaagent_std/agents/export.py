@@ -32,6 +32,7 @@ from litaagent_std.agents import export_check, hrl
 from litaagent_std.agents.online import acting, seat, steering, views
 from litaagent_std.agents.scaffold import class_name, module_name
 from litaagent_std.policy.digest import check_l1_digest, l1_digest
+from litaagent_std.policy.networks.weights import weights_path
 
 __all__ = ["Submission", "SubmissionError", "contents", "verify", "write"]
 
@@ -215,6 +216,7 @@ def l1_digest() -> str:
 def _weights(path: Path | None) -> dict[str, bytes]:
     if path is None:
         return {}
+    path = weights_path(path)
     if path.is_file():
         return {path.name: path.read_bytes()}
     files = {file.relative_to(path).as_posix(): file.read_bytes() for file in path.rglob("*.npz")}

@@ -53,16 +53,18 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
 
     Args:
         *args: Passed to scml.
-        parameters: Tunable parameters, as `Parameters` or as plain data; default: those of `Parameters`.
-        l2: Version of L2, see `Layers`.
-        l3: Version of L3.
-        l4: Version of L4.
-        weights: File or folder of trained weights; learned layers, and for ``l3="types"`` the network of types, come
-            from it. Default for types: the weights that come with the package.
+        parameters: Tunable parameters, as `Parameters` or as plain data; default: those that the weights were trained
+            with, or those of `Parameters`.
+        l2: Version of L2, see `Layers`; default: ``learned`` if the weights hold it, else the heuristic.
+        l3: Version of L3, likewise.
+        l4: Version of L4, likewise.
+        weights: File or folder of trained weights, or the folder of a training run. Learned layers and the network of
+            types come from it; default for types: the weights that come with the package.
         goal_layer: The user's own L2, instead of weights.
         decision_layer: The user's own L3.
         coordination_layer: The user's own L4.
         keep_log: Whether the brain keeps a record of every decision (`brain.log`).
+        label: A name for tables of results.
         **kwargs: Passed to scml.
 
     Raises:
@@ -74,22 +76,30 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         self,
         *args: Any,  # noqa: ANN401 - scml's
         parameters: Parameters | Mapping[str, Any] | None = None,
-        l2: str = "heuristic",
-        l3: str = DEFAULT_L3,
-        l4: str = "joint",
+        l2: str | None = None,
+        l3: str | None = None,
+        l4: str | None = None,
         weights: str | Path | None = None,
         goal_layer: GoalLayer | BatchGoals | None = None,
         decision_layer: DecisionLayer | BatchDecisions | None = None,
         coordination_layer: CoordinationLayer | BatchCoordination | None = None,
         keep_log: bool = False,
+        label: str = "",
         **kwargs: Any,  # noqa: ANN401 - scml's
     ) -> None:
         super().__init__(*args, **kwargs)
+        self.label = label
+        given = LayerSet(goal_layer, decision_layer, coordination_layer)
+        loaded = LayerSet() if weights is None else _load(weights)
+        parameters = loaded.base.get("parameters") if parameters is None else parameters
         if parameters is not None and not isinstance(parameters, Parameters):
             parameters = Parameters.from_mapping(parameters)
-        layers = Layers(l2=l2, l3=l3, l4=l4)
-        given = LayerSet(goal_layer, decision_layer, coordination_layer)
-        chosen = _choose(layers, given, weights)
+        layers = Layers(
+            l2=l2 or _version(loaded.goal, "heuristic"),
+            l3=l3 or _version(loaded.decision, str(loaded.base.get("l3", DEFAULT_L3))),
+            l4=l4 or _version(loaded.coordination, "joint"),
+        )
+        chosen = _choose(layers, given, loaded, weights)
         self.brain = Brain(
             parameters,
             layers,
@@ -208,37 +218,37 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
             self._turns.setdefault(name, []).append(Turn(round_, mine, offer))
 
 
-def _choose(layers: Layers, given: LayerSet, weights: str | Path | None) -> LayerSet:
-    """Return the layers that play: those given, and learned ones from the weights where none is given."""
-    missing = [name for name in layers.learned if getattr(given, _FIELDS[name]) is None]
-    typed = layers.l3 == "types"
-    if weights is None:
-        if missing:
-            raise ValueError(
-                f"{', '.join(missing)} shall be learned, but there are no weights; give weights=FILE_OR_FOLDER, or "
-                "leave those layers to their heuristics"
-            )
-        return given
-    if not missing and not typed:
-        raise ValueError(
-            f"weights={str(weights)!r} would not be used; set l2, l3 or l4 to 'learned' or l3 to 'types', or leave "
-            "them out"
-        )
+def _load(weights: str | Path) -> LayerSet:
     from litaagent_std.policy.learned import load_layers
 
-    loaded = load_layers(weights)
+    return load_layers(weights)
+
+
+def _version(layer: object | None, heuristic: str) -> str:
+    return heuristic if layer is None else "learned"
+
+
+def _choose(layers: Layers, given: LayerSet, loaded: LayerSet, weights: str | Path | None) -> LayerSet:
+    """Return the layers that play: those given, and learned ones from the weights where none is given."""
+    missing = [name for name in layers.learned if getattr(given, _FIELDS[name]) is None]
     absent = [name for name in missing if getattr(loaded, _FIELDS[name]) is None]
-    if typed and not missing and loaded.types is None:
+    if absent and weights is None:
         raise ValueError(
-            f"weights={str(weights)!r} would not be used: they hold no network of types, and no layer is learned; set "
-            "l2, l3 or l4 to 'learned', or leave them out"
+            f"{', '.join(absent)} shall be learned, but there are no weights; give weights=FILE_OR_FOLDER, or "
+            "leave those layers to their heuristics"
         )
     if absent:
         raise ValueError(
             f"weights={str(weights)!r} hold no {', '.join(absent)}; train it, or leave it to its heuristic"
         )
+    types = loaded.types if layers.typed else None
+    if weights is not None and not missing and types is None:
+        raise ValueError(
+            f"weights={str(weights)!r} would not be used: no layer that they hold is learned; leave out l2, l3 and l4, "
+            "set one of them to 'learned', or leave out the weights"
+        )
     learned = {_FIELDS[name]: getattr(loaded, _FIELDS[name]) for name in missing}
-    return replace(given, **learned, types=loaded.types if typed else None)
+    return replace(given, **learned, types=types)
 
 
 def _response(decision: Decision) -> SAOResponse:

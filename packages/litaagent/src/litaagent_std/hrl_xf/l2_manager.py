@@ -1,12 +1,10 @@
-"""L2 as a network: the day's goals, a quantity and a price for each side and delivery bucket.
+"""L2 as a network: residuals on the heuristic's goals of a day, by side and delivery bucket.
 
-The network is a policy: a diagonal Gaussian over unbounded *latents*, which `decode` squashes into bounds. Quantities
-lie between 0 and what the lines of the bucket's days allow, prices inside the day's legal band, and a side that the
-factory does not trade gets 0, so every sample of the Gaussian is a legal goal. Behaviour cloning trains the mean; PPO
-uses `GoalActor` and `GoalCritic`.
-
-A quantity, in days of full production, is nearly linear in its latent above 0 and nearly 0 below: most goals of a
-bucket are 0, and the others differ by units, not by factors.
+The network is a policy: a diagonal Gaussian over *residuals* (`policy.l2.residual`) of quantities, prices and urgency,
+and of the values of capacity and input. `decode` adds quantities and prices to the heuristic's and clips them:
+quantities lie between 0 and what the lines of the bucket's days allow, prices inside the day's legal band, and a side
+that the factory does not trade gets 0, so every sample of the Gaussian is a legal goal. Behaviour cloning trains the
+mean by the decoded goals; PPO trains it further with `GoalActor` and `GoalCritic`.
 """
 
 from __future__ import annotations
@@ -21,9 +19,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from apexrl.models.base import Actor, Critic
+from apexrl.models.distributions import DiagonalGaussian
 from litaagent_std.policy.buckets import buckets
 from litaagent_std.policy.features import DAY_FEATURES
-from litaagent_std.policy.networks.inputs import GOAL_CAP, GOAL_SHARPNESS, PRICE_UNIT, band_columns
+from litaagent_std.policy.networks.inputs import GOAL_CAP, GOAL_STEPS, PRICE_UNIT, band_columns
 
 __all__ = [
     "DayBatch",
@@ -52,6 +51,7 @@ class DayBatch:
         mask: bool ``[N, H + 1]``, the delivery days that exist.
         lines: ``[N]``, units that a day can produce.
         price: ``[N, 2]``, trading prices of input and output.
+        base: ``[N, 7·B + 1]``, the heuristic's goals by bucket, see `policy.l2.residual.goal_base`.
     """
 
     x_static: Tensor
@@ -60,6 +60,7 @@ class DayBatch:
     mask: Tensor
     lines: Tensor
     price: Tensor
+    base: Tensor
 
 
 class DayEncoder(nn.Module):
@@ -70,16 +71,19 @@ class DayEncoder(nn.Module):
         league_horizon: The league's horizon, which defines the buckets; default: ``horizon``.
         row_dim: Width of an embedded delivery day.
         dim: Width of the result.
+        extra: Width of further inputs.
     """
 
     pool: Tensor
 
-    def __init__(self, horizon: int, league_horizon: int | None = None, *, row_dim: int = 24, dim: int = 128) -> None:
+    def __init__(
+        self, horizon: int, league_horizon: int | None = None, *, row_dim: int = 24, dim: int = 128, extra: int = 0
+    ) -> None:
         super().__init__()
         self.horizon, self.dim = horizon, dim
         self.n_buckets = len(buckets(horizon))
         self.rows = nn.Linear(N_TEMPORAL, row_dim)
-        self.n_inputs = N_STATIC + N_ROLE + self.n_buckets * (row_dim + 1)
+        self.n_inputs = N_STATIC + N_ROLE + self.n_buckets * (row_dim + 1) + extra
         self.hidden = nn.Linear(self.n_inputs, dim)
         self.out = nn.Linear(dim, dim)
         self.register_buffer("pool", torch.zeros(horizon + 1, self.n_buckets), persistent=False)
@@ -110,7 +114,7 @@ class DayEncoder(nn.Module):
         """Return codes ``[N, dim]``."""
         return self.both(day)[0]
 
-    def both(self, day: DayBatch) -> tuple[Tensor, Tensor]:
+    def both(self, day: DayBatch, *extra: Tensor) -> tuple[Tensor, Tensor]:
         """Return codes ``[N, dim]`` and the inputs of the hidden layer ``[N, n_inputs]``, for skip connections."""
         length = day.x_temporal.shape[1]
         if length > self.horizon + 1:
@@ -123,19 +127,24 @@ class DayEncoder(nn.Module):
         rows = torch.relu(self.rows(day.x_temporal)) * day.mask.unsqueeze(-1)
         pooled = torch.einsum("nhr,hb->nbr", rows, self.pool[:length]) / counts.clamp(min=1.0).unsqueeze(-1)
         share = counts / self.pool.sum(0).clamp(min=1.0)  # [N, B] part of the bucket that still exists
-        joined = torch.cat([day.x_static, day.x_role, pooled.flatten(1), share], dim=1)
+        joined = torch.cat([day.x_static, day.x_role, pooled.flatten(1), share, *extra], dim=1)
         hidden = torch.relu(self.hidden(joined))
         return hidden + torch.relu(self.out(hidden)), joined
 
 
 class HorizonManagerPPO(nn.Module):
-    """The day's goals as a Gaussian policy over latents, with a value head.
+    """The day's goals as residuals on the heuristic's: a Gaussian policy over residuals.
+
+    A new network gives zeros, which is the heuristic L2.
 
     Args:
         horizon: Largest number of delivery days after today; data of a shorter horizon is accepted and defines buckets.
         league_horizon: The league's horizon; default: ``horizon``.
         dim: Width of the network.
         row_dim: Width of an embedded delivery day.
+
+    Attributes:
+        log_std: Logarithm of the exploration's standard deviation, ``[7·B + 1]``.
     """
 
     kind = "l2"
@@ -144,16 +153,15 @@ class HorizonManagerPPO(nn.Module):
         self, horizon: int = 40, league_horizon: int | None = None, *, dim: int = 128, row_dim: int = 24
     ) -> None:
         super().__init__()
-        self.encoder = DayEncoder(horizon, league_horizon, row_dim=row_dim, dim=dim)
-        self.n_latents = 4 * self.encoder.n_buckets
+        count = len(buckets(horizon))
+        self.n_latents = 7 * count + 1
+        self.encoder = DayEncoder(horizon, league_horizon, row_dim=row_dim, dim=dim, extra=self.n_latents)
         self.head = nn.Linear(dim, self.n_latents)
         self.skip = direct(self.encoder.n_inputs, self.n_latents)
         self.days_skip = direct((horizon + 1) * (N_TEMPORAL + 1), self.n_latents)
-        self.value_head = nn.Linear(dim, 1)
-        self.log_std = nn.Parameter(torch.full((self.n_latents,), -1.0))
-        with torch.no_grad():
-            self.head.weight.mul_(0.1)
-            self.head.bias[: self.n_latents // 2] = 0.1  # initial goals are small, as recorded ones are
+        self.log_std = nn.Parameter(initial_log_std(count, -1.0))
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
         self.sizes = {"horizon": horizon, "dim": dim, "row_dim": row_dim}
 
     @property
@@ -162,56 +170,68 @@ class HorizonManagerPPO(nn.Module):
         return self.encoder.horizon
 
     def latents(self, day: DayBatch) -> Tensor:
-        """Return the means of the latents ``[N, 2, 2, B]``: quantity and price, buying and selling, buckets."""
-        return self._code_and_mean(day)[1].view(-1, 2, 2, self.encoder.n_buckets)
-
-    def _code_and_mean(self, day: DayBatch) -> tuple[Tensor, Tensor]:
-        code, inputs = self.encoder.both(day)
+        """Return the mean residuals ``[N, 7·B + 1]``, in the order of `policy.l2.residual.goal_names`."""
+        code, inputs = self.encoder.both(day, base_inputs(day))
         rows = torch.cat([day.x_temporal, day.mask.unsqueeze(-1).to(day.x_temporal.dtype)], dim=-1)
         rows = functional.pad(rows, (0, 0, 0, self.horizon + 1 - rows.shape[1]))  # [N, H + 1, T + 1]
-        return code, self.head(code) + self.skip(inputs) + self.days_skip(rows.flatten(1))
+        out: Tensor = self.head(code) + self.skip(inputs) + self.days_skip(rows.flatten(1))
+        return out
 
     def forward(self, day: DayBatch) -> tuple[Tensor, Tensor]:
         """Return goals: quantities and unit prices, each ``[N, 2, B]`` in raw units."""
         return self.decode(self.latents(day), day)
 
     def decode(self, latents: Tensor, day: DayBatch) -> tuple[Tensor, Tensor]:
-        """Squash latents ``[N, 2, 2, B]`` into legal goals in raw units."""
+        """Return the heuristic's goals with residuals ``[N, 7·B + 1]``, clipped: ``clip(a_base + Δa, mask)``."""
+        count = self.encoder.n_buckets
         role = day.x_role.unsqueeze(-1)  # [N, 2, 1]
         days = self.encoder.days(day.mask).unsqueeze(1)  # [N, 1, B]
-        # [N, 2, B] units: softplus in days of full production, capped by the days that exist
-        units = functional.softplus(latents[:, 0], beta=GOAL_SHARPNESS) * day.lines.view(-1, 1, 1)
-        quantity = torch.minimum(units, GOAL_CAP * days * day.lines.view(-1, 1, 1)) * role
-        low, high = band(day.x_static)
-        position = torch.sigmoid(latents[:, 1])
-        # [N, 2, B] price inside the legal band, relative to the trading price
-        relative = low.unsqueeze(-1) + (high - low).unsqueeze(-1) * position
-        return quantity, day.price.unsqueeze(-1) * (1.0 + relative) * role
+        base = day.base[:, : 6 * count].view(-1, 3, 2, count)  # [N, part, side, bucket]
+        change = latents[:, : 6 * count].view(-1, 3, 2, count)
+        lines = day.lines.view(-1, 1, 1)
+        # [N, 2, B] units between 0 and what the delivery days that exist allow
+        most = torch.maximum(GOAL_CAP * days * lines, base[:, 0])
+        quantity = clip(base[:, 0] + change[:, 0] * lines, torch.zeros_like(most), most)
+        # [N, 2, B] prices inside the legal band, or as far outside as the heuristic's
+        low, high = (day.price.unsqueeze(-1) * (1.0 + end.unsqueeze(-1)) for end in band(day.x_static))
+        price = base[:, 1] + change[:, 1] * (high - low)
+        price = clip(price, torch.minimum(low, base[:, 1]), torch.maximum(high, base[:, 1]))
+        return quantity * role, price * role
 
-    def value(self, day: DayBatch) -> Tensor:
-        """Return the expected return ``[N]``."""
-        out: Tensor = self.value_head(self.encoder(day))
-        return out.squeeze(-1)
+    def act(self, day: DayBatch, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """Sample residuals ``[N, 7·B + 1]``; return them with their log-probabilities ``[N]``."""
+        policy = DiagonalGaussian(self.latents(day), self.log_std)
+        latents = policy.sample(generator)
+        return latents, policy.log_prob(latents)
 
-    def act(self, day: DayBatch, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Sample latents ``[N, 4·B]``; return them with their log-probabilities ``[N]`` and the values ``[N]``."""
-        code, mean = self._code_and_mean(day)
-        # z = μ + σ·ε, [N, 4·B]
-        noise = torch.randn(mean.shape, generator=generator, device=mean.device)
-        latents = mean + noise * self.log_std.exp()
-        return latents, self._log_prob(mean, latents), self.value_head(code).squeeze(-1)
+    def evaluate(self, day: DayBatch, latents: Tensor) -> tuple[Tensor, Tensor]:
+        """Return log-probability and entropy ``[N]`` of sampled residuals ``[N, 7·B + 1]``."""
+        policy = DiagonalGaussian(self.latents(day), self.log_std)
+        return policy.log_prob(latents), policy.entropy()
 
-    def evaluate(self, day: DayBatch, latents: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return log-probability, entropy and value ``[N]`` of sampled latents ``[N, 4·B]``."""
-        code, mean = self._code_and_mean(day)
-        normal = torch.distributions.Normal(mean, self.log_std.exp())
-        entropy = normal.entropy().sum(-1)  # type: ignore[no-untyped-call]  # torch's own annotation is missing
-        return self._log_prob(mean, latents), entropy, self.value_head(code).squeeze(-1)
 
-    def _log_prob(self, mean: Tensor, latents: Tensor) -> Tensor:
-        normal = torch.distributions.Normal(mean, self.log_std.exp())
-        out: Tensor = normal.log_prob(latents).sum(-1)  # type: ignore[no-untyped-call]  # as above
-        return out
+def initial_log_std(count: int, log_scale: float) -> Tensor:
+    """Return log σ of new residuals ``[7·B + 1]``: the step of each component times ``exp(log_scale)``."""
+    steps = [GOAL_STEPS[0]] * (2 * count) + [GOAL_STEPS[1]] * (2 * count) + [GOAL_STEPS[2]] * (3 * count + 1)
+    return torch.tensor(steps).log() + log_scale
+
+
+def clip(values: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Clip values; the gradient is that of the values, so that what was clipped can be learned back."""
+    clipped = torch.minimum(torch.maximum(values, low), high)
+    return values + (clipped - values).detach()
+
+
+def base_inputs(day: DayBatch) -> Tensor:
+    """Return the heuristic's goals without units ``[N, 7·B + 1]``; as `policy.networks.inputs.base_inputs`."""
+    count, size = day.base.shape
+    by_side = day.base[:, : size - 1 - size // 7].view(count, 3, 2, -1)
+    usual = day.price.clamp(min=1e-6).unsqueeze(-1)
+    units = by_side[:, 0] / day.lines.clamp(min=1.0).view(-1, 1, 1)
+    relative = (by_side[:, 1] / usual - 1.0) / PRICE_UNIT
+    relative = torch.where(by_side[:, 1] > 0, relative, torch.zeros_like(relative))
+    values = day.base[:, size - 1 - size // 7 :] / usual[:, 1]
+    return torch.cat([units.flatten(1), relative.flatten(1), by_side[:, 2].flatten(1), values], dim=1).clamp(-10, 10)
 
 
 def direct(inputs: int, outputs: int) -> nn.Linear:
@@ -251,21 +271,20 @@ class ReturnCritic(nn.Module):
 
 
 def goal_spaces(horizon: int) -> tuple[Box, Box]:
-    """Return the spaces of PPO: a flattened day (see `unflatten`), and the latents of its goals."""
-    rows = horizon + 1
-    size = N_STATIC + N_ROLE + rows * (N_TEMPORAL + 1)
-    latents = 4 * len(buckets(horizon))
+    """Return the spaces of PPO: a flattened day (see `flatten`), and the residuals of its goals."""
+    rows, latents = horizon + 1, 7 * len(buckets(horizon)) + 1
+    size = N_STATIC + N_ROLE + rows * (N_TEMPORAL + 1) + 3 + latents
     return Box(-np.inf, np.inf, (size,), np.float32), Box(-np.inf, np.inf, (latents,), np.float32)
 
 
 def unflatten(obs: Tensor, horizon: int) -> DayBatch:
-    """Split flattened days ``[N, size]`` into x_static, x_role, x_temporal and mask; scales are not part of them."""
-    rows = horizon + 1
-    static, role, temporal, mask = torch.split(obs, [N_STATIC, N_ROLE, rows * N_TEMPORAL, rows], dim=-1)
-    count = obs.shape[0]
-    ones = obs.new_ones(count)
-    scale = ones.unsqueeze(-1).expand(-1, 2)
-    return DayBatch(static, temporal.reshape(count, rows, N_TEMPORAL), role, mask > 0.5, ones, scale)
+    """Split flattened days ``[N, size]``; see `policy.networks.flat.flat_days`."""
+    rows, latents = horizon + 1, 7 * len(buckets(horizon)) + 1
+    sizes = [N_STATIC, N_ROLE, rows * N_TEMPORAL, rows, 1, 2, latents]
+    static, role, temporal, mask, lines, price, base = torch.split(obs, sizes, dim=-1)
+    return DayBatch(
+        static, temporal.reshape(-1, rows, N_TEMPORAL), role, mask > 0.5, lines.squeeze(-1), price, base
+    )  # fmt: skip
 
 
 class GoalActor(Actor):
@@ -287,9 +306,9 @@ class GoalActor(Actor):
         self.manager = HorizonManagerPPO(horizon, dim=dim)
 
     def forward(self, obs: Tensor) -> Tensor:
-        """Return the means of the latents ``[*batch, 4·B]``."""
+        """Return the mean residuals ``[*batch, 7·B + 1]``."""
         flat = obs.reshape(-1, obs.shape[-1])
-        out: Tensor = self.manager.latents(unflatten(flat, self.manager.horizon)).flatten(1)
+        out: Tensor = self.manager.latents(unflatten(flat, self.manager.horizon))
         return out.reshape(*obs.shape[:-1], -1)
 
 

@@ -1,25 +1,37 @@
-"""L3 as a network: the decision in one thread, from its history, the day, the partner and the day's goals.
+"""L3 as a network: the decision in one thread, from its history, the day, the partner, the day's goals and α.
 
 A context token attends to the thread's past offers and predicts ACCEPT, REJECT or END, and for a rejection the
-counter-offer: a delivery day, a quantity and a price. In ``mode="residual"`` quantity and price are residuals on L1's
-baseline, in ``mode="direct"`` absolute values (`aop`). Quantity is in units of the lines, price is a position in the
-legal band (0 lowest, 1 highest); both are unbounded in training, where leaving the legal range is penalised, and are
-clipped to it in `decide`.
+counter-offer: a delivery day, a quantity and a price. In ``mode="residual"`` quantity and price are residuals on the
+heuristic's counter-offer, scaled by the thread's weight α, and the heuristic's operation and delivery day are a bias of
+the logits: a new network decides as the heuristic does. In ``mode="direct"`` all of them are absolute (`aop`). Quantity
+is in units of the lines, price is a position in the legal band (0 lowest, 1 highest); both are unbounded in training,
+where leaving the legal range is penalised, and are clipped to it in `decide`.
+
+As a policy it is a categorical distribution over operations and delivery days, and a Gaussian over quantity and price.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 import torch
 from torch import Tensor, nn
 
+from apexrl.models.distributions import Categorical, DiagonalGaussian, Distribution
 from litaagent_std.hrl_xf.l2_manager import N_ROLE, N_STATIC, DayBatch, DayEncoder, direct
 from litaagent_std.policy.features import THREAD_FEATURES
-from litaagent_std.policy.networks.inputs import BASELINE_SIZE, MASKED, thread_columns
+from litaagent_std.policy.networks.inputs import BASE_LOGIT, BASELINE_SIZE, MASKED, OFFER_STEPS, thread_columns
 
-__all__ = ["Decisions", "Mode", "TemporalDecisionTransformer", "ThreadBatch", "ThreadEncoder", "ThreadOutputs"]
+__all__ = [
+    "DecisionDistribution",
+    "Decisions",
+    "Mode",
+    "TemporalDecisionTransformer",
+    "ThreadBatch",
+    "ThreadEncoder",
+    "ThreadOutputs",
+]
 
 Mode = Literal["residual", "direct"]
 N_HISTORY: Final = len(THREAD_FEATURES["history"])
@@ -38,7 +50,8 @@ class ThreadBatch:
         x_thread: Time, role and the offer on the table ``[M, 14]``.
         x_partner: The partner ``[M, 8]``.
         goal: The day's goals without units ``[M, 4·B]``, see `policy.networks.inputs.goal_inputs`.
-        baseline: L1's baseline decision ``[M, 7]``, see `policy.networks.inputs.baseline_inputs`.
+        baseline: The heuristic's decision ``[M, 7]``, see `policy.networks.inputs.baseline_inputs`.
+        log_alpha: Logarithm of L4's weight of each thread ``[M]``; 0 is neutral.
     """
 
     day: DayBatch
@@ -49,6 +62,7 @@ class ThreadBatch:
     x_partner: Tensor
     goal: Tensor
     baseline: Tensor
+    log_alpha: Tensor
 
 
 @dataclass(frozen=True)
@@ -164,7 +178,7 @@ class ThreadEncoder(nn.Module):
             batch.x_partner,
             own,
             has_own.unsqueeze(1),
-            *(self._one_hot(lead, exists) for lead, exists in days),
+            *(self.one_hot(lead, exists) for lead, exists in days),
             extra,
         ]
         inputs = torch.cat(parts, dim=1)  # [M, n_inputs]
@@ -174,7 +188,8 @@ class ThreadEncoder(nn.Module):
             context = block(context, offers, batch.history_mask)
         return self.norm(context), inputs
 
-    def _one_hot(self, lead: Tensor, exists: Tensor) -> Tensor:
+    def one_hot(self, lead: Tensor, exists: Tensor) -> Tensor:
+        """Return delivery days ``[M]``, as lead / league's horizon, as one-hot vectors ``[M, H + 1]``."""
         index = (lead * self.day.league_horizon).round().long().clamp(0, self.horizon)
         return nn.functional.one_hot(index, self.horizon + 1).to(lead.dtype) * exists.unsqueeze(1)
 
@@ -195,7 +210,7 @@ class TemporalDecisionTransformer(nn.Module):
     Args:
         horizon: Largest number of delivery days after today; data of a shorter horizon is accepted.
         league_horizon: The league's horizon; default: ``horizon``.
-        mode: ``residual`` on L1's baseline, or ``direct``.
+        mode: ``residual`` on the heuristic's decision, or ``direct``.
         ensemble: Members that predict quantity and price; several measure uncertainty.
         dim: Width of the network.
         layers: Blocks of attention.
@@ -221,7 +236,7 @@ class TemporalDecisionTransformer(nn.Module):
         self.encoder = ThreadEncoder(
             horizon,
             league_horizon,
-            extra=n_goal + (BASELINE_SIZE if residual else 0),
+            extra=n_goal + 1 + (BASELINE_SIZE if residual else 0),
             extra_leads=int(residual),
             dim=dim,
             layers=layers,
@@ -232,10 +247,17 @@ class TemporalDecisionTransformer(nn.Module):
         self.op_skip = direct(self.encoder.n_inputs, 3)
         self.lead_skip = direct(self.encoder.n_inputs, horizon + 1)
         self.amount_skip = direct(self.encoder.n_inputs, 2 * ensemble)
-        with torch.no_grad():
-            self.amount.weight.mul_(0.1)
-            self.amount.bias.zero_()
-            self.op.bias.copy_(torch.tensor([0.0, 2.0, 0.0]))  # most decisions are counter-offers
+        self.log_std = nn.Parameter(torch.tensor(OFFER_STEPS).log() - 1.5)  # of quantity and price
+        if residual:
+            self.base_weight = nn.Parameter(torch.ones(2))  # of the heuristic's operation and delivery day
+            for layer in (self.op, self.lead, self.amount):
+                nn.init.zeros_(layer.weight)
+                nn.init.zeros_(layer.bias)
+        else:
+            with torch.no_grad():
+                self.amount.weight.mul_(0.1)
+                self.amount.bias.zero_()
+                self.op.bias.copy_(torch.tensor([0.0, 2.0, 0.0]))  # most decisions are counter-offers
         self.sizes: dict[str, int | str] = {
             "horizon": horizon,
             "mode": mode,
@@ -249,14 +271,38 @@ class TemporalDecisionTransformer(nn.Module):
         residual = self.mode == "residual"
         base = batch.baseline
         more = [(base[:, 4], base[:, 6])] if residual else []
-        extra = torch.cat([batch.goal, base], dim=1) if residual else batch.goal
-        code, inputs = self.encoder(batch, extra, *more)
+        extra = [batch.goal, batch.log_alpha.unsqueeze(1), *([base] if residual else [])]
+        code, inputs = self.encoder(batch, torch.cat(extra, dim=1), *more)
         change = (self.amount(code) + self.amount_skip(inputs)).view(-1, self.ensemble, 2)
-        start = _start(base) if residual else torch.full_like(base[:, :2], 0.5)
+        op, lead = self.op(code) + self.op_skip(inputs), self.lead(code) + self.lead_skip(inputs)
+        if residual:
+            start = _start(base)
+            change = change * batch.log_alpha.exp().view(-1, 1, 1)
+            op = op + BASE_LOGIT * self.base_weight[0] * base[:, :3]
+            lead = lead + BASE_LOGIT * self.base_weight[1] * self.encoder.one_hot(base[:, 4], base[:, 6])
+        else:
+            start = torch.full_like(base[:, :2], 0.5)
         amount = start.unsqueeze(1) + change
-        op = (self.op(code) + self.op_skip(inputs)).masked_fill(~legal_operations(batch.x_thread), MASKED)
-        lead = (self.lead(code) + self.lead_skip(inputs)).masked_fill(~self.legal_leads(batch.ranges), MASKED)
+        op = op.masked_fill(~legal_operations(batch.x_thread), MASKED)
+        lead = lead.masked_fill(~self.legal_leads(batch.ranges), MASKED)
         return ThreadOutputs(op, lead, amount[..., 0], amount[..., 1])
+
+    def distribution(self, batch: ThreadBatch) -> DecisionDistribution:
+        """Return the distribution over decisions: operation, delivery day, quantity and position of the price."""
+        out = self(batch)
+        mean = torch.stack([out.quantity.mean(1), out.position.mean(1)], dim=1)
+        return DecisionDistribution(out.op, out.lead, mean, self.log_std)
+
+    def act(self, batch: ThreadBatch, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """Sample decisions ``[M, 4]``; return them with their log-probabilities ``[M]``."""
+        policy = self.distribution(batch)
+        actions = policy.sample(generator)
+        return actions, policy.log_prob(actions)
+
+    def evaluate(self, batch: ThreadBatch, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Return log-probability and entropy ``[M]`` of sampled decisions ``[M, 4]``."""
+        policy = self.distribution(batch)
+        return policy.log_prob(actions), policy.entropy()
 
     def legal_leads(self, ranges: Tensor) -> Tensor:
         """Return the delivery days inside the legal range, bool ``[M, H + 1]``."""
@@ -286,6 +332,49 @@ class TemporalDecisionTransformer(nn.Module):
         # [M] each, rounded and clipped to the legal range
         legal = [torch.clamp(v.round(), bottom[:, i], top[:, i]) for i, v in ((0, quantity), (1, lead), (2, price))]
         return Decisions(outputs.op.argmax(-1), torch.stack(legal, dim=1).long())
+
+
+class DecisionDistribution(Distribution):
+    """Operation, delivery day, quantity and price as one action ``[M, 4]``; the last three matter for a REJECT alone.
+
+    Args:
+        op: Logits of the operation ``[*batch, 3]``.
+        lead: Logits of the delivery day ``[*batch, H + 1]``.
+        mean: Mean quantity and position of the price ``[*batch, 2]``.
+        log_std: Logarithm of their standard deviation ``[2]``.
+    """
+
+    def __init__(self, op: Tensor, lead: Tensor, mean: Tensor, log_std: Tensor) -> None:
+        self.op, self.lead = Categorical(op), Categorical(lead)
+        self.amounts = DiagonalGaussian(mean, log_std)
+
+    def _joined(self, op: Tensor, lead: Tensor, amounts: Tensor) -> Tensor:
+        return torch.cat([torch.stack([op, lead], dim=-1).to(amounts.dtype), amounts], dim=-1)
+
+    def sample(self, generator: torch.Generator | None = None) -> Tensor:
+        """Draw decisions ``[*batch, 4]``."""
+        return self._joined(self.op.sample(generator), self.lead.sample(generator), self.amounts.sample(generator))
+
+    def mode(self) -> Tensor:
+        """Return the most probable decisions."""
+        return self._joined(self.op.mode(), self.lead.mode(), self.amounts.mode())
+
+    def log_prob(self, actions: Tensor) -> Tensor:
+        """Compute log P(op) + [op = REJECT]·(log P(lead) + log p(amounts))."""
+        op, lead = actions[..., 0].long(), actions[..., 1].long()
+        counter = self.lead.log_prob(lead) + self.amounts.log_prob(actions[..., 2:])
+        return self.op.log_prob(op) + torch.where(op == 1, counter, torch.zeros_like(counter))
+
+    def _rejects(self) -> Tensor:
+        return self.op.log_probs[..., 1].exp()
+
+    def entropy(self) -> Tensor:
+        """Compute H(op) + P(REJECT)·(H(lead) + H(amounts))."""
+        return self.op.entropy() + self._rejects() * (self.lead.entropy() + self.amounts.entropy())
+
+    def kl(self, other: Self) -> Tensor:
+        """Compute KL(op) + P(REJECT)·(KL(lead) + KL(amounts))."""
+        return self.op.kl(other.op) + self._rejects() * (self.lead.kl(other.lead) + self.amounts.kl(other.amounts))
 
 
 def _start(baseline: Tensor) -> Tensor:

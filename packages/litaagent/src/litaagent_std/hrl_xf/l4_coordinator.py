@@ -1,17 +1,26 @@
 """L4 as a network: attention over the threads of a round, a weight α for each.
 
-α is the probability that the exact coordinator (`policy.plan.best_subsets`) accepts the thread's offer; the
-network is distilled from it. Threads attend to each other, so that an offer has less weight beside better ones.
+α scales a thread's residuals and concession, and orders the threads of a round; 1 is neutral, and a new network gives 1
+to every thread. Distilled from the exact coordinator (`policy.plan.best_subsets`), α is the odds that it accepts the
+thread's offer. Threads attend to each other, so that an offer has less weight beside better ones.
+
+As a policy it is a Gaussian over the logarithms of α.
 """
 
 from __future__ import annotations
 
+from math import log, pi
+from typing import Final, Self
+
 import torch
 from torch import Tensor, nn
 
-from litaagent_std.policy.networks.inputs import L4_SIZE, MASKED
+from apexrl.models.distributions import Distribution
+from litaagent_std.policy.networks.inputs import ALPHA_STEP, L4_SIZE, MASKED
 
-__all__ = ["ThreadCoordinator"]
+__all__ = ["MaskedGaussian", "ThreadCoordinator"]
+
+_HALF_LOG_2PI: Final = 0.5 * log(2.0 * pi)
 
 
 class ThreadCoordinator(nn.Module):
@@ -31,10 +40,13 @@ class ThreadCoordinator(nn.Module):
         self.blocks = nn.ModuleList(_Block(dim, heads) for _ in range(layers))
         self.norm = nn.LayerNorm(dim)
         self.out = nn.Linear(dim, 1)
+        nn.init.zeros_(self.out.weight)
+        nn.init.zeros_(self.out.bias)
+        self.log_std = nn.Parameter(torch.tensor([ALPHA_STEP]).log() - 1.5)
         self.sizes = {"dim": dim, "heads": heads, "layers": layers}
 
     def forward(self, threads: Tensor, mask: Tensor) -> Tensor:
-        """Return the logits of α ``[N, K]``.
+        """Return the logarithms of α ``[N, K]``: the logits of acceptance by the exact coordinator.
 
         Args:
             threads: Inputs of each thread ``[N, K, L4_SIZE]``, see `policy.networks.inputs.coordinator_inputs`.
@@ -45,6 +57,55 @@ class ThreadCoordinator(nn.Module):
             tokens = block(tokens, mask)
         out: Tensor = self.out(self.norm(tokens))
         return out.squeeze(-1)
+
+    def act(self, threads: Tensor, mask: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """Sample logarithms of α ``[N, K]``; return them with their log-probabilities ``[N]``."""
+        policy = MaskedGaussian(self(threads, mask), self.log_std, mask)
+        actions = policy.sample(generator)
+        return actions, policy.log_prob(actions)
+
+    def evaluate(self, threads: Tensor, mask: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Return log-probability and entropy ``[N]`` of sampled logarithms of α ``[N, K]``."""
+        policy = MaskedGaussian(self(threads, mask), self.log_std, mask)
+        return policy.log_prob(actions), policy.entropy()
+
+
+class MaskedGaussian(Distribution):
+    """Normal distributions with one σ, of the threads that exist.
+
+    Args:
+        mean: ``[*batch, K]``.
+        log_std: ``[1]``.
+        mask: Threads that exist, bool ``[*batch, K]``.
+    """
+
+    def __init__(self, mean: Tensor, log_std: Tensor, mask: Tensor) -> None:
+        self.mean, self.log_std, self.mask = mean, log_std, mask.to(mean.dtype)
+
+    @torch.no_grad()
+    def sample(self, generator: torch.Generator | None = None) -> Tensor:
+        """Draw actions ``[*batch, K]``; 0 where there is no thread."""
+        noise = torch.empty_like(self.mean).normal_(generator=generator)
+        return (self.mean + noise * self.log_std.exp()) * self.mask
+
+    def mode(self) -> Tensor:
+        """Return the means; 0 where there is no thread."""
+        return self.mean * self.mask
+
+    def log_prob(self, actions: Tensor) -> Tensor:
+        """Compute Σ −½((a−μ)/σ)² − log σ − ½ log 2π over the threads that exist."""
+        z = (actions - self.mean) * torch.exp(-self.log_std)
+        return ((-0.5 * z.square() - self.log_std - _HALF_LOG_2PI) * self.mask).sum(-1)
+
+    def entropy(self) -> Tensor:
+        """Compute Σ log σ + ½ log 2πe over the threads that exist."""
+        return ((self.log_std + _HALF_LOG_2PI + 0.5) * self.mask).sum(-1)
+
+    def kl(self, other: Self) -> Tensor:
+        """Compute the divergence of the threads that exist."""
+        ratio = torch.exp(2.0 * (self.log_std - other.log_std))
+        distance = ((self.mean - other.mean) * torch.exp(-other.log_std)).square()
+        return ((other.log_std - self.log_std + 0.5 * (ratio + distance - 1.0)) * self.mask).sum(-1)
 
 
 class _Block(nn.Module):

@@ -93,7 +93,7 @@ class BatchBrain:
         self.parameters = ParameterColumns.of([own.at(level) for own, level in zip(parameters, levels, strict=True)])
         self.memory = Memory(self.n, obs.calendar.sold.shape[1], self.parameters)
         self.obs = obs.take(np.arange(self.n))  # a copy, whose rows change by the day
-        named = types if layers.l3 == "types" else None
+        named = types if layers.typed else None
         model = layers.l3 != "baseline"
         self.sides = tuple(Side(obs, self.parameters, side, model=model, types=named) for side in (BUY, SELL))
         self._choose: Subsets = greedy_subsets if layers.l4 == "greedy" else best_subsets
@@ -145,6 +145,7 @@ class BatchBrain:
         live: Sequence[Observation] = (),
         calendars: Sequence[Calendar] = (),
         rows: Sequence[ThreadObservation] = (),
+        acted: PlanBatch | None = None,
     ) -> PlanBatch:
         """Decide threads of some factories, all of each factory's round together.
 
@@ -157,6 +158,7 @@ class BatchBrain:
             live: Their observations as live agents made them; for layers that are written for one factory and the log.
             calendars: Their calendars, likewise.
             rows: The threads, likewise.
+            acted: What was done in the threads, as a record shows it: it is remembered instead of the decisions.
         """
         day, goals = self._goals(calendar, seats, live, calendars)
         if self._round_layers:
@@ -182,7 +184,7 @@ class BatchBrain:
                 rows=[rows[row] for row in own.tolist()] if rows else (),
                 index=own,
             )
-            decided = self._decide_side(side, situation)
+            decided = self._decide_side(side, situation, None if acted is None else acted.take(own))
             if whole:
                 return decided
             plan.put(own, decided)
@@ -210,7 +212,7 @@ class BatchBrain:
         self.goals.put(slice(None) if whole else seats, wanted)
         return day, goals
 
-    def _decide_side(self, side: Side, situation: SituationBatch) -> PlanBatch:
+    def _decide_side(self, side: Side, situation: SituationBatch, acted: PlanBatch | None) -> PlanBatch:
         view = side.view(situation)
         side.on_round(situation, view.partner)
         if situation.pending is not side.pending:
@@ -225,7 +227,8 @@ class BatchBrain:
         final = self._safe(situation, plan)
         if self.keep_log:
             self.log += record_round(situation, side, view, final, proposed, alpha)
-        side.commit(situation, view, final.propose, final.offer)
+        done = final if acted is None else acted
+        side.commit(situation, view, done.propose & ~done.accept, done.offer)
         return final
 
     def _plan(self, situation: SituationBatch, view: SideView, budgets: Floats) -> PlanBatch:
@@ -273,10 +276,11 @@ class BatchBrain:
         Returns:
             The plan, the proposals before the guard, and L4's weights.
         """
-        room = free_room(situation)
         situation.plan = plan
+        room = free_room(situation)
         situation.baseline = self._baseline(situation, accept_offers(situation, view, room, greedy_subsets), room)
-        wanted, alpha, other = self._wanted(situation)
+        plan, risked, alpha = self._weighed(side, situation, view, plan, risked)
+        wanted, other = self._wanted(situation, alpha)
         threads, seats = situation.threads, situation.seats
         # The heuristic plan keeps to L1's bounds by itself, and the guard is stricter than they are.
         changed = np.bincount(threads.seat, other, len(seats)) > 0  # [S]
@@ -296,14 +300,34 @@ class BatchBrain:
         )
         return final, wanted, alpha
 
-    def _wanted(self, situation: SituationBatch) -> tuple[PlanBatch, Floats, Bools]:
-        """Return the plan of L3 and L4, L4's weights, and where it differs from the heuristic plan, ``[M]``.
+    def _weighed(
+        self, side: Side, situation: SituationBatch, view: SideView, plan: PlanBatch, risked: Floats
+    ) -> tuple[PlanBatch, Floats, Floats]:
+        """Let L4 weigh the threads; return the heuristic plan and the risk budgets with these weights, and the weights.
 
-        α comes from L4, actions from L3, joint acceptance from L4.
+        Args:
+            side: The side.
+            situation: The round, with the neutral plan.
+            view: The side in this round.
+            plan: The neutral plan.
+            risked: The risk budgets after it.
+        """
+        alpha = np.full(len(situation.threads), NEUTRAL_ALPHA)
+        if self._coordination_layer is not None:
+            alpha = np.asarray(self._coordination_layer.weigh_all(situation), np.float64)
+            if (alpha != NEUTRAL_ALPHA).any():
+                situation.alpha = np.where(np.isfinite(alpha) & (alpha > 0.0), alpha, NEUTRAL_ALPHA)
+                risked = side.budgets[situation.seats]
+                plan = situation.plan = self._plan(situation, view, risked)
+        return plan, risked, alpha
+
+    def _wanted(self, situation: SituationBatch, alpha: Floats) -> tuple[PlanBatch, Bools]:
+        """Return the plan of L3 and L4, and where it differs from the heuristic plan, ``[M]``.
+
+        Actions come from L3, joint acceptance from L4.
         """
         l3, l4, plan, threads = self._decision_layer, self._coordination_layer, situation.plan, situation.threads
         assert plan is not None  # made before
-        alpha = np.full(len(threads), NEUTRAL_ALPHA) if l4 is None else l4.weigh_all(situation)
         keep = ActionBatch(np.full(len(threads), KEEP), plan.offer)
         actions = keep if l3 is None else l3.decide_all(situation, alpha)
         wanted = wanted_plan(situation, actions)
@@ -320,7 +344,7 @@ class BatchBrain:
         other = (wanted.accept != plan.accept) | (plan.accept & (actions.kind == ACCEPT))
         other |= ~plan.accept & (wanted.propose != plan.propose)
         other |= ~plan.accept & plan.propose & (wanted.offer != plan.offer).any(1)
-        return wanted, alpha, other
+        return wanted, other
 
     @staticmethod
     def _allowance(side: Side, situation: SituationBatch, view: SideView, budgets: Floats) -> Allowance:
@@ -398,7 +422,7 @@ class Brain:
         self._goal_layer = None if goal_layer is None else goals_for_all(goal_layer)
         self._decision_layer = None if decision_layer is None else decisions_for_all(decision_layer)
         self._coordination_layer = None if coordination_layer is None else coordination_for_all(coordination_layer)
-        self._types = (types or shipped_types()) if self.layers.l3 == "types" else None
+        self._types = (types or shipped_types()) if self.layers.typed else None
         self._batch: BatchBrain | None = None
         self._calendar: Calendar | None = None  # the latest, and its columns
         self._seat = np.zeros(1, np.int64)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -80,9 +80,9 @@ class Layers:
     Attributes:
         l2: ``heuristic`` or ``learned``.
         l3: ``baseline`` (concession over time), ``model`` (acceptance model), ``types`` (the same model, with types of
-            partners named by a trained network) or ``learned`` (on top of the model).
+            partners named by a trained network) or ``learned`` (residuals on the latter).
         l4: ``greedy`` (offers by price, nothing offered twice), ``joint`` (knapsack, overbooking) or ``learned``
-            (on top of joint).
+            (weights on top of joint).
     """
 
     l2: str = "heuristic"
@@ -93,6 +93,11 @@ class Layers:
         for name, allowed in _VERSIONS.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name}={getattr(self, name)!r} does not exist; choose from {allowed}")
+
+    @property
+    def typed(self) -> bool:
+        """Whether a network names types of partners."""
+        return self.l3 in ("types", "learned")
 
     @property
     def learned(self) -> tuple[str, ...]:
@@ -159,6 +164,7 @@ class SituationBatch:
         baseline: What L1's baseline would do, without a model of partners and without joint acceptance, M rows.
         rows: The threads as a live agent made them; layers that are written for one factory see these.
         index: Rows of the threads among those of the round (`RoundBatch`), ``[M]``.
+        alpha: L4's weights, ``[M]``; None if there is no layer that returns them, or before it did.
     """
 
     selling: bool
@@ -173,6 +179,7 @@ class SituationBatch:
     baseline: PlanBatch | None = None
     rows: Sequence[ThreadObservation] = ()
     index: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    alpha: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -209,7 +216,10 @@ class BatchCoordination(Protocol):
     """Any version of L4 that revises the heuristic plan."""
 
     def weigh_all(self, situation: SituationBatch) -> Floats:
-        """Return α of each thread, before L3 decides, ``[M]``."""
+        """Return α of each thread, before L3 decides, ``[M]``: 1 is neutral.
+
+        α scales the thread's concession and L3's residual, and threads of greater α are proposed to first.
+        """
 
     def accept_all(self, situation: SituationBatch, wanted: Bools) -> Bools:
         """Return the offers that are accepted together, given those that L3 (or the plan) wants, ``[M]`` each."""
@@ -311,12 +321,21 @@ class CoordinationLayer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LayerSet:
-    """Learned layers and types as `learned.load_layers` returns them; None for what the weights do not hold."""
+    """Learned layers and types as `learned.load_layers` returns them; None for what the weights do not hold.
+
+    Attributes:
+        goal: L2.
+        decision: L3.
+        coordination: L4.
+        types: The network that names types of partners.
+        base: Settings of the agent whose decisions the layers change (``l3``, ``parameters``); default: its own.
+    """
 
     goal: GoalLayer | BatchGoals | None = None
     decision: DecisionLayer | BatchDecisions | None = None
     coordination: CoordinationLayer | BatchCoordination | None = None
     types: PartnerTypes | None = None
+    base: Mapping[str, Any] = field(default_factory=dict)
 
 
 def residual(base: Offer, change: tuple[float, float, float], alpha: float = NEUTRAL_ALPHA) -> Offer:

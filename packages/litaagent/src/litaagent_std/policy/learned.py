@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from .digest import l1_digest
 from .features import features_digest
@@ -11,11 +13,13 @@ from .l3.learned import LearnedDecisions
 from .l4.learned import LearnedCoordination
 from .layers import LayerSet
 from .networks.inference import CoordinatorNetwork, DecisionNetwork, GoalNetwork
+from .networks.threads import RoundFeatures
 from .networks.weights import Weights, WeightsError, read_weights
+from .parameters import LEVELS, Level
 from .partners.types import PartnerTypes
 from .versions import same_digest
 
-__all__ = ["check_made_with", "load_layers"]
+__all__ = ["check_made_with", "load_layers", "trained_levels"]
 
 
 def load_layers(path: str | Path) -> LayerSet:
@@ -29,18 +33,28 @@ def load_layers(path: str | Path) -> LayerSet:
     for kind, content in weights.items():
         if kind != "partner":  # its inputs are signatures, which it checks itself
             check_made_with(content)
-    goal = LearnedGoals(GoalNetwork(weights["l2"])) if "l2" in weights else None
-    decision = None
+    goal = None
+    if "l2" in weights:
+        goal = LearnedGoals(GoalNetwork(weights["l2"]), trained_levels(weights["l2"]))
+    decision, features = None, RoundFeatures()
     if "l3" in weights:
         if goal is None:
             raise WeightsError(
                 f"{weights['l3'].source!r} was trained with the goals of an L2, and none is beside it; give a folder "
                 "that holds both"
             )
-        decision = LearnedDecisions(DecisionNetwork(weights["l3"]), goal)
-    coordination = LearnedCoordination(CoordinatorNetwork(weights["l4"])) if "l4" in weights else None
+        decision = LearnedDecisions(DecisionNetwork(weights["l3"]), goal, features, trained_levels(weights["l3"]))
+    coordination = None
+    if "l4" in weights:
+        coordination = LearnedCoordination(CoordinatorNetwork(weights["l4"]), features, trained_levels(weights["l4"]))
     types = PartnerTypes(weights["partner"]) if "partner" in weights else None
-    return LayerSet(goal, decision, coordination, types)
+    base: Mapping[str, Any] = next((content.meta["base"] for content in weights.values() if "base" in content.meta), {})
+    return LayerSet(goal, decision, coordination, types, base)
+
+
+def trained_levels(weights: Weights) -> tuple[Level, ...]:
+    """Return the levels of the chain that weights were trained for."""
+    return tuple(weights.meta.get("levels", LEVELS))
 
 
 def check_made_with(weights: Weights) -> None:

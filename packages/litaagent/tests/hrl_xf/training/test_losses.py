@@ -23,7 +23,7 @@ from litaagent_std.policy.networks.inputs import MASKED
 
 def day(role):
     one = torch.ones(1)
-    return DayBatch(one, one, torch.tensor([role]), one, torch.tensor([10.0]), torch.tensor([[10.0, 20.0]]))
+    return DayBatch(one, one, torch.tensor([role]), one, torch.tensor([10.0]), torch.tensor([[10.0, 20.0]]), one)
 
 
 def test_goal_errors_by_hand():

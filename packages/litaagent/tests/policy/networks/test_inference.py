@@ -12,12 +12,11 @@ from litaagent_std.hrl_xf.acceptance import AcceptanceModel
 from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
 from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
 from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
-from litaagent_std.hrl_xf.training.export import TOLERANCE, as_threads, export_layer, parity, random_threads
+from litaagent_std.hrl_xf.training.export import TOLERANCE, export_layer, parity
 from litaagent_std.policy.digest import l1_digest
 from litaagent_std.policy.features import features_digest
 from litaagent_std.policy.learned import load_layers
-from litaagent_std.policy.networks import inference
-from litaagent_std.policy.networks.weights import WeightsError, load_weights
+from litaagent_std.policy.networks.weights import WeightsError
 
 META = {"horizon": 10, "features_digest": features_digest(), "l1_digest": l1_digest()}
 
@@ -45,27 +44,6 @@ def networks():
 def test_numpy_agrees_with_torch(model, tmp_path):
     export_layer(model, tmp_path / "w.npz", META)
     assert max(parity(model, tmp_path / "w.npz", seed=seed, count=200) for seed in range(3)) <= TOLERANCE
-
-
-@pytest.mark.parametrize("mode", ["residual", "direct"])
-def test_numpy_decides_the_same_and_legally(mode, tmp_path):
-    torch.manual_seed(5)  # whose network uses all three operations
-    model = shaken(TemporalDecisionTransformer(40, 10, mode=mode))
-    export_layer(model, tmp_path / "w.npz", META)
-    generator = torch.Generator().manual_seed(5)
-    batch = random_threads(500, 10, 4, generator)
-    high_lead = (batch.ranges[:, 3] * 10).round().long()
-    low = torch.tensor([1, 0, 9]).expand(500, 3)
-    high = torch.stack([torch.full((500,), 30), high_lead, torch.full((500,), 20)], dim=1)
-    wanted = model.decide(batch, low, high)
-    op, offer = inference.DecisionNetwork(load_weights(tmp_path / "w.npz")).decide(
-        as_threads(batch), low.numpy(), high.numpy()
-    )
-    assert np.array_equal(op, wanted.op.numpy())
-    assert np.array_equal(offer, wanted.offer.numpy())
-    assert ((offer >= low.numpy()) & (offer <= high.numpy())).all()
-    assert not ((op == 0) & (batch.x_thread[:, 7].numpy() < 0.5)).any()  # nothing to accept
-    assert len(np.unique(op)) == 3
 
 
 def rewritten(path, **changes):

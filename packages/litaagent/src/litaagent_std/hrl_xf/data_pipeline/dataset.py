@@ -33,7 +33,7 @@ __all__ = ["FORMAT", "MANIFEST_NAME", "SCHEMA_VERSION", "OfflineData", "Part"]
 
 MANIFEST_NAME: Final = "manifest.json"
 FORMAT: Final = "litaagent.dataset"
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 
 class Part:

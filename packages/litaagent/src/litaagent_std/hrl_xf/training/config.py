@@ -10,7 +10,18 @@ from pydantic import Field
 from apexrl.configuration import configuration
 from litaagent_std.hrl_xf.data_pipeline.options import DEFAULT_AGENT, Labels
 
-__all__ = ["FREE", "PHASES", "RUN_FREE", "LrStage", "Phase", "QTransform", "TrainConfig", "TrainRunConfig", "stage_lr"]
+__all__ = [
+    "FREE",
+    "L2_OPTIONS",
+    "PHASES",
+    "RUN_FREE",
+    "LrStage",
+    "Phase",
+    "QTransform",
+    "TrainConfig",
+    "TrainRunConfig",
+    "stage_lr",
+]
 
 Count = Annotated[int, Field(ge=1)]
 Whole = Annotated[int, Field(ge=0)]
@@ -36,6 +47,11 @@ FREE: Final = (
     "l2_lr",
     "l3_lr",
     "awr_lr",
+    "l2_batch_size",
+    "l3_batch_size",
+    "l4_batch_size",
+    "l2_backfill_batch_size",
+    "backfill_world_chunk",
     "output_dir",
     "device",
     "l2_backfill_device",
@@ -52,7 +68,24 @@ FREE: Final = (
     "l3_bc_resume_path",
     "l3_awr_resume_path",
 )
-"""Options that may change when a run is resumed: more phases, more epochs, another learning rate for them."""
+"""Options that may change when a run is resumed: more phases, more epochs, another learning rate or batch size; the
+options of every start are in ``run.json``."""
+
+L2_OPTIONS: Final = (
+    "l2_epochs",
+    "l2_batch_size",
+    "l2_lr",
+    "l2_lr_stages",
+    "l2_objective",
+    "l2_q_transform",
+    "l2_q_weight",
+    "cql_alpha",
+    "cql_weight",
+    "weight_decay",
+    "max_grad_norm",
+    "patience",
+)
+"""Options that L2 is trained with: its weights hold them, and the L2 of every fold is trained with the same."""
 
 
 @configuration

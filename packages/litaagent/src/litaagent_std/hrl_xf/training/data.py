@@ -42,9 +42,9 @@ __all__ = [
     "rows_of",
 ]
 
-_DAY = ("x_static", "x_temporal", "x_role", "mask", "lines", "price")
+_DAY = ("x_static", "x_temporal", "x_role", "mask", "lines", "price", "base")
 _THREAD = ("history", "history_mask", "ranges", "x_thread", "x_partner")
-_ACTION = ("op", "offer", "issue_low", "issue_high", "taken", "side", "baseline_op", "baseline", "received")
+_ACTION = ("op", "offer", "issue_low", "issue_high", "taken", "side", "base_op", "base_offer", "received")
 
 
 class DataError(UserFacingError):
@@ -216,9 +216,10 @@ class MicroRows(Dataset[dict[str, Tensor]]):
         longest = max(1, int(a["history_mask"].sum(1).max(initial=0)))  # padding is at the end
         a["history"], a["history_mask"] = a["history"][:, :longest], a["history_mask"][:, :longest]
         a["goal"] = self._goal(a)  # [M, 4·B]
-        a["base"] = baseline_inputs(
-            a["baseline_op"], a["baseline"], a["issue_low"], a["issue_high"], a["lines"], self._horizon
+        a["decision"] = baseline_inputs(
+            a["base_op"], a["base_offer"], a["issue_low"], a["issue_high"], a["lines"], self._horizon
         )
+        a["log_alpha"] = np.zeros(len(rows), np.float32)  # a record has no L4: its threads are neutral
         trading_price = a["price"][np.arange(len(rows)), a["side"].astype(np.int64)]  # [M]
         a["offer_inputs"] = offer_inputs(
             a["offer"], a["issue_low"], a["issue_high"], a["lines"], trading_price, a["side"], self._horizon
@@ -235,7 +236,7 @@ class MicroRows(Dataset[dict[str, Tensor]]):
     @staticmethod
     def batch(t: Mapping[str, Tensor]) -> MicroBatch:
         """Return the tensors of a batch as its dataclass."""
-        names = ("history", "history_mask", "ranges", "x_thread", "x_partner", "goal", "base")
+        names = ("history", "history_mask", "ranges", "x_thread", "x_partner", "goal", "decision", "log_alpha")
         thread = ThreadBatch(_day(t), *(t[name] for name in names))
         op, offer, low, high, taken = (t[name].long() for name in ("op", "offer", "issue_low", "issue_high", "taken"))
         weight = t["weight"].float()

@@ -16,6 +16,7 @@ from litaagent_std.hrl_xf.acceptance import AcceptanceModel
 from litaagent_std.hrl_xf.l2_manager import N_ROLE, N_STATIC, N_TEMPORAL, DayBatch, HorizonManagerPPO
 from litaagent_std.hrl_xf.l3_executor import N_HISTORY, TemporalDecisionTransformer, ThreadBatch
 from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
+from litaagent_std.policy.buckets import n_buckets
 from litaagent_std.policy.features import THREAD_FEATURES
 from litaagent_std.policy.networks import inference
 from litaagent_std.policy.networks.inputs import BASELINE_SIZE, L4_SIZE, OFFER_SIZE
@@ -66,11 +67,16 @@ def parity(model: Layer, path: Path, count: int = 64, seed: int = 0) -> float:
         mask = torch.rand(count, 5, generator=generator) < 0.7
         mask[:, 0] = True
         outputs = inference.CoordinatorNetwork(weights)(threads.numpy(), mask.numpy())
-        return _difference([torch.sigmoid(model(threads, mask))], [outputs])
+        return _difference([model(threads, mask)], [outputs])
     encoder = model.encoder if isinstance(model, HorizonManagerPPO) else model.encoder.day
     if isinstance(model, HorizonManagerPPO):
         day = random_days(count, encoder.league_horizon, generator)
-        return _difference(list(model(day)), list(inference.GoalNetwork(weights)(as_days(day))))
+        days, network = as_days(day), inference.GoalNetwork(weights)
+        latents, (quantity, price) = model.latents(day), model(day)
+        own, (units, prices) = network.latents(days), network(days)
+        lines, usual = day.lines.view(-1, 1, 1), day.price.unsqueeze(-1)
+        expected = [latents, quantity / lines, price / usual]
+        return _difference(expected, [own, units / lines.numpy(), prices / usual.numpy()])
     batch = random_threads(count, encoder.league_horizon, encoder.n_buckets, generator)
     if isinstance(model, AcceptanceModel):
         offers = torch.randn(count, 3, OFFER_SIZE, generator=generator)
@@ -98,11 +104,12 @@ def random_days(count: int, horizon: int, generator: torch.Generator) -> DayBatc
     price = 5.0 + 20.0 * torch.rand(count, 2, generator=generator)
     role = (torch.rand(count, N_ROLE, generator=generator) < 0.7).float()
     temporal = normal(count, horizon + 1, N_TEMPORAL) * mask.unsqueeze(-1)
-    return DayBatch(normal(count, N_STATIC).clamp(-10, 10), temporal, role, mask, lines, price)
+    base = 10.0 * torch.rand(count, 7 * n_buckets(horizon) + 1, generator=generator)
+    return DayBatch(normal(count, N_STATIC).clamp(-10, 10), temporal, role, mask, lines, price, base)
 
 
 def random_threads(
-    count: int, horizon: int, n_buckets: int, generator: torch.Generator, length: int = 9
+    count: int, horizon: int, n_goal_buckets: int, generator: torch.Generator, length: int = 9
 ) -> ThreadBatch:
     """Return random threads of the right shapes."""
 
@@ -131,14 +138,15 @@ def random_threads(
         ranges,
         thread,
         normal(count, len(THREAD_FEATURES["x_partner"])),
-        normal(count, 4 * n_buckets),
+        normal(count, 4 * n_goal_buckets),
         base,
+        0.5 * normal(count),
     )
 
 
 def as_days(day: DayBatch) -> inference.DayInputs:
     """Return the same days for numpy."""
-    parts = (day.x_static, day.x_temporal, day.x_role, day.mask, day.lines, day.price)
+    parts = (day.x_static, day.x_temporal, day.x_role, day.mask, day.lines, day.price, day.base)
     return inference.DayInputs(*(part.numpy() for part in parts))
 
 
@@ -152,5 +160,6 @@ def as_threads(batch: ThreadBatch) -> inference.ThreadInputs:
         batch.x_partner,
         batch.goal,
         batch.baseline,
+        batch.log_alpha,
     )
     return inference.ThreadInputs(as_days(batch.day), *(part.numpy() for part in parts))

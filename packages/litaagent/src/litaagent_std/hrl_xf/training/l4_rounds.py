@@ -29,7 +29,7 @@ class Rounds:
     Attributes:
         threads: Inputs ``[G, K, L4_SIZE]``.
         mask: Threads that exist, bool ``[G, K]``.
-        taken: 1 where the exact coordinator accepts ``[G, K]``.
+        taken: 1 where the exact coordinator accepts ``[G, K]``, ½ where there is no offer: such a thread is neutral.
         value: Value of each offer ``[G, K]``.
         quantity: Units of each offer ``[G, K]``.
         lead: Delivery day of each offer ``[G, K]``.
@@ -66,19 +66,21 @@ def exact_choice(quantity: Ints, lead: Ints, value: Floats, room: Ints) -> Bools
 
 
 def _groups(data: TrainingData, split: Split, max_rounds: int) -> list[Ints]:
-    """Return the decisions of each selected round, those with an offer on the table."""
+    """Return the decisions of each selected round."""
     micro = data.micro
     rows = rows_of(micro, split)
-    rows = rows[np.asarray(micro["received"][rows])[:, 0] > 0]
     if not len(rows):
         return []
-    # Offers that arrive on the same day, side and round are one round.
+    # Decisions on the same day, side and round are one round.
     keys = [np.asarray(micro[name][rows], np.int64) for name in ("round", "side", "day_row")]
     order = np.lexsort(keys)
     ordered = np.stack([key[order] for key in keys])  # [3, n] sorted by day, side, round
     starts = np.flatnonzero(np.r_[True, (ordered[:, 1:] != ordered[:, :-1]).any(0)])
     groups = np.split(rows[order], starts[1:])
-    groups = [group for group in groups if len(group) > 1] or groups  # a single offer needs no coordination
+    offered = np.asarray(micro["received"][rows])[:, 0] > 0
+    some = np.split(offered[order], starts[1:])
+    groups = [group for group, there in zip(groups, some, strict=True) if there.any()]
+    groups = [group for group in groups if len(group) > 1] or groups  # a single thread needs no coordination
     step = max(1, -(-len(groups) // max_rounds))
     return groups[::step]
 
@@ -114,22 +116,28 @@ def _solve(rounds: Rounds, index: int, group: Ints, data: TrainingData, goal_hat
     day = int(micro["day_row"][group[0]])
     side = int(micro["side"][group[0]])
     offers = np.asarray(micro["received"][group], np.float64)  # [K, 3] quantity, lead, unit price
+    there = offers[:, 0] > 0
+    offers = np.where(there[:, None], offers, 0.0)
     lines, trading_price = float(macro["lines"][day]), float(macro["price"][day][side])
     lead = np.clip(offers[:, 1].astype(np.int64), 0, horizon)
     if index % 2:  # most goals leave little to choose, so every other round gets a random one
         rng = np.random.default_rng(int(group[0]))
         room = rng.integers(0, int(2 * lines) + 1, horizon + 1).astype(np.float64)
-        limit = np.full(len(group), rng.uniform(offers[:, 2].min() - 1.0, offers[:, 2].max() + 1.0))
+        limit = np.full(len(group), rng.uniform(offers[there, 2].min() - 1.0, offers[there, 2].max() + 1.0))
     else:
         room = np.minimum(spread(goal_hat.quantity[day, side], horizon), lines)
         limit = np.array([goal_hat.price[day, side, bucket_of(int(days), horizon)] for days in lead], np.float64)
     # [K] gain per unit over our limit price, and value of the offer; below the limit it is never accepted
     surplus = offers[:, 2] - limit if side == 1 else limit - offers[:, 2]
-    value = np.where(surplus >= 0, offers[:, 0] * (surplus + _LEAST_GAIN), -1.0)
-    time = np.asarray(micro["x_thread"][group])[:, THREAD_FEATURES["x_thread"].index("relative_time")]
+    value = np.where(there & (surplus >= 0), offers[:, 0] * (surplus + _LEAST_GAIN), -1.0)
+    x_thread, x_partner = (np.asarray(micro[name][group]) for name in ("x_thread", "x_partner"))
+    time = x_thread[:, THREAD_FEATURES["x_thread"].index("relative_time")]
     here = (index, slice(0, len(group)))
-    rounds.threads[here] = coordinator_inputs(offers, surplus, room[lead], time, lines, trading_price, horizon)
+    rounds.threads[here] = coordinator_inputs(
+        offers, surplus, room[lead], time, lines, trading_price, horizon, x_thread, x_partner
+    )
     rounds.mask[here] = True
     rounds.value[here], rounds.lead[here] = value, lead
     rounds.quantity[here], rounds.room[here] = offers[:, 0].astype(np.int64), room[lead].astype(np.int64)
-    rounds.taken[here] = exact_choice(rounds.quantity[here], lead, value, rounds.room[here])
+    taken = exact_choice(rounds.quantity[here], lead, value, rounds.room[here])
+    rounds.taken[here] = np.where(there, taken, 0.5)

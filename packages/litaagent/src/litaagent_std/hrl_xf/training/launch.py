@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import torch
 
-from apexrl.configuration import to_mapping
+from apexrl.configuration import from_mapping, to_mapping
 from apexrl.runs.digest import differences
 from apexrl.runs.errors import ConfigurationError, UserFacingError
 from apexrl.runs.run_dir import RunRecord
@@ -151,13 +151,16 @@ def _prepare(config: TrainRunConfig, trainer: HRLXFTrainer, data: OfflineData, p
     """Load the weights of earlier phases that were not trained in this call."""
     folder = trainer.folder
     if phase != "l2" and "l2" not in done:
-        _load(config.l2_path or folder / "l2_bc.pt", trainer.l2, data, "--l2-path")
+        meta = _load(config.l2_path or folder / "l2_bc.pt", trainer.l2, data, "--l2-path")
+        # the goals of L3 come from folds that are trained as this L2 was
+        trainer.l2_cfg = from_mapping(TrainRunConfig, to_mapping(config) | dict(meta["options"]), "the weights of L2")
         done.append("l2")
     if phase == "awr" and "l3" not in done:
         _load(config.l3_path or folder / "l3_bc.pt", trainer.l3, data, "--l3-path")
 
 
-def _load(path: Path, model: Any, data: OfflineData, option: str) -> None:  # noqa: ANN401 - a network
+def _load(path: Path, model: Any, data: OfflineData, option: str) -> dict[str, Any]:  # noqa: ANN401 - a network
+    """Load weights into a network and return their metadata."""
     if not path.exists():
         raise _WrongWeightsError(
             f"there are no weights {str(path)!r}",
@@ -176,6 +179,7 @@ def _load(path: Path, model: Any, data: OfflineData, option: str) -> None:  # no
             f"the dataset's is {data.league_horizon}, and the buckets of goals come from it",
             "train them on this dataset",
         )
+    return meta
 
 
 def _trainer(config: TrainRunConfig) -> HRLXFTrainer:

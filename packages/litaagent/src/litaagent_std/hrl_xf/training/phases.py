@@ -13,11 +13,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from apexrl.runs.digest import to_plain
 from litaagent_std.hrl_xf.acceptance import AcceptanceModel
 from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO, ReturnCritic
 from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
 from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
-from litaagent_std.hrl_xf.training.config import TrainConfig, stage_lr
+from litaagent_std.hrl_xf.training.config import L2_OPTIONS, TrainConfig, stage_lr
 from litaagent_std.hrl_xf.training.data import Batches, GoalHat, MacroRows, MicroRows, TrainingData, rows_of
 from litaagent_std.hrl_xf.training.l4_rounds import Rounds
 from litaagent_std.hrl_xf.training.learner import Losses, PhaseSpec
@@ -119,8 +120,9 @@ def _l4_losses(model: ThreadCoordinator) -> Losses:
         mask, taken = tensors["mask"], tensors["taken"]
         logits = model(tensors["threads"], mask)
         each = functional.binary_cross_entropy_with_logits(logits, taken, reduction="none")
+        offers = mask & (taken != 0.5)  # a thread without an offer is neutral
         right = ((logits > 0) == (taken > 0.5)).to(logits.dtype)
-        return (each * mask).sum() / mask.sum(), {"agreement": (right * mask).sum() / mask.sum()}
+        return (each * mask).sum() / mask.sum(), {"agreement": (right * offers).sum() / offers.sum().clamp(min=1)}
 
     return losses
 
@@ -129,9 +131,11 @@ Layer = HorizonManagerPPO | TemporalDecisionTransformer | AcceptanceModel | Thre
 M = TypeVar("M", bound=nn.Module)
 
 
-def weights_meta(model: Layer, data: TrainingData) -> dict[str, Any]:
+def weights_meta(model: Layer, data: TrainingData, cfg: TrainConfig) -> dict[str, Any]:
     """Return the metadata of weights: kind, sizes, and what they were made with."""
+    options = {name: to_plain(getattr(cfg, name)) for name in L2_OPTIONS} if model.kind == "l2" else {}
     return {
+        "options": options,
         "kind": model.kind,
         "sizes": dict(model.sizes),
         "horizon": data.league_horizon,
@@ -277,7 +281,7 @@ class Specs:
             save_every=cfg.save_every,
             patience=cfg.patience,
             batch_log_every=cfg.batch_log_every,
-            meta=weights_meta(model, self.data),
+            meta=weights_meta(model, self.data, cfg),
             label="" if name in ("l2_bc", "l3_bc") else f"{name} ",
             **more,
         )

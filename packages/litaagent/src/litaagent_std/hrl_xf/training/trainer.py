@@ -69,6 +69,7 @@ class HRLXFTrainer:
         record: The training record; ``training.json`` in the folder.
         session: The session of the run. Default: one for each call, which locks the folder; a signal then raises
             `Interrupted` at the next batch, and the same calls resume.
+        l2_cfg: The options that L2 was trained with, and the L2 of every fold is; default: ``cfg``.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class HRLXFTrainer:
         self.device = resolve_device(cfg.device)
         self.record = TrainingRecord.open(self.folder)
         self.session: Session | None = None
+        self.l2_cfg = cfg
         self._goal_hat: GoalHat | None = None
         self._data: TrainingData | None = None
 
@@ -192,7 +194,7 @@ class HRLXFTrainer:
         for model in (self.l2, self.l3, self.acceptance, self.l4):
             if model is not None:
                 name = model.kind if model.kind == "acceptance" else f"{model.kind}_{tag}"
-                meta = weights_meta(model, data)
+                meta = weights_meta(model, data, self.l2_cfg)
                 save_weights(self.folder / f"{name}.pt", model, meta)
                 path = self.folder / "weights" / f"{model.kind}.npz"
                 export_layer(model, path, meta)
@@ -224,7 +226,8 @@ class HRLXFTrainer:
         model = seeded(self.cfg.seed + 1 + fold, lambda: HorizonManagerPPO(league_horizon=league_horizon, **sizes))
         rows, _ = fold_rows(folds, fold)
         logger.info("backfill: L2 without fold %d, %d days", fold, len(rows))
-        self._run(self._specs(data).l2(f"l2_fold{fold}", self.folder / "backfill", model, rows))
+        specs = Specs(self.l2_cfg, self.folder, self.device, data)
+        self._run(specs.l2(f"l2_fold{fold}", self.folder / "backfill", model, rows))
         return model
 
     def _awr_weights(self, data: TrainingData) -> tuple[Floats32, dict[str, float]]:

@@ -89,10 +89,15 @@ def limit_prices(situation: SituationBatch, view: SideView, rows: Array) -> Floa
     seat = threads.seat[rows]
     lead = threads.offer[rows, 1] - situation.day.obs.day[seat]
     end = situation.goals.side(selling=situation.selling)[1][seat, lead]
-    start, conceded = view.start[seat], view.rounds.judged[rows]
+    start, conceded = view.start[seat], _weighed(view.rounds.judged[rows], situation, rows)
     if situation.selling:
         return reservation(True, start, end, conceded, patience=view.patience[rows])
     return reservation(False, start, end, conceded, urgency=situation.day.parameters.buy_urgency[seat])
+
+
+def _weighed(conceded: Floats, situation: SituationBatch, rows: Array) -> Floats:
+    """Return concessions ``[rows]`` scaled by L4's weights: a thread of greater α concedes earlier."""
+    return conceded if situation.alpha is None else np.minimum(1.0, conceded * situation.alpha[rows])
 
 
 def accept_offers(situation: SituationBatch, view: SideView, room: Ints, choose: Subsets) -> Bools:
@@ -229,7 +234,11 @@ def spread(
     if not len(rows) or acceptance is None:
         return plan
     # cells: threads of one factory in the same round share what may be offered
-    n_cells, cell, first = _cells(threads.seat[rows], view.rounds.clock.time[rows])
+    if situation.alpha is not None:  # threads of greater α first
+        rows = rows[np.lexsort((-situation.alpha[rows], threads.seat[rows]))]
+    time = view.rounds.clock.time[rows]
+    time = time if situation.alpha is None else time + situation.alpha[rows]
+    n_cells, cell, first = _cells(threads.seat[rows], time)
     hard = np.maximum(0, (bounds.lines if selling else bounds.buy[:, None]) - taken)
     open_ = _open_offers(situation, view, rows[first], hard, room)
     if not len(open_.lead):
@@ -289,7 +298,7 @@ def _open_offers(situation: SituationBatch, view: SideView, first: Ints, hard: I
     # [C, H + 1] steps of the lowest and the highest price that is within our limit and gains something
     lowest: Array = _NO_STEPS
     if selling:
-        conceded = view.rounds.conceded[first][:, None]
+        conceded = _weighed(view.rounds.conceded[first], situation, first)[:, None]
         if view.urgent is not None:  # powers rise with the time, so that of the later time is the greater
             conceded = np.maximum(conceded, view.urgent[seat])
         floor = reservation(True, view.start[seat][:, None], goals.p_sell[seat], conceded)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, Bools, Floats32, Ints
+from ..arrays import Array, Bools, Floats32, matmul_rows
 from ..buckets import buckets
-from .inputs import GOAL_CAP, GOAL_SHARPNESS, MASKED, PRICE_UNIT, band_columns, thread_columns
+from .inputs import BASE_LOGIT, GOAL_CAP, MASKED, PRICE_UNIT, band_columns, base_inputs, thread_columns
 from .weights import Weights, WeightsError
 
 __all__ = [
@@ -41,7 +41,7 @@ def sigmoid(x: Array) -> Floats32:
 
 @dataclass(frozen=True, slots=True)
 class DayInputs:
-    """N days: the arrays of `DayFeatures`, the lines ``[N]`` and the trading prices ``[N, 2]``."""
+    """N days: the arrays of `DayFeatures`, lines ``[N]``, trading prices ``[N, 2]``, heuristic goals ``[N, G]``."""
 
     x_static: Floats32
     x_temporal: Floats32
@@ -49,11 +49,18 @@ class DayInputs:
     mask: Bools
     lines: Floats32
     price: Floats32
+    base: Floats32
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadInputs:
-    """M threads: the arrays of `ThreadFeatures`, their days, goals ``[M, 4·B]`` and baselines ``[M, 7]``."""
+    """M threads: the arrays of `ThreadFeatures`, their days and goals, and what residuals refer to.
+
+    Attributes:
+        goal: L2's goals, ``[M, 4·B]``.
+        baseline: The heuristic's decisions, ``[M, 7]``.
+        log_alpha: Logarithms of α, ``[M]``.
+    """
 
     day: DayInputs
     history: Floats32
@@ -63,6 +70,7 @@ class ThreadInputs:
     x_partner: Floats32
     goal: Floats32
     baseline: Floats32
+    log_alpha: Floats32
 
 
 _HEADS = ("op", "lead", "amount")
@@ -86,11 +94,12 @@ class _Network:
         }
 
     def _linear(self, name: str, x: Array) -> Array:
-        out: Array = x @ self._a[f"{name}.weight"] + self._a[f"{name}.bias"]
+        out: Array = self._direct(name, x) + self._a[f"{name}.bias"]
         return out
 
     def _direct(self, name: str, x: Array) -> Array:
-        out: Array = x @ self._a[f"{name}.weight"]
+        weight = self._a[f"{name}.weight"]
+        out: Array = matmul_rows(x, weight) if x.ndim == 2 else x @ weight  # rows do not depend on the batch
         return out
 
     def _norm(self, name: str, x: Array) -> Array:
@@ -124,14 +133,14 @@ class _DayNetwork(_Network):
     def _days(self, mask: Bools) -> Floats32:
         return np.asarray(mask.astype(np.float32) @ self._pool[: mask.shape[1]], np.float32)
 
-    def _day_code(self, name: str, day: DayInputs) -> tuple[Array, Floats32]:
+    def _day_code(self, name: str, day: DayInputs, *extra: Floats32) -> tuple[Array, Floats32]:
         """Return the code, and the inputs that it is made from."""
         counts = self._days(day.mask)  # [N, B] delivery days that exist
         # [N, H + 1, R] codes of the delivery days, pooled by bucket to [N, B, R]
         rows = _relu(self._linear(f"{name}.rows", day.x_temporal)) * day.mask[:, :, None]
         pooled = np.einsum("nhr,hb->nbr", rows, self._pool[: rows.shape[1]]) / np.maximum(counts, 1.0)[:, :, None]
         share = counts / np.maximum(self._pool.sum(0), 1.0)
-        parts = [day.x_static, day.x_role, pooled.reshape(len(rows), -1), share]
+        parts = [day.x_static, day.x_role, pooled.reshape(len(rows), -1), share, *extra]
         joined = np.asarray(np.concatenate(parts, axis=1), np.float32)
         hidden = _relu(self._linear(f"{name}.hidden", joined))
         out: Array = hidden + _relu(self._linear(f"{name}.out", hidden))
@@ -144,27 +153,37 @@ class GoalNetwork(_DayNetwork):
     def __init__(self, weights: Weights) -> None:
         super().__init__(weights, "l2")
 
+    @property
+    def log_std(self) -> Floats32:
+        """Logarithm of the exploration's standard deviation, ``[7·B + 1]``."""
+        return self._a["log_std"]
+
     def latents(self, day: DayInputs) -> Floats32:
-        """Return the means of the latents, ``[N, 2, 2, B]``."""
-        code, inputs = self._day_code("encoder", day)
+        """Return the mean residuals, ``[N, 7·B + 1]``."""
+        code, inputs = self._day_code("encoder", day, base_inputs(day.base, day.lines, day.price))
         rows = np.zeros((len(code), self.horizon + 1, day.x_temporal.shape[2] + 1), np.float32)
         rows[:, : day.mask.shape[1], :-1] = day.x_temporal
         rows[:, : day.mask.shape[1], -1] = day.mask
         out = self._linear("head", code) + self._direct("skip", inputs)
         out = out + self._direct("days_skip", rows.reshape(len(rows), -1))
-        return np.asarray(out, np.float32).reshape(-1, 2, 2, self.n_buckets)
+        return np.asarray(out, np.float32)
+
+    def decode(self, latents: Floats32, day: DayInputs) -> tuple[Floats32, Floats32]:
+        """Return quantities and unit prices, each ``[N, 2, B]``, in raw units, of residuals ``[N, 7·B + 1]``."""
+        count = self.n_buckets
+        role, lines = day.x_role[:, :, None], day.lines[:, None, None]
+        base, change = (x[:, : 6 * count].reshape(-1, 3, 2, count) for x in (day.base, latents))
+        most = np.maximum(np.float32(GOAL_CAP) * self._days(day.mask)[:, None, :] * lines, base[:, 0])
+        quantity = np.clip(base[:, 0] + change[:, 0] * lines, 0.0, most)
+        ends = (np.float32(PRICE_UNIT) * day.x_static[:, list(columns)] for columns in band_columns())
+        low, high = (day.price[:, :, None] * (np.float32(1.0) + end[:, :, None]) for end in ends)
+        price = base[:, 1] + change[:, 1] * (high - low)
+        price = np.minimum(np.maximum(price, np.minimum(low, base[:, 1])), np.maximum(high, base[:, 1]))
+        return np.asarray(quantity * role, np.float32), np.asarray(price * role, np.float32)
 
     def __call__(self, day: DayInputs) -> tuple[Floats32, Floats32]:
-        """Return quantities and unit prices, each ``[N, 2, B]``, in raw units."""
-        latents = self.latents(day)
-        role = day.x_role[:, :, None]
-        most = np.float32(GOAL_CAP) * self._days(day.mask)[:, None, :]
-        units = np.logaddexp(0.0, GOAL_SHARPNESS * latents[:, 0]) / GOAL_SHARPNESS  # softplus
-        quantity = np.minimum(units, most) * day.lines[:, None, None] * role
-        low, high = (np.float32(PRICE_UNIT) * day.x_static[:, list(columns)] for columns in band_columns())
-        relative = low[:, :, None] + (high - low)[:, :, None] * sigmoid(latents[:, 1])
-        price = day.price[:, :, None] * (np.float32(1.0) + relative) * role
-        return np.asarray(quantity, np.float32), np.asarray(price, np.float32)
+        """Return the goals, each ``[N, 2, B]``; see `decode`."""
+        return self.decode(self.latents(day), day)
 
 
 class _ThreadNetwork(_DayNetwork):
@@ -232,42 +251,36 @@ class DecisionNetwork(_ThreadNetwork):
         super().__init__(weights, "l3")
         self.residual = self.sizes["mode"] == "residual"
 
+    @property
+    def log_std(self) -> Floats32:
+        """Logarithm of the exploration's standard deviation of quantity and price, ``[2]``."""
+        return self._a["log_std"]
+
     def outputs(self, batch: ThreadInputs) -> tuple[Floats32, Floats32, Floats32, Floats32]:
         """Return masked logits of the operation and the lead, and quantity and position of each member."""
-        base = batch.baseline
-        extra = np.concatenate([batch.goal, base], axis=1) if self.residual else batch.goal
+        base, log_alpha = batch.baseline, batch.log_alpha[:, None]
+        extra = np.concatenate([batch.goal, log_alpha, *([base] if self.residual else [])], axis=1)
         code, inputs = self._thread_code(batch, extra, *([(base[:, 4], base[:, 6])] if self.residual else []))
-        outputs = {name: self._linear(name, code) + self._direct(f"{name}_skip", inputs) for name in _HEADS}
-        amount = outputs["amount"].reshape(len(code), int(self.sizes["ensemble"]), 2)
+        op, lead, amount = (self._linear(name, code) + self._direct(f"{name}_skip", inputs) for name in _HEADS)
+        change = amount.reshape(len(code), int(self.sizes["ensemble"]), 2)
         start = np.full((len(code), 2), 0.5, np.float32)
         if self.residual:
-            there = base[:, 6:7]
+            there, weight = base[:, 6:7], np.float32(BASE_LOGIT) * self._a["base_weight"]
             start = there * base[:, [3, 5]] + (np.float32(1.0) - there) * np.float32(0.5)
-        amount = start[:, None, :] + amount
+            change = change * np.exp(log_alpha)[:, :, None]
+            op = op + weight[0] * base[:, :3]
+            lead = lead + weight[1] * self._one_hot(base[:, 4], base[:, 6])
+        amount = start[:, None, :] + change
         answers = batch.x_thread[:, thread_columns().answers] > 0.5
         legal = np.stack([answers, np.ones_like(answers), np.ones_like(answers)], axis=1)
-        op = np.where(legal, outputs["op"], np.float32(MASKED))
-        lead = np.where(self._legal_leads(batch.ranges), outputs["lead"], np.float32(MASKED))
+        op = np.where(legal, op, np.float32(MASKED))
+        lead = np.where(self._legal_leads(batch.ranges), lead, np.float32(MASKED))
         return tuple(np.asarray(x, np.float32) for x in (op, lead, amount[..., 0], amount[..., 1]))  # type: ignore[return-value]  # four by construction
 
     def _legal_leads(self, ranges: Floats32) -> Bools:
         columns, lead = thread_columns(), np.arange(self.horizon + 1)
         low, high = (np.rint(ranges[:, [c]] * self.league_horizon) for c in (columns.lead_min, columns.lead_max))
         return np.asarray((lead >= low) & (lead <= high))
-
-    def decide(self, batch: ThreadInputs, low: Array, high: Array) -> tuple[Ints, Ints]:
-        """Return operations ``[M]`` and legal counter-offers (quantity, lead, unit price) ``[M, 3]``.
-
-        Args:
-            batch: The threads.
-            low: The least legal quantity, lead and unit price, ``[M, 3]``.
-            high: The greatest, likewise.
-        """
-        op, lead, quantity, position = self.outputs(batch)
-        bottom, top = low.astype(np.float32), high.astype(np.float32)
-        price = bottom[:, 2] + position.mean(1) * (top[:, 2] - bottom[:, 2])
-        wanted = np.stack([quantity.mean(1) * batch.day.lines, lead.argmax(1).astype(np.float32), price], axis=1)
-        return op.argmax(1), np.clip(np.rint(wanted), bottom, top).astype(np.int64)
 
 
 class AcceptanceNetwork(_ThreadNetwork):
@@ -298,12 +311,17 @@ class CoordinatorNetwork(_Network):
     def __init__(self, weights: Weights) -> None:
         super().__init__(weights, "l4")
 
+    @property
+    def log_std(self) -> Floats32:
+        """Logarithm of the exploration's standard deviation, ``[1]``."""
+        return self._a["log_std"]
+
     def __call__(self, threads: Floats32, mask: Bools) -> Floats32:
-        """Return α ``[N, K]`` of threads ``[N, K, L4_SIZE]``."""
+        """Return the logarithms of α ``[N, K]`` of threads ``[N, K, L4_SIZE]``."""
         tokens = _relu(self._linear("embed", threads))
         for layer in range(int(self.sizes["layers"])):
             tokens = self._block(f"blocks.{layer}", tokens, mask)
-        return sigmoid(self._linear("out", self._norm("norm", tokens))[:, :, 0])
+        return np.asarray(self._linear("out", self._norm("norm", tokens))[:, :, 0], np.float32)
 
     def _block(self, name: str, tokens: Array, mask: Bools) -> Array:
         """Return the tokens ``[N, K, D]`` after attention among the threads that exist."""

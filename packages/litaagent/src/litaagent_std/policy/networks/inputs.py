@@ -17,16 +17,21 @@ from ..buckets import buckets
 from ..features import DAY_FEATURES, THREAD_FEATURES
 
 __all__ = [
+    "ALPHA_LIMIT",
+    "ALPHA_STEP",
     "BASELINE_SIZE",
+    "BASE_LOGIT",
     "GOAL_CAP",
-    "GOAL_SHARPNESS",
+    "GOAL_STEPS",
     "L4_SIZE",
     "MASKED",
     "OFFER_SIZE",
+    "OFFER_STEPS",
     "OPERATIONS",
     "PRICE_UNIT",
     "ThreadColumns",
     "band_columns",
+    "base_inputs",
     "baseline_inputs",
     "coordinator_inputs",
     "goal_inputs",
@@ -40,15 +45,26 @@ OPERATIONS: Final = ("accept", "reject", "end")
 """Operations of a thread in the order of their codes."""
 GOAL_CAP: Final = 3.0
 """The most units of a goal, in full days of production per delivery day: the league's largest offer is three."""
-GOAL_SHARPNESS: Final = 8.0
-"""Sharpness of the softplus that maps a latent to a goal's units."""
+GOAL_STEPS: Final = (0.3, 0.5, 0.5)
+"""Steps of L2's exploration: of quantities in lines, of prices in widths of the band, of urgency and logarithms."""
+OFFER_STEPS: Final = (0.2, 0.5)
+"""Steps of L3's exploration: of quantities in lines, of prices in widths of the band."""
+BASE_LOGIT: Final = 6.0
+"""Bias of the heuristic's operation and delivery day in L3's logits: a new network follows it 99 times in 100."""
 PRICE_UNIT: Final = 0.1
 """Relative prices are in tenths of the trading price, the width of the league's band on either side."""
 MASKED: Final = -1e9
 """Logit of what is not legal; finite, so that nothing becomes NaN."""
 OFFER_SIZE: Final = 4
 BASELINE_SIZE: Final = 7
-L4_SIZE: Final = 9
+ROUND_SIZE: Final = 9
+"""Inputs of L4 that compare a thread's offer with the others of its round, see `coordinator_inputs`."""
+L4_SIZE: Final = ROUND_SIZE + len(THREAD_FEATURES["x_thread"]) + len(THREAD_FEATURES["x_partner"])
+"""All inputs of L4 for a thread."""
+ALPHA_LIMIT: Final = 2.0
+"""Largest logarithm of α."""
+ALPHA_STEP: Final = 1.0
+"""Step of L4's exploration, of the logarithm of α."""
 
 
 class ThreadColumns(NamedTuple):
@@ -85,6 +101,24 @@ def band_columns() -> tuple[tuple[int, int], tuple[int, int]]:
     """Return the columns of `x_static` with the legal price bands: the low ends and the high ends, buy and sell."""
     column = DAY_FEATURES["x_static"].index
     return (column("buy_price_min"), column("sell_price_min")), (column("buy_price_max"), column("sell_price_max"))
+
+
+def base_inputs(base: Array, lines: Array, usual: Array) -> Floats32:
+    """Return the heuristic's goals without units, ``[N, 7·B + 1]``.
+
+    Args:
+        base: Raw goals by bucket, see `l2.residual.goal_base`, ``[N, 7·B + 1]``.
+        lines: ``[N]``.
+        usual: Trading prices of input and output, ``[N, 2]``.
+    """
+    count, size = base.shape
+    by_side = base[:, : size - 1 - size // 7].reshape(count, 3, 2, -1)
+    usual = np.maximum(usual, np.float32(1e-6))[:, :, None]
+    units = by_side[:, 0] / np.maximum(lines, np.float32(1.0))[:, None, None]
+    relative = np.where(by_side[:, 1] > 0, (by_side[:, 1] / usual - 1.0) / PRICE_UNIT, 0.0)
+    values = base[:, size - 1 - size // 7 :] / usual[:, 1]  # of capacity and input, in prices of the output
+    parts = [part.reshape(count, -1) for part in (units, relative, by_side[:, 2], values)]
+    return np.asarray(np.clip(np.concatenate(parts, axis=1), -10.0, 10.0), np.float32)
 
 
 def goal_inputs(quantity: Array, price: Array, lines: Array, usual: Array) -> Floats32:
@@ -181,6 +215,8 @@ def coordinator_inputs(
     lines: Array | float,
     usual: Array | float,
     horizon: Array | int,
+    x_thread: Array,
+    x_partner: Array,
 ) -> Floats32:
     """Return the threads of a side's round for L4, ``[K, L4_SIZE]``.
 
@@ -192,6 +228,8 @@ def coordinator_inputs(
         lines: The factory's lines, one for all or ``[K]``.
         usual: The product's trading price, likewise.
         horizon: The league's horizon, likewise.
+        x_thread: The threads' features, ``[K, …]``.
+        x_partner: The partners' features, ``[K, …]``.
     """
     there = offers[:, 0] > 0
     lines, usual, horizon = np.maximum(lines, 1.0), np.maximum(usual, 1e-6), np.maximum(1, horizon)
@@ -208,7 +246,8 @@ def coordinator_inputs(
         there * (units <= free),
         time,
     )
-    return np.asarray(np.clip(np.stack(columns, axis=1).astype(np.float64), -10.0, 10.0), np.float32)
+    compared = np.clip(np.stack(columns, axis=1).astype(np.float64), -10.0, 10.0)
+    return np.asarray(np.concatenate([compared, x_thread, x_partner], axis=1), np.float32)
 
 
 def spread(by_bucket: Sequence[float] | Array, horizon: int) -> Floats:

@@ -17,10 +17,12 @@ import numpy as np
 
 from ..arrays import Array
 
-__all__ = ["FORMAT", "FORMAT_VERSION", "Weights", "WeightsError", "load_weights", "read_weights"]
+__all__ = ["FORMAT", "FORMAT_VERSION", "Weights", "WeightsError", "load_weights", "read_weights", "weights_path"]
 
 FORMAT: Final = "litaagent.weights"
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+_OLDEST: Final = {"l2": 2, "l3": 2, "l4": 2}
+"""Oldest version of the format by kind, 1 for the others: since 2 the layers give residuals on their heuristics."""
 
 
 class WeightsError(ValueError):
@@ -62,10 +64,11 @@ def load_weights(path: str | Path) -> Weights:
         raise WeightsError(f"there are no weights {name!r}; correct the path, or train and export them") from error
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise WeightsError(f"{name!r} is no weights file ({error}); export the trained layer again") from error
-    if meta.get("format") != FORMAT or meta.get("format_version") != FORMAT_VERSION:
+    version, oldest = meta.get("format_version"), _OLDEST.get(str(meta.get("kind")), 1)
+    if meta.get("format") != FORMAT or version not in range(oldest, FORMAT_VERSION + 1):
         raise WeightsError(
-            f"{name!r} has format {meta.get('format')!r} version {meta.get('format_version')!r}, this version reads "
-            f"{FORMAT!r} version {FORMAT_VERSION}; export the trained layer again"
+            f"{name!r} has format {meta.get('format')!r} version {version!r}, this version reads {FORMAT!r} version "
+            f"{FORMAT_VERSION}; export the trained layer again"
         )
     return Weights(arrays, meta, name)
 
@@ -73,10 +76,13 @@ def load_weights(path: str | Path) -> Weights:
 def read_weights(path: str | Path) -> dict[str, Weights]:
     """Read one weights file, or every one of a folder, by kind.
 
+    Args:
+        path: The file, the folder, or the folder of a run: what passed its gate, else its newest weights.
+
     Raises:
         WeightsError: If there are none, one cannot be used, or two are of the same kind.
     """
-    folder = Path(path)
+    folder = weights_path(path)
     files = sorted(folder.glob("*.npz")) if folder.is_dir() else [folder]
     if not files:
         raise WeightsError(f"folder {str(path)!r} holds no .npz weights; name the folder that training exported to")
@@ -90,3 +96,13 @@ def read_weights(path: str | Path) -> dict[str, Weights]:
             )
         by_kind[weights.kind] = weights
     return by_kind
+
+
+def weights_path(path: str | Path) -> Path:
+    """Return the file or folder that `read_weights` reads."""
+    given = Path(path)
+    if given.is_dir() and not any(given.glob("*.npz")):
+        # the folder of a run: what passed the gate, or the only or newest weights
+        known = [given / "best", *sorted((given / "weights").glob("v*"), reverse=True), given / "weights"]
+        return next((folder for folder in known if any(folder.glob("*.npz"))), given)
+    return given

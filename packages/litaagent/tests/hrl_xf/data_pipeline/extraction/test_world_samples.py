@@ -3,12 +3,17 @@
 import numpy as np
 import pytest
 
-from litaagent_std.hrl_xf.data_pipeline.extraction.baseline import day_plans
+from litaagent_std.hrl_xf.data_pipeline.extraction.heuristic import fold_heuristic
 from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import MACRO, MICRO, world_samples
 from litaagent_std.policy.columns import ObservationBatch, live_threads
 from litaagent_std.policy.features import of_day, of_thread
 from litaagent_std.policy.l1.thread import thread_baseline
 from litaagent_std.records.columns import ACCEPT, END, REJECT
+from litaagent_std.records.recorder import Recorder, WorldFacts
+from litaagent_std.records.threads import recorded_threads
+from litaagent_std.records.world import WorldRecord
+from litaagent_std.world.run import run_world
+from litaagent_std.world.setup import AgentSpec, official_setup
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +77,10 @@ def test_actions_are_the_recorded_ones(record, samples, known_threads):
 
 def test_baselines_are_those_of_the_policy_thread_by_thread(record, samples, known_threads):
     seats = range(len(record.names))
-    plans, parameters = day_plans(record, seats, record.days.batch(seats))
+    obs, turns = record.days.batch(seats), [np.flatnonzero(record.columns.factory == seat) for seat in seats]
+    known = recorded_threads(record.columns, record.days, seats, turns)
+    folded = fold_heuristic(record, seats, obs, known.threads, np.concatenate(turns))
+    plans, parameters = folded.plans, folded.parameters
     kinds = set()
     for seat in seats:
         days = observations_of(record, seat)
@@ -117,3 +125,18 @@ def test_a_wider_horizon_is_padded_and_masked(record):
     assert not wide.macro["mask"][:, n:].any()
     assert not wide.macro["x_temporal"][:, n:].any()
     assert wide.macro["goal_q"].shape == narrow.macro["goal_q"].shape
+
+
+def test_the_heuristic_folded_over_our_own_agents_record_decides_as_it_did():
+    setup = official_setup(3, n_days=10, n_levels=3)
+    seats = [next(seat for seat, factory in enumerate(setup.factories) if factory.level == level) for level in range(3)]
+    ours = AgentSpec("litaagent_std.agents.hrl.LitaAgentHRL", competitor=True)
+    setup = setup.with_agents(dict.fromkeys(seats, ours))
+    recorder = Recorder(setup, WorldFacts(0, 0, 0, 0, 7, (None,) * setup.n_seats))
+    run_world(setup, observers=[recorder])
+    micro = world_samples(WorldRecord(recorder.tables()), seats).micro
+    same = (micro["op"] == micro["base_op"]) & (
+        (micro["op"] != REJECT) | (micro["offer"] == micro["base_offer"]).all(1)
+    )
+    assert len(same) > 300
+    assert same.mean() > 0.95  # the order in which offers came is not always in the record

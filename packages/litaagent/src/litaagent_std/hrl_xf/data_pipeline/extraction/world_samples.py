@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from litaagent_std.hrl_xf.data_pipeline.errors import BadSampleError
-from litaagent_std.hrl_xf.data_pipeline.extraction.baseline import day_plans
+from litaagent_std.hrl_xf.data_pipeline.extraction.heuristic import Heuristic, fold_heuristic
 from litaagent_std.hrl_xf.data_pipeline.extraction.labels import day_goals
 from litaagent_std.hrl_xf.data_pipeline.options import Labels
 from litaagent_std.policy.arrays import Array, Bools, Floats32, Ints
@@ -42,6 +42,7 @@ MACRO: Final[dict[str, str]] = {
     "goal_p_mask": "?",
     "lines": "f4",
     "price": "f4",
+    "base": "f4",
     "return_to_go": "f4",
     "factory": "i2",
     "day": "i2",
@@ -60,6 +61,8 @@ MICRO: Final[dict[str, str]] = {
     "received": "i4",
     "baseline_op": "i1",
     "baseline": "i4",
+    "base_op": "i1",
+    "base_offer": "i4",
     "issue_low": "i4",
     "issue_high": "i4",
     "taken": "i1",
@@ -150,8 +153,10 @@ def _samples(record: WorldRecord, seats: Sequence[int], labels: Labels, horizon:
     known = recorded_threads(world, days, seats, turns)
     with _named_features():
         features = thread_features(known.threads, obs, known.offers, known.start, known.count)
-    baseline = thread_baseline(known.threads, obs, *day_plans(record, seats, obs))
-    micro = _turns(record, seats, turns, rows, features, baseline)
+    heuristic = fold_heuristic(record, seats, obs, known.threads, np.concatenate(turns))
+    macro["base"] = heuristic.goals[(rows >= 0).ravel()]
+    baseline = thread_baseline(known.threads, obs, heuristic.plans, heuristic.parameters)
+    micro = _turns(record, seats, turns, rows, features, baseline, heuristic)
     micro["return_to_go"] = macro["return_to_go"][micro["day_row"]]
     skipped = int((rows < 0).sum())
     return WorldSamples(_checked(macro, MACRO, record), _checked(micro, MICRO, record), features.rows, skipped)
@@ -215,6 +220,7 @@ def _turns(
     rows: Ints,
     features: ThreadFeatures,
     baseline: tuple[Ints, Ints],
+    heuristic: Heuristic,
 ) -> Arrays:
     """Return the arrays of the factories' turns, those of the first factory first, in the order of negotiations."""
     world = record.columns
@@ -237,6 +243,8 @@ def _turns(
         "received": _offers(world, world.received[turn], world.answers[turn], day),
         "baseline_op": baseline[0],
         "baseline": baseline[1],
+        "base_op": heuristic.op,
+        "base_offer": heuristic.offer,
         "issue_low": low[at],
         "issue_high": high[at],
         "taken": world.taken[turn],

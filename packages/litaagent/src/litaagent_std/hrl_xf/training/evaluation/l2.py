@@ -19,6 +19,7 @@ from litaagent_std.hrl_xf.training.data import Table, TrainingData, rows_of
 from litaagent_std.hrl_xf.training.evaluation.linear import fit_ridge, predict_linear
 from litaagent_std.hrl_xf.training.evaluation.metrics import errors
 from litaagent_std.policy.arrays import Array, Ints
+from litaagent_std.policy.networks.inputs import base_inputs
 
 __all__ = ["evaluate_l2", "goal_error", "persistence_rows"]
 
@@ -60,8 +61,9 @@ def persistence_rows(macro: Table) -> Ints:
 
 def _inputs(macro: Table, rows: Ints) -> Array:
     parts = [np.asarray(macro[name][rows]).reshape(len(rows), -1) for name in ("x_static", "x_role", "x_temporal")]
-    mask = np.asarray(macro["mask"][rows], np.float32)
-    return np.concatenate([*parts, mask], axis=1)
+    parts.append(np.asarray(macro["mask"][rows], np.float32))
+    parts.append(base_inputs(*(np.asarray(macro[name][rows]) for name in ("base", "lines", "price"))))
+    return np.concatenate(parts, axis=1)
 
 
 def _scaled(macro: Table, rows: Ints) -> tuple[Array, Array]:
@@ -111,6 +113,13 @@ def _persistence(data: TrainingData, rows: Ints, mean: tuple[Array, Array]) -> t
     return quantity, np.where(priced, np.asarray(macro["goal_p"])[before], mean[1])
 
 
+def _heuristic(macro: Table, rows: Ints) -> tuple[Array, Array]:
+    """Return the goals of our heuristic agent with the same history, the base of the network's residuals."""
+    shape = macro["goal_q"].shape[1:]
+    base = np.asarray(macro["base"][rows])[:, : 6 * shape[1]].reshape(len(rows), 3, *shape)
+    return base[:, 0], base[:, 1]
+
+
 def evaluate_l2(model: HorizonManagerPPO, data: TrainingData, split: Split, device: torch.device) -> dict[str, Any]:
     """Return errors of the network and of every baseline: ``{quantity|price: {name: {all|side and bucket: …}}}``."""
     rows = data.macro.rows(split)
@@ -120,8 +129,10 @@ def evaluate_l2(model: HorizonManagerPPO, data: TrainingData, split: Split, devi
     spot = np.broadcast_to(np.asarray(macro["price"][rows])[:, :, None], mean[1].shape)
     linear = _linear(data, rows)
     yesterday = _persistence(data, rows, mean)
-    quantities = {"network": network[0], "linear": linear[0], "persistence": yesterday[0], "mean": mean[0]}
-    prices = {"network": network[1], "linear": linear[1], "persistence": yesterday[1], "mean": mean[1], "spot": spot}
+    heuristic = _heuristic(macro, rows)
+    named = {"linear": linear, "persistence": yesterday, "mean": mean, "heuristic": heuristic}
+    quantities = {"network": network[0]} | {name: both[0] for name, both in named.items()}
+    prices = {"network": network[1]} | {name: both[1] for name, both in named.items()} | {"spot": spot}
     counts = _counts(macro, rows)
     targets = np.asarray(macro["goal_q"][rows]), np.asarray(macro["goal_p"][rows])
     return {

@@ -1,7 +1,8 @@
 """Evaluation of L3 and of the acceptance model beside baselines.
 
-Baselines of operations: the majority of training, L1's baseline, and one logistic regression per operation. Of
-counter-offers: the last row of the history copied, our own last offer copied, L1's baseline, the median of training,
+Baselines of operations: the majority of training, our heuristic agent, and one logistic regression per operation. Of
+counter-offers: the last row of the history copied, our own last offer copied, our heuristic agent, the median of
+training,
 and a ridge regression. Of acceptance: the base rate, and a logistic regression.
 """
 
@@ -176,7 +177,7 @@ class _Fitted:
         chance[~answers, 0] = -1.0  # nothing to accept
         return {
             "linear": chance.argmax(1),
-            "L1 baseline": batch.thread.baseline[:, :3].argmax(1).numpy(),
+            "heuristic": batch.thread.baseline[:, :3].argmax(1).numpy(),
             "majority": np.full(len(answers), self.majority),
         }
 
@@ -197,7 +198,7 @@ class _Fitted:
             "linear": _legal_offers(linear, batch, width),
             "copy last row": _raw(*last, batch, horizon, middle),
             "copy own last": _raw(*own, batch, horizon, middle),
-            "L1 baseline": np.where(base[:, 6:7] > 0, np.rint(l1), middle),
+            "heuristic": np.where(base[:, 6:7] > 0, np.rint(l1), middle),
             "median": middle,
         }
 

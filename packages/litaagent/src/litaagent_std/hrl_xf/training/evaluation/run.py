@@ -58,13 +58,14 @@ def _evaluate_l4(trainer: HRLXFTrainer, data: TrainingData, split: Split) -> dic
         return {"rounds": 0.0}
     tensors = rounds.tensors(np.arange(len(rounds)))
     accepted = (trainer.l4.cpu()(tensors["threads"], tensors["mask"]) > 0).numpy()
-    right = (accepted == (rounds.taken > 0.5)) | ~rounds.mask
-    nothing = (rounds.taken <= 0.5) | ~rounds.mask
-    count = rounds.mask.sum()
+    offers = rounds.mask & (rounds.taken != 0.5)  # a thread without an offer is neutral
+    right = (accepted == (rounds.taken > 0.5)) | ~offers
+    nothing = (rounds.taken <= 0.5) | ~offers
+    count = offers.sum()
     return {
         "rounds": float(len(rounds)),
-        "agreement": float((right & rounds.mask).sum() / count),
+        "agreement": float((right & offers).sum() / count),
         "rounds_alike": float(right.all(1).mean()),
-        "agreement_of_nothing": float((nothing & rounds.mask).sum() / count),
+        "agreement_of_nothing": float((nothing & offers).sum() / count),
         "rounds_alike_of_nothing": float(nothing.all(1).mean()),
     }
