@@ -77,6 +77,8 @@ class ThreadWeights:
     """An agreement at all."""
     shared: Weight = 1.0
     """The day's reward, shared by all threads of the day."""
+    weight: Weight = 0.5
+    """L4's own term, times log α and the thread's reward: a large α is good where the thread ends well."""
 
 
 def calendar_value(obs: Observation, calendar: Calendar, regime: Regime = Regime.PERSISTENT) -> float:

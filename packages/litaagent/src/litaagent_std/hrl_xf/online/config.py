@@ -226,7 +226,8 @@ class OnlineConfig(ExecutionOptions):
     """Updates between two past versions that join the opponents; 0 for none."""
 
     warm: Path | None = None
-    """Weights to start from, as this command writes them. Default: the heuristic agent."""
+    """Weights to start from: the folder of a run of lita train or of this command, or its weights. The networks of the
+    layers are trained further. Default: the heuristic agent."""
 
     seed: Annotated[int, Field(ge=0, lt=1 << 20)] = 0
     """Seed of the run: worlds, exploration, networks, opponents."""

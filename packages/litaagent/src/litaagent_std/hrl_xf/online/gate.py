@@ -13,7 +13,8 @@ from litaagent_std.arena.sequential import Verdict
 from litaagent_std.arena.units import UnitStore
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.hrl_xf.online.config import GateConfig
-from litaagent_std.hrl_xf.online.opponents import PAST_SELF
+from litaagent_std.hrl_xf.online.opponents import weights_agent
+from litaagent_std.policy.networks.weights import weights_path
 from litaagent_std.policy.parameters import LEVELS, Level
 from litaagent_std.tournament.competitors.names import Competitor
 from litaagent_std.tournament.competitors.registry import BUILT_IN
@@ -56,9 +57,9 @@ def evaluate_candidate(
         The verdict, its record as plain values, and the CPU seconds of its worlds.
     """
     rules = Rules(opponents or (BUILT_IN["GreedyStd"],), days=cfg.days, levels=levels)
-    incumbent = AgentSpec(SHIPPED) if best is None else AgentSpec(PAST_SELF, {"weights": str(best)})
+    incumbent = AgentSpec(SHIPPED) if best is None else weights_agent(weights_path(best))
     plan = Plan(
-        Competitor("candidate", AgentSpec(PAST_SELF, {"weights": str(candidate)})),
+        Competitor("candidate", weights_agent(candidate)),
         (Competitor("best", incumbent),),
         rules,
         seed_block(f"gate:{name}"),

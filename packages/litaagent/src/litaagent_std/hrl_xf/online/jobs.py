@@ -11,6 +11,8 @@ from math import ceil
 
 from apexrl.execution import Executor, RunOptions, Task
 from litaagent_std.agents.online.acting import PolicySet
+from litaagent_std.hrl_xf.online.hierarchy.play import play_hierarchy
+from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
 from litaagent_std.hrl_xf.online.rollout import Play, WorldRollout, play_worlds
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, draw_world
 from litaagent_std.hrl_xf.rewards import DayWeights
@@ -30,7 +32,7 @@ class Job:
     """
 
     plan: WorldPlan
-    policies: PolicySet
+    policies: PolicySet | Hierarchy
     rng_seed: int | None
     rounds: bool
 
@@ -57,7 +59,14 @@ def groups_of(jobs: Sequence[Job], size: int, workers: int = 1) -> list[list[int
 
 
 def _play_group(jobs: Sequence[Job], weights: DayWeights) -> list[WorldRollout]:
-    plays = [Play(draw_world(job.plan), job.policies, job.rng_seed) for job in jobs]
+    policies = jobs[0].policies
+    if isinstance(policies, Hierarchy):  # all jobs of an update have the same networks
+        return play_hierarchy([draw_world(job.plan) for job in jobs], policies, weights, [job.rng_seed for job in jobs])
+    plays = [
+        Play(draw_world(job.plan), job.policies, job.rng_seed)
+        for job in jobs
+        if not isinstance(job.policies, Hierarchy)
+    ]
     return play_worlds(plays, weights, rounds=jobs[0].rounds)
 
 

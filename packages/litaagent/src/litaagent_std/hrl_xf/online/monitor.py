@@ -93,8 +93,9 @@ class Monitor:
         self._window = [*self._window, statistics][-cfg.window :]
         self._since_best += 1
         self.is_new_best = False
-        if len(self._window) < cfg.window:
-            return "continue"
+        exhausted = self.best is not None and self._since_best >= cfg.patience
+        if len(self._window) < cfg.window:  # patience counts through roll-backs, which empty the window
+            return "stop" if exhausted else "continue"
         now = _mean(self._window)
         if self.best is None or now.gain > self.best.gain:
             self.best, self.is_new_best, self._since_best = now, True, 0
@@ -102,7 +103,7 @@ class Monitor:
         if self._is_worse(now, self.best):
             self._window = []
             return "roll back"
-        return "stop" if self._since_best >= cfg.patience else "continue"
+        return "stop" if exhausted else "continue"
 
     def _is_worse(self, now: WindowStatistics, best: WindowStatistics) -> bool:
         cfg = self.cfg

@@ -8,7 +8,7 @@ rate is low are drawn more often. Held-out opponents are never drawn.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +25,8 @@ __all__ = ["PAST_SELF", "OpponentPool"]
 
 PAST_SELF: Final = "litaagent_std.agents.online.agent.LitaOnline"
 """Class path of a past version of the policy."""
+LITA: Final = "litaagent_std.agents.hrl.LitaAgentHRL"
+"""Class path of our agent, which plays the networks of the layers."""
 _PRIOR: Final = (1.0, 2.0)
 """Prior of an opponent's record: wins and games."""
 
@@ -80,7 +82,7 @@ class OpponentPool:
         if name in self._agents:
             return self._agents[name]
         path = next(path for path in self._selves if _self_name(path) == name)
-        return AgentSpec(PAST_SELF, {"weights": path, "label": name}, competitor=True)
+        return replace(weights_agent(path, label=name), competitor=True)
 
     def chances(self) -> dict[str, float]:
         """Return the unnormalised probability of each opponent: (1 − win rate) to the power of hardness, never 0."""
@@ -113,6 +115,11 @@ class OpponentPool:
         """Resume from `state_dict`."""
         self._records = {name: _Record(float(wins), float(games)) for name, (wins, games) in state["records"].items()}
         self._selves = [str(path) for path in state["selves"]]
+
+
+def weights_agent(path: str | Path, **params: str) -> AgentSpec:
+    """Return the agent that plays weights: a folder holds the networks of the layers."""
+    return AgentSpec(LITA if Path(path).is_dir() else PAST_SELF, {"weights": str(path), **params})
 
 
 def _by_name(texts: Sequence[str]) -> dict[str, AgentSpec]:

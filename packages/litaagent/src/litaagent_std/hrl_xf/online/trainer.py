@@ -30,6 +30,7 @@ from litaagent_std.agents.online.acting import PolicySet
 from litaagent_std.agents.online.weights import save
 from litaagent_std.hrl_xf.online.config import FREE_FIELDS, OnlineConfig
 from litaagent_std.hrl_xf.online.gate import evaluate_candidate
+from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy, holds_layers
 from litaagent_std.hrl_xf.online.jobs import Job, play_jobs
 from litaagent_std.hrl_xf.online.methods import make_method
 from litaagent_std.hrl_xf.online.monitor import Monitor, WindowStatistics, window_statistics
@@ -73,8 +74,7 @@ class Trainer(Learner):
     def __init__(self, cfg: OnlineConfig, executor: Executor, folder: Path) -> None:
         self.cfg, self.folder = cfg, folder
         self._executor = executor
-        warm_start = None if cfg.warm is None else PolicySet.load(cfg.warm)
-        self.method = make_method(cfg, warm_start)
+        self.method = make_method(cfg, None if cfg.warm is None else _warm_start(cfg.warm))
         self.pool = OpponentPool(cfg.pool)
         self.monitor = Monitor(cfg.monitor)
         self.updates = 0
@@ -194,9 +194,12 @@ class Trainer(Learner):
     def save_weights(self) -> Path:
         """Write the present policies and return their file."""
         policies = self.method.policies()
-        path = ensure_folder(self.folder / "weights") / f"v{policies.version:05d}.npz"
-        save(policies, path, updates=self.updates, worlds=self.worlds, seed=self.cfg.seed, made_by="lita train-online")
-        return path
+        made = {"updates": self.updates, "worlds": self.worlds, "seed": self.cfg.seed, "made_by": "lita train-online"}
+        path = ensure_folder(self.folder / "weights") / f"v{policies.version:05d}"
+        if isinstance(policies, Hierarchy):  # a file for each layer
+            return policies.save(path, **made)
+        save(policies, path.with_suffix(".npz"), **made)
+        return path.with_suffix(".npz")
 
     def evaluate(self, **options: Any) -> dict[str, float]:  # noqa: ANN401 - there are none
         """Run the gate: evaluate the present policies in the arena; they become the best if they win."""
@@ -205,7 +208,7 @@ class Trainer(Learner):
             candidate,
             self.best,
             cfg.gate,
-            name=f"online-{self.folder.name}-{cfg.seed}-{self.updates}",
+            name=f"online-{cfg.seed}-{self.updates}",
             opponents=self.pool.held_out,
             executor=self._executor,
             folder=self.folder / "gate",
@@ -216,7 +219,11 @@ class Trainer(Learner):
         self._append_gate(record)
         if verdict.answer == "better":
             self.best = candidate
-            write_bytes(self.folder / "best.npz", candidate.read_bytes())
+            if candidate.is_dir():
+                for file in candidate.glob("*.npz"):
+                    write_bytes(ensure_folder(self.folder / "best") / file.name, file.read_bytes())
+            else:
+                write_bytes(self.folder / "best.npz", candidate.read_bytes())
         self.seconds["gate"] += seconds
         return {
             "gate/mean": verdict.mean,
@@ -261,6 +268,11 @@ class Trainer(Learner):
         self.rollbacks, self.finished = int(state["rollbacks"]), state["stopped"] or None
         self.best = None if state["best"] is None else Path(state["best"])
         self.seconds |= {name: float(value) for name, value in state["seconds"].items()}
+
+
+def _warm_start(path: Path) -> PolicySet | Hierarchy:
+    """Return the weights to start from: the networks of the layers, or what another online method wrote."""
+    return Hierarchy.load(path) if holds_layers(path) else PolicySet.load(path)
 
 
 def _ours(jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> list[WorldRollout]:

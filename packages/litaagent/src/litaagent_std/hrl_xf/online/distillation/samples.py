@@ -54,6 +54,7 @@ def jobs_of(cfg: DistillConfig, teacher: PolicySet) -> list[Job]:
 
 def collect(job: Job) -> Inputs:
     """Play a world and return the inputs of each layer; runs in a worker."""
+    assert isinstance(job.policies, PolicySet)  # see `jobs_of`
     rollout = play_world(job.plan, job.policies, DayWeights(), job.rng_seed, rounds=job.rounds)
     return {
         layer: _concatenate(layer, [_seat_inputs(layer, seat) for seat in rollout.seats]) for layer in job.policies.nets

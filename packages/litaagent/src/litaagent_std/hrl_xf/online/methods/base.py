@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from apexrl.runs.errors import ConfigurationError
 from litaagent_std.agents.online.acting import NAMES, PolicySet
 from litaagent_std.agents.online.steering import Layer
+from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
 from litaagent_std.hrl_xf.online.jobs import Job
 from litaagent_std.hrl_xf.online.rollout import WorldRollout
 from litaagent_std.hrl_xf.online.worlds import WorldPlan
@@ -25,7 +26,7 @@ class Method(Protocol):
     def version(self) -> int:
         """Updates so far; the version of the next rollouts."""
 
-    def policies(self) -> PolicySet:
+    def policies(self) -> PolicySet | Hierarchy:
         """Return the present policies, without perturbations of the search."""
 
     def jobs(self, plans: Sequence[WorldPlan]) -> list[Job]:
