@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,45 +15,49 @@ if TYPE_CHECKING:
 
 _CHAMPIONS = ("PenguinAgent", "AS0", "HorizonAwareAgent")
 """Winners of 2024, 2025 and 2026: the other competitors of the tournament."""
+_SHIPPED = 'litaagent_std.agents.online.agent.LitaOnline:{"weights": "middle_progress"}'
+"""Trained weights that come with the package."""
 _OURS = "litaagent_std.agents.hrl.LitaAgentHRL"
-_CHECKED_DAYS = 20
 
 
 @configuration
 class Config:
     """Run the main job end to end at a small scale.
 
-    A recorded tournament of our agent and three champions; a world on scml's own engine too, to show that both give
-    the same scores; a policy trained with PPO, evaluated before and after; and a report with the ranking, a world, a
-    negotiation, our agent's reasons and the learning curve. It takes a few minutes on two cores. The same command
-    resumes a stopped run.
+    A recorded tournament of our agent and three champions; a dataset of it; L2, L3 and the types of partners trained
+    from it; the same networks trained further in the league; the trained agent beside the heuristic one and a champion
+    in the same worlds; and a report with the ranking, a world, a negotiation, our agent's reasons and the curves. It
+    takes a few minutes on two cores. The same command resumes a stopped run.
     """
 
-    configs: Annotated[int, Field(ge=1)] = 2
+    configs: Annotated[int, Field(ge=1)] = 3
     """Configurations to draw; each is played four times, so that every competitor plays every seat once."""
-    days: Annotated[int, Field(ge=10, le=200)] = 50
+    days: Annotated[int, Field(ge=10, le=200)] = 30
     """Days per world."""
-    steps: Annotated[int, Field(ge=1)] = 40_000
-    """Environment steps of the training."""
+    epochs: Annotated[int, Field(ge=1)] = 4
+    """Epochs of offline training."""
+    updates: Annotated[int, Field(ge=1)] = 2
+    """Updates of online training."""
+    worlds: Annotated[int, Field(ge=1)] = 4
+    """Worlds of an update, and of the comparison at the end."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Seed of the worlds and of the training."""
     output_dir: Path = Path("runs/demo")
-    """Folder of the tournament, the training and the report."""
+    """Folder of the tournament, the trainings, the comparison and the report."""
 
 
 def run(config: Config) -> int:
-    """Play the tournament, compare the engines, train a policy and write the report."""
+    """Walk the whole way of the data: tournament, dataset, offline and online training, arena, report."""
     from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
 
     restart_with_fixed_hashing()  # worlds run in this process
     from rich.console import Console
 
     console = Console()
-    status = _play(config)
-    if status:
-        return status
-    _compare_engines(config, console)
-    _train(config, console)
+    for stage in (_play, _train, _train_online, _compare):
+        status = stage(config)
+        if status:
+            return status
     _report(config, console)
     return 0
 
@@ -89,48 +92,79 @@ def _champions() -> list[str]:
     return [path for path in all_paths() if path.rsplit(".", 1)[1] in _CHAMPIONS]
 
 
-def _compare_engines(config: Config, console: Console) -> None:
-    """Run a short world on both engines, and print whether their scores are equal."""
-    from litaagent_std import official_setup, run_world
+def _train(config: Config) -> int:
+    """Train L2, L3 and the types of partners from the records; return the exit status."""
+    from litaagent_std.hrl_xf.training.config import TrainRunConfig
+    from litaagent_std.hrl_xf.training.launch import train
 
-    days = min(config.days, _CHECKED_DAYS)
-    setup = official_setup(config.seed, [_OURS, *_champions()], n_days=days, n_competitors=4)
-    spent, scores = [], []
-    with console.status("running a world on the fast engine, then on scml's own"):
-        for options in ({}, {"engine": "scml"}):
-            start = time.process_time()
-            scores.append(run_world(setup, **options).scores)  # type: ignore[arg-type]  # a name of an engine
-            spent.append(time.process_time() - start)
-    same = "the same" if scores[0] == scores[1] else "OTHER"
-    console.print(f"scml's own engine gives {same} scores, in {spent[1] / spent[0]:.1f} x the CPU time.")
+    print("\nL2 and L3 learn our agent's decisions from the records, another network the types of partners")
+    return train(
+        TrainRunConfig(
+            data_dir=config.output_dir / "tournament",
+            dataset_dir=config.output_dir / "dataset",
+            agent_name=_OURS.rsplit(".", 1)[1],
+            phases=("l2", "l3", "partner"),
+            l2_epochs=config.epochs,
+            l3_epochs=config.epochs,
+            partner_epochs=config.epochs,
+            backfill_folds=2,
+            horizon=10,
+            seed=config.seed,
+            log_dir=config.output_dir / "logs",
+            output_dir=config.output_dir / "offline",
+        )
+    )
 
 
-def _train(config: Config, console: Console) -> None:
-    """Train PPO on CartPole, and show its return before and after."""
-    from functools import partial
+def _train_online(config: Config) -> int:
+    """Train the same networks further in the league; return the exit status."""
+    from litaagent_std.hrl_xf.online.command import run_training, show_summary
+    from litaagent_std.hrl_xf.online.config import GateConfig, OnlineConfig, PoolConfig
 
-    import gymnasium
+    print("\nPPO trains the same L2 further, in worlds of the league")
+    trainer, status = run_training(
+        OnlineConfig(
+            warm=config.output_dir / "offline",
+            layers=("l2",),
+            updates=config.updates,
+            worlds=config.worlds,
+            days=(config.days,),
+            pool=PoolConfig(slots=0),
+            gate=GateConfig(every=0),
+            self_every=0,
+            seed=config.seed,
+            output_dir=config.output_dir / "online",
+        )
+    )
+    show_summary(trainer)
+    return status
 
-    from apexrl import GymVecEnv, OnPolicyRunner, PPOConfig
 
-    folder = config.output_dir / "training"
-    env = GymVecEnv([partial(gymnasium.make, "CartPole-v1")] * 8)
-    cfg = PPOConfig(num_steps=32, minibatch_size=256, num_epochs=20, learning_rate=1e-3, gamma=0.98, seed=config.seed)
-    runner = OnPolicyRunner(env=env, cfg=cfg, log_dir=folder, save_interval=40)
-    before = runner.eval(20)["eval/mean_reward"]
-    if runner.resume():
-        console.print(f"an earlier training in {folder} is resumed at step {runner.total_timesteps}")
-    if runner.total_timesteps < config.steps:
-        runner.learn(total_timesteps=config.steps)
-    after = runner.eval(20)["eval/mean_reward"]
-    checkpoint = runner.save_checkpoint("final_model.pt")
-    runner.close()
-    console.print(f"PPO on CartPole-v1: mean return {before:.0f} before, {after:.0f} after {config.steps} steps.")
-    console.print(f"The checkpoint is {checkpoint}; curves: tensorboard --logdir {folder}", soft_wrap=True)
+def _compare(config: Config) -> int:
+    """Play the trained agent, the heuristic one, shipped weights and a champion in the same worlds."""
+    from lita.arena import arena
+    from litaagent_std.arena.config import ArenaConfig
+
+    print("\nThe trained agent beside the heuristic one, weights that come with the package, and a champion")
+    status = arena(
+        ArenaConfig(
+            agent=f'lita:{{"weights": "{config.output_dir / "online"}"}}',
+            against=("lita", _SHIPPED, "HorizonAwareAgent"),
+            worlds=config.worlds,
+            days=(config.days,),
+            stop_early=False,
+            output_dir=config.output_dir / "arena",
+        )
+    )
+    print(
+        "What so little training is worth: nothing that so few worlds could show. Networks start as the heuristic "
+        "agent; lita train and lita train-online with hundreds of worlds, and the arena with more, are the real job."
+    )
+    return status
 
 
 def _report(config: Config, console: Console) -> None:
-    """Write the report of the tournament and the training, and print its address."""
+    """Write the report of all stages, and print its address."""
     try:
         from litaagent_std.dashboard.report import make_report, pages_of
     except ModuleNotFoundError as error:
@@ -140,10 +174,12 @@ def _report(config: Config, console: Console) -> None:
             "pip install litaagent[dashboard]",
         ) from error
     pages = pages_of(config.output_dir / "tournament", agent=_OURS.rsplit(".", 1)[1])
-    pages += pages_of(config.output_dir / "training")
+    for stage in ("offline", "online", "arena"):
+        pages += pages_of(config.output_dir / stage)
     [path] = make_report(pages, config.output_dir / "report.html", title="A first look", figures=False)
     console.print(f"\nLook at {path.resolve().as_uri()}", soft_wrap=True)
     console.print(
-        "It shows the ranking, a world, a negotiation to replay, our agent's reasons, and the learning curve."
+        "It shows the ranking, a world, a negotiation to replay, our agent's reasons, the learning curves, and the "
+        "trained agent beside the others."
     )
     console.print(f"With filters and all worlds: lita serve {config.output_dir}", soft_wrap=True)
