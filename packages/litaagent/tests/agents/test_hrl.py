@@ -103,7 +103,7 @@ def test_it_plays_in_scmls_own_engine():
 
 
 def test_parameters_come_as_plain_data_and_unknown_ones_are_refused():
-    assert LitaAgentHRL(parameters={"hold": 0.5}).brain._all_parameters.hold == 0.5
+    assert LitaAgentHRL(parameters={"hold": 0.5}).brain.all_parameters.hold == 0.5
     with pytest.raises(ValueError, match="unknown parameters"):
         LitaAgentHRL(parameters={"hodl": 0.5})
 
