@@ -12,7 +12,7 @@ export MPLBACKEND ?= Agg
 export PYTHONHASHSEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format type layers deps pytest test-search test-browser test-wheels house golden docs dist clean verify-world
+.PHONY: help setup run test lint format type layers deps pytest test-search test-browser test-wheels house golden fuzz chaos docs dist clean verify-world
 
 help: ## list the targets
 	@grep -hE '^[a-zA-Z%_-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -69,6 +69,12 @@ test-wheels: setup ## sdists and wheels built and checked, each wheel installed 
 golden: setup ## 72 worlds and a small run of every trainer against what is pinned, to the last bit (4 CPU minutes)
 	$(BIN)/python -m benchmarks.golden worlds --check benchmarks/results/golden_worlds.json
 	$(BIN)/python -m benchmarks.golden trainers --check benchmarks/results/golden_trainers.json
+
+fuzz: setup ## damage every kind of file that a command reads; nothing may be read as something else, crash or hang
+	$(BIN)/python -m benchmarks.fuzz $(ARGS)
+
+chaos: setup ## kill, stop and starve every resumable command at random moments, and compare the results
+	$(BIN)/python -m benchmarks.chaos $(ARGS)
 
 house: setup ## how the source tree reads from outside: folders, public names, cycles, repeated code
 	$(BIN)/python scripts/house.py $(ARGS)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from apexrl.runs.digest import digest_file
 from litaagent_std.records.recorder import Recorder, WorldFacts
 from litaagent_std.records.world import WorldRecord
 from litaagent_std.world.run import run_world
@@ -53,12 +54,25 @@ def _rename(folder):
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
+    from litaagent_std.records.manifest import Manifest
+
     for path in (folder / "records" / "factories").glob("*.parquet"):
         table = pq.read_table(path)
         column = table.schema.get_field_index("competitor")
         names = table["competitor"]
         hostile = pc.if_else(pc.equal(names, "RandomStdAgent"), pa.scalar(EVIL), names)
         pq.write_table(table.set_column(column, table.schema.field(column), hostile), path)
+    manifest = Manifest.read(folder / "records")
+    shards = [
+        replace(shard, files=shard.files | {"factories": _entry(folder / "records", shard.files["factories"])})
+        for shard in manifest.shards
+    ]
+    replace(manifest, shards=tuple(shards)).write(folder / "records")
+
+
+def _entry(folder, entry):
+    path = folder / entry.path
+    return replace(entry, bytes=path.stat().st_size, sha256=digest_file(path))
 
 
 def _make(folder):

@@ -22,11 +22,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast, dataclass_transform
 
-import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from apexrl.runs.errors import ConfigurationError
+from apexrl.runs.errors import ConfigurationError, ReadFailedError
+from apexrl.runs.reading import YAML_LIMIT, parse_yaml, read_bytes
 
 T = TypeVar("T")
 
@@ -103,10 +103,10 @@ def read_yaml(path: Path) -> dict[str, Any]:
     name = f"configuration file {str(path)!r}"
     rule, hint = "It must be a YAML mapping of option names to values", "Correct the file or name another one"
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = parse_yaml(read_bytes(path, YAML_LIMIT).decode())
     except OSError as error:
         raise ConfigurationError(f"{name} cannot be read: {error.strerror}", rule, hint) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (ReadFailedError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{name} is not valid YAML: {error}", rule, hint) from error
     if values is None:
         return {}

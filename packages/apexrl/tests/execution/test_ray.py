@@ -82,3 +82,30 @@ def test_without_ray_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(ModuleNotFoundError, match=r"pip install apexrl\[ray\]"):
         make_executor("ray", workers=1)
+
+
+def test_on_a_cluster_all_cpus_are_used_and_lost_nodes_are_waited_for(inline, tasks, monkeypatch):
+    """A simulated cluster of three nodes: one is removed without grace while tasks run, and one is added."""
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+        cluster.wait_for_nodes()
+        monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+        with make_executor("ray", ray={"memory_gb": 0.05}) as executor:
+            assert executor.workers == 3
+            reference = inline.map(tasks.simulate, range(30), RunOptions(seed=3))
+            values = []
+            for result in executor.run([Task(tasks.simulate, (i,)) for i in range(30)], RunOptions(seed=3, retries=3)):
+                values.append(result.unwrap())
+                if len(values) == 5:
+                    cluster.remove_node(nodes[0], allow_graceful=False)
+                if len(values) == 10:
+                    cluster.add_node(num_cpus=1)
+            assert pickle.dumps(values) == pickle.dumps(reference)
+            names = [actor["name"] for actor in ray.util.list_named_actors(all_namespaces=True)]
+            assert any(name.startswith("apexrl-") for name in names)
+    finally:
+        cluster.shutdown()

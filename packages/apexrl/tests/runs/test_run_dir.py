@@ -1,3 +1,4 @@
+import json
 import logging
 import os
 import subprocess
@@ -87,14 +88,25 @@ def test_a_folder_that_cannot_be_is_named(tmp_path):
         RunDir.start(tmp_path / "file" / "run", config={}, seed=0)
 
 
+def _resealed(text, **changes):
+    content = json.loads(text) | changes
+    del content["sha256"]
+    return json.dumps({**content, "sha256": digest_config(content)})
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda text: text[:-20], "run.json' cannot be used"),
         (lambda text: text.replace("0.1", "0.3"), "does not match its digest"),
-        (lambda text: text.replace("apexrl.run", "other"), "not marked"),
-        (lambda text: text.replace('"format_version": 1', '"format_version": 9'), "format is 9"),
-        (lambda text: "[]", "not marked"),
+        (lambda text: text.replace('"seed": 7', '"seed": 8'), "does not match its digest"),
+        (lambda text: text.replace('"sha256"', '"sha257"'), "does not match its digest"),
+        (lambda text: "[]", "holds a list"),
+        (lambda text: "[" * 100_000, "RecursionError"),
+        (lambda text: _resealed(text, format="other"), "not marked"),
+        (lambda text: _resealed(text, format_version=9), "format is 9"),
+        (lambda text: _resealed(text, starts=[1]), "no usable starts"),
+        (lambda text: _resealed(text, seed="7"), "no usable seed"),
     ],
 )
 def test_a_damaged_record_is_named(tmp_path, change, message):

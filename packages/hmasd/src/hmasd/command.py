@@ -182,6 +182,7 @@ def run_command(config_class: type[Any], run: Callable[[Any], int], options: Seq
 
 def _train(trainer: Trainer) -> int:
     if trainer.env_steps >= trainer.config.total_steps:
+        trainer.complete()
         logger.info("训练已完成: %d 步; 增大 total_steps 继续, 或用 --fresh 重新训练", trainer.env_steps)
         if not trainer.has_final:  # a kill came between the last periodic checkpoint and the final one
             trainer.run()

@@ -303,6 +303,19 @@ def test_a_run_resumes_only_with_its_own_configuration(small, tmp_path):
         Trainer(small(gamma=0.5), models=tmp_path).resume()
 
 
+def test_a_finished_run_gets_its_final_checkpoint(small, tmp_path):
+    config = small(checkpoint_interval=1)
+    train(config, models=tmp_path)
+    final = tmp_path / FINAL_NAME
+    expected = load_checkpoint(final)
+    final.unlink()  # as after a kill between the last checkpoint and this one
+    again = Trainer(config, models=tmp_path)
+    assert again.resume()
+    assert again.env_steps >= config.total_steps
+    again.complete()
+    assert_same(flat(load_checkpoint(final).state), flat(expected.state))
+
+
 def test_a_run_resumes_with_another_batch_size(small, tmp_path):
     train(small(), models=tmp_path)
     trainer = Trainer(small(batch_size=4 * 10, total_steps=368 + 80), models=tmp_path, sinks=())

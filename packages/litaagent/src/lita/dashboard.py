@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlencode
 
 from pydantic import Field
 from tyro.conf import Positional
@@ -21,7 +22,8 @@ class ServeConfig:
     """
 
     path: Annotated[Path, Positional] = Path(".")
-    """Folder with tournaments, evaluations and trainings, up to four folders deep."""
+    """Folder with tournaments, evaluations and trainings, up to four folders deep; or an address of records such as
+    s3://bucket/path."""
 
     host: str = "127.0.0.1"
     """Address to listen on; any but this machine's own needs --token."""
@@ -42,22 +44,24 @@ def serve(config: ServeConfig) -> int:
     try:
         from litaagent_std.dashboard.history import History
         from litaagent_std.dashboard.server import open_server
+        from litaagent_std.records.remote import local_path
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             f"the package {error.name!r} is missing",
             "`lita serve` needs the extra `dashboard`",
             "install it: pip install 'litaagent[dashboard]'",
         ) from error
-    if not config.path.is_dir():
+    path = local_path(config.path)
+    if not path.is_dir():
         raise ConfigurationError(
             f"{str(config.path)!r} is not a folder",
             "PATH is a folder with tournaments or trainings",
             "correct the path",
         )
     server = open_server(
-        History(config.path), host=config.host, port=config.port, token=config.token, source_url=config.source_url
+        History(path), host=config.host, port=config.port, token=config.token, source_url=config.source_url
     )
-    query = "" if config.token is None else "/?token=WORD"
+    query = "" if config.token is None else f"/?{urlencode({'token': config.token})}"
     print(f"http://{config.host}:{server.server_port}{query} shows {config.path}; Ctrl-C ends it", flush=True)
     try:
         server.serve_forever()

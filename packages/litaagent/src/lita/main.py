@@ -4,6 +4,8 @@ Only the requested sub-command is imported, so that ``lita --help`` is fast.
 """
 
 import importlib
+import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
@@ -86,10 +88,47 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 2
 
 
+class _Output(io.TextIOWrapper):
+    """Standard output or error of a command whose work goes on when nobody reads it any more (`lita … | head`)."""
+
+    def write(self, text: str) -> int:
+        """Write; from the first failure on, to nowhere."""
+        try:
+            return super().write(text)
+        except OSError:
+            self._leave()
+            return len(text)
+
+    def flush(self) -> None:
+        """Flush; what nobody takes is dropped."""
+        try:
+            super().flush()
+        except OSError:
+            self._leave()
+
+    def _leave(self) -> None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.fileno())
+        os.close(nowhere)
+
+
+def _outlive_readers() -> None:
+    """Let the command go on without output when the pipe it prints to is closed or its disk is full."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if type(stream) is io.TextIOWrapper:  # not where a test or a notebook captures it
+            stream.flush()
+            lines = stream.line_buffering
+            encoding = stream.encoding
+            output = _Output(stream.detach(), encoding=encoding, errors="backslashreplace", line_buffering=lines)
+            setattr(sys, name, output)
+
+
 def _run(name: str, options: list[str]) -> int:
     from apexrl.configuration import from_command_line
     from apexrl.runs.errors import UserFacingError
 
+    _outlive_readers()
     try:
         config_class, run = command(name)
         return run(from_command_line(config_class, options, program=f"lita {name}"))
@@ -104,10 +143,6 @@ def _run(name: str, options: list[str]) -> int:
     except KeyboardInterrupt:
         print(f"lita {name}: interrupted; run the same command again to resume", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        # The reader of our output has closed the pipe (`lita … | head`): print nothing more.
-        sys.stderr.close()
-        return 141
 
 
 if __name__ == "__main__":

@@ -21,7 +21,10 @@ class RecordsConfig:
     """
 
     path: Annotated[Path, Positional]
-    """A tournament's folder, or a folder that holds several."""
+    """A tournament's folder, a folder that holds several, or an address in object storage such as s3://bucket/path."""
+
+    publish: str | None = None
+    """Upload the complete shards to this address, such as s3://bucket/tournament; only what is not there is sent."""
 
     verify: bool = False
     """Check every file against its digest."""
@@ -44,6 +47,8 @@ def records(config: RecordsConfig) -> int:
     from litaagent_std.records.reader import open_records
 
     records = open_records(config.path)
+    if config.publish is not None:
+        return _publish(records, config.publish)
     if config.world is not None or config.day is not None or config.negotiation is not None:
         print(_negotiation(config, records))
         return 0
@@ -54,6 +59,16 @@ def records(config: RecordsConfig) -> int:
     if config.verify and not problems:
         print("every file is as it was written")
     return 1 if problems else 0
+
+
+def _publish(records: Records, address: str) -> int:
+    from litaagent_std.records.remote import publish
+
+    for source in records.sources:
+        name = source.folder.parent.name if len(records.sources) > 1 else ""
+        target = "/".join(part for part in (address.rstrip("/"), name, source.folder.name) if part)
+        print(f"{target}: {publish(source.folder, target)} files sent")
+    return 0
 
 
 def _show(records: Records) -> None:

@@ -41,6 +41,8 @@ def play(config: TournamentConfig, prefix: str) -> int:
         _show(outcome.results)
     if not config.quiet:
         print(_summary(outcome))
+    if outcome.finished and (outcome.results is None or not outcome.results.scores):
+        print(f"no world succeeded; {outcome.folder / 'run.log'} has the reasons", file=sys.stderr)
     return outcome.exit_code
 
 

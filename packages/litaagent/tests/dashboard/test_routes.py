@@ -1,6 +1,8 @@
 """Every address gives a page, whatever is in the data or in the address."""
 
 import json
+import os
+import shutil
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -126,14 +128,14 @@ def test_damaged_records_give_a_message_and_leave_the_list(small, texts, damage)
     path.write_bytes(path.read_bytes()[:50])
     history = History(small.parent)
     [message] = texts(page_at(history, "/tournament", "?name=small"), "error")
-    assert "cannot be" in message
+    assert "cannot be" in message or "not the file that was written" in message
     assert not texts(page_at(history, "/", ""), "error")
     assert "small" in repr(page_at(history, "/", ""))
 
 
 def test_a_manifest_of_another_form_gives_a_message(small, texts):
     (small / "records/manifest.json").write_text('{"format": "litaagent.records"}')
-    assert "does not know" in texts(page_at(History(small.parent), "/tournament", "?name=small"), "error")[0]
+    assert "cannot be used" in texts(page_at(History(small.parent), "/tournament", "?name=small"), "error")[0]
 
 
 def test_damaged_metrics_give_a_message(tmp_path, texts):
@@ -181,3 +183,46 @@ def test_a_page_that_is_not_there_has_its_status(history):
     assert page_at(history, "/elsewhere", "").status == 404
     assert page_at(history, "/tournament", "?name=nothing").status == 404
     assert page_at(history, "/tournament", f"?{SMALL}").status == 200
+
+
+DEEP = "[" * 100_000
+BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
+
+
+@pytest.mark.timeout(60)
+def test_a_bad_folder_does_not_break_the_list(small, tmp_path):
+    history = tmp_path / "all"
+    marked = json.dumps({"format": "litaagent.records", "stop": 10**11})
+    for number, text in enumerate([DEEP, '{"files": [1]}', marked]):
+        (history / f"t{number}/records").mkdir(parents=True)
+        (history / f"t{number}/records/manifest.json").write_text(text)
+        (history / f"t{number}/results.json").write_text(DEEP)
+    for name in ("bomb", "deep"):
+        (history / name).mkdir()
+        (history / name / "metrics.jsonl").write_text('{"step": 1, "a": 2}\n')
+    (history / "deep/report.json").write_text(DEEP)
+    (history / "bomb/config.yaml").write_text(BOMB)
+    (history / "pipe/logs").mkdir(parents=True)
+    (history / "pipe/logs/metrics.jsonl").write_text('{"step": 1, "a": 2}\n')
+    os.mkfifo(history / "pipe/logs/train.log")
+    shutil.copytree(small, history / "good")
+    page = repr(page_at(History(history), "/", ""))
+    for name in ("t0", "t1", "t2", "deep", "bomb", "pipe", "good"):
+        assert f"'{name}'" in page
+    for item in History(history).items():
+        assert page_at(History(history), f"/{item.kind}", f"?name={item.name}").title
+    assert "regular file" in repr(page_at(History(history), "/hmasd", "?name=pipe"))
+
+
+def test_links_that_lead_out_of_a_folder_are_not_shown(tmp_path):
+    (tmp_path / "secret").write_text("the secret")
+    (tmp_path / "served/run/logs").mkdir(parents=True)
+    (tmp_path / "served/run/logs/metrics.jsonl").write_text('{"step": 1, "a": 2}\n')
+    (tmp_path / "served/run/logs/train.log").symlink_to(tmp_path / "secret")
+    history = History(tmp_path / "served")
+    page = repr(page_at(history, "/hmasd", "?name=run"))
+    assert "the secret" not in page
+    assert "leads out of" in page
+    (tmp_path / "served/run/logs/metrics.jsonl").unlink()
+    (tmp_path / "served/run/logs/metrics.jsonl").symlink_to(tmp_path / "secret")
+    assert history.items() == []

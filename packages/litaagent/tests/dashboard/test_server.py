@@ -2,11 +2,14 @@
 
 import io
 import re
+import socket
+import threading
 import zipfile
 
 import pytest
 
 from apexrl.runs.errors import ConfigurationError
+from litaagent_std.dashboard import server
 from litaagent_std.dashboard.history import History
 from litaagent_std.dashboard.server import make_app
 
@@ -74,3 +77,22 @@ def test_what_is_not_there_is_a_404_with_a_page(client):
     assert "there is no page" in response.get_data(as_text=True)
     assert client.get("/static/nothing.js").status_code == 404
     assert client.post("/").status_code == 405
+
+
+def test_a_request_with_a_large_body_is_refused(client):
+    assert client.get("/", data=b"x" * 100_000).status_code == 413
+
+
+def test_a_client_that_says_nothing_is_given_up(recorded, monkeypatch):
+    monkeypatch.setattr(server._Handler, "timeout", 0.5)
+    opened = server.open_server(History(recorded), host="127.0.0.1", port=0)
+    thread = threading.Thread(target=opened.serve_forever)
+    thread.start()
+    try:
+        with socket.create_connection(("127.0.0.1", opened.server_port), timeout=30) as slow:
+            slow.sendall(b"GET / HT")
+            assert slow.recv(100) == b"", "the server closes the connection"
+    finally:
+        opened.shutdown()
+        thread.join()
+        opened.server_close()

@@ -85,9 +85,10 @@ def test_letters_that_are_patterns_elsewhere_are_letters_here(small):
 def test_a_manifest_that_names_a_file_elsewhere_is_not_followed(small):
     path = small / "records/manifest.json"
     content = json.loads(path.read_text())
+    del content["sha256"]
     content["shards"][0]["files"]["worlds"]["path"] = "../../../../etc/passwd"
     path.write_text(json.dumps(content))
-    with pytest.raises(RecordsDamagedError, match="outside its folder"):
+    with pytest.raises(RecordsDamagedError, match="leads out of"):
         Warehouse(small / "records").ask("SELECT * FROM worlds", ["worlds"])
 
 

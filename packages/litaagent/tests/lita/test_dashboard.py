@@ -1,7 +1,6 @@
 """``lita serve``: it serves pages until Ctrl-C, and other machines only with a token."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -14,11 +13,13 @@ LITA = Path(sys.executable).parent / "lita"
 
 
 def test_it_serves_until_it_is_interrupted(recorded):
-    words = [LITA, "serve", str(recorded), "--port", "0"]
+    words = [LITA, "serve", str(recorded), "--port", "0", "--token", "a-long-word&x"]
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with it ignored
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=os.environ, process_group=0) as program:
-        address = re.match(r"http://127\.0\.0\.1:\d+", program.stdout.readline())[0]
-        with urllib.request.urlopen(f"{address}/", timeout=30) as response:
+        address = program.stdout.readline().split()[0]
+        assert address.endswith("/?token=a-long-word%26x")
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with opener.open(address, timeout=30) as response:
             assert b"tournament_history" in response.read()
         program.send_signal(signal.SIGINT)
         assert program.wait(timeout=30) == 0

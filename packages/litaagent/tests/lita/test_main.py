@@ -93,3 +93,25 @@ def test_a_group_lists_its_commands(words: list[str], capsys: pytest.CaptureFixt
 def test_a_misspelt_command_of_a_group_is_answered_by_close_ones(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dataset", "biuld"]) == 2
     assert "did you mean dataset build" in capsys.readouterr().err
+
+
+def test_a_closed_pipe_does_not_end_the_work() -> None:
+    with subprocess.Popen([LITA, "info", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        program.stdout.close()
+        assert program.stderr is not None
+        assert program.stderr.read() == b""
+        assert program.wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/"])
+def test_what_is_no_file_is_refused(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "--config", path]) == 2
+    assert "regular file" in capsys.readouterr().err
+
+
+def test_a_yaml_bomb_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))]
+    (tmp_path / "bomb.yaml").write_text("\n".join(lines))
+    assert main(["info", "--config", str(tmp_path / "bomb.yaml")]) == 2
+    assert "aliases" in capsys.readouterr().err

@@ -49,6 +49,8 @@ def test_records_can_be_shown_checked_and_printed(collected, capsys):
     assert capsys.readouterr().out.startswith("world 1, day 2, negotiation 3: ")
     assert main(["records", str(folder), "--world", "1", "--day", "99"]) == 0
     assert "has no negotiation" in capsys.readouterr().out
+    assert main(["records", str(folder), "--world", "999"]) == 2
+    assert "Worlds are 0 to 1" in capsys.readouterr().err
 
 
 def test_logs_can_be_exported_later(collected, tmp_path, capsys):

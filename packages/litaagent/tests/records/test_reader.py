@@ -1,14 +1,20 @@
 """The reader: one folder or many as one, some columns, some worlds, damage found."""
 
+import contextlib
+import hashlib
+import json
+import random
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from apexrl.runs.digest import digest_config
+from apexrl.runs.reading import write_sealed
 from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import world_samples
 from litaagent_std.records.manifest import NoRecordsError
 from litaagent_std.records.reader import WorldKey, open_records
-from litaagent_std.records.segment import RecordsDamagedError, pack_failure
+from litaagent_std.records.segment import RecordsDamagedError, pack_failure, read_segment
 from litaagent_std.records.store import RecordStore
 
 FIRST_VERSION = Path(__file__).parent / "first_version"
@@ -75,9 +81,12 @@ def test_damaged_files_are_found(two_folders):
     wrong = records.verify()
     assert len(wrong) == 2
     assert any("turns/00000.parquet is not the file" in line for line in wrong)
-    victim.write_bytes(b"nothing of the kind")
-    with pytest.raises(RecordsDamagedError, match="Restore"):
+    with pytest.raises(RecordsDamagedError, match="not the file that was written"):
         records.table("turns")
+    with pytest.raises(RecordsDamagedError, match="is missing"):
+        records.table("days")
+    with pytest.raises(RecordsDamagedError, match="not the file that was written"):
+        records.world(WorldKey(0, 0))
 
 
 def test_records_of_the_first_version_are_read():
@@ -90,3 +99,82 @@ def test_records_of_the_first_version_are_read():
     assert len(samples.micro["op"]) == ROWS["turns"]
     assert len(samples.macro["day"]) == ROWS["days"]
     assert np.isfinite(samples.macro["x_static"]).all()
+
+
+def _change(folder, change):
+    """Change a manifest and seal it again, as somebody does who knows the format."""
+    path = folder / "manifest.json"
+    content = json.loads(path.read_bytes())
+    del content["sha256"]
+    change(content)
+    content["source_digest"] = digest_config(content["source"])
+    write_sealed(path, content)
+
+
+def _set(**values):
+    return lambda content: content["shards"][0].update(values)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _set(stop=10**11),
+        _set(first=-1),
+        _set(number=7),
+        _set(files=[1]),
+        _set(files={"turns": {"path": 1, "rows": 1, "bytes": 1, "sha256": "x"}}),
+        _set(failed={"99": "outside"}),
+        _set(failed=[]),
+        lambda content: content.update(n_worlds=10**12),
+        lambda content: content.update(shard_size=0),
+        lambda content: content.update(shards=content["shards"] * 2),
+        lambda content: content.update(complete=False),
+        lambda content: content.update(more=1),
+        lambda content: content.pop("shards"),
+    ],
+)
+def test_a_manifest_that_no_release_wrote_is_refused(two_folders, change):
+    _change(two_folders / "a" / "records", change)
+    with pytest.raises(NoRecordsError, match=r"manifest\.json' cannot be used"):
+        open_records(two_folders)
+
+
+def test_a_manifest_of_an_earlier_release_has_no_digest(two_folders):
+    keys = open_records(two_folders).keys
+    path = two_folders / "a" / "records" / "manifest.json"
+    content = json.loads(path.read_bytes())
+    del content["sha256"]
+    path.write_text(json.dumps(content))
+    assert open_records(two_folders).keys == keys
+
+
+def test_no_file_outside_the_folder_is_read(two_folders):
+    folder = two_folders / "a" / "records"
+    outside = two_folders / "outside.parquet"
+    outside.write_bytes((folder / "turns" / "00000.parquet").read_bytes())
+    _change(folder, lambda content: content["shards"][0]["files"]["turns"].update(path="../../outside.parquet"))
+    with pytest.raises(RecordsDamagedError, match="leads out of"):
+        open_records(two_folders).table("turns")
+    assert any("leads out of" in line for line in open_records(two_folders).verify())
+    _change(folder, lambda content: content["shards"][0]["files"]["turns"].update(path="turns/00000.parquet"))
+    (folder / "turns" / "00000.parquet").unlink()
+    (folder / "turns" / "00000.parquet").symlink_to(outside)
+    with pytest.raises(RecordsDamagedError, match="leads out of"):
+        open_records(two_folders).table("turns")
+
+
+def test_a_segment_sealed_again_after_a_change_is_refused_by_name(tmp_path, packed):
+    data = packed(3)
+    draw = random.Random(0)
+    for number in range(60):
+        changed = bytearray(data[:-32])
+        for _ in range(1 + number % 3):
+            changed[draw.randrange(len(changed))] = draw.randrange(256)
+        path = tmp_path / "000003.segment"
+        path.write_bytes(bytes(changed) + hashlib.sha256(changed).digest())
+        with contextlib.suppress(RecordsDamagedError):
+            read_segment(path)
+    path.rename(tmp_path / "000004.segment")
+    (tmp_path / "000004.segment").write_bytes(data)
+    with pytest.raises(RecordsDamagedError, match="it holds world 3"):
+        read_segment(tmp_path / "000004.segment")

@@ -111,7 +111,8 @@ def accidents(folder):
     run_tournament(tiny(folder / "accidents", competitors=mortal, retries=1, time_limit=200.0, **options))
     hanging = ("troubled_agents.Hangs",)
     options |= {"workers": 1, "retries": 0, "time_limit": 20.0}
-    run_tournament(tiny(folder / "hanging", competitors=hanging, **options))
+    outcome = run_tournament(tiny(folder / "hanging", competitors=hanging, **options))
+    print(outcome.exit_code)
 
 
 if __name__ == "__main__":

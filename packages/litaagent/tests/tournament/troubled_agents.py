@@ -5,19 +5,32 @@ import time
 
 from scml.std.agents.rand import RandomStdAgent
 
+DAYS = 5
+"""Days of the tests' worlds; the world in which competitors are tried before the start has more."""
+
 
 class Dies(RandomStdAgent):
-    """Ends the process."""
+    """Ends the process, though not when it is tried."""
 
     def before_step(self):
-        os._exit(3)
+        if self.awi.n_steps == DAYS:
+            os._exit(3)
 
 
 class Hangs(RandomStdAgent):
-    """Never comes back."""
+    """Never comes back, though not when it is tried."""
 
     def before_step(self):
-        time.sleep(3600)
+        if self.awi.n_steps == DAYS:
+            time.sleep(3600)
+
+
+class WritesToDescriptors(RandomStdAgent):
+    """Writes past Python's streams."""
+
+    def before_step(self):
+        os.write(1, b"to stdout")
+        os.write(2, b"to stderr")
 
 
 class RaisesAtBirth(RandomStdAgent):

@@ -346,3 +346,18 @@ class Mutates(SyncRandomStdAgent):
                 damage()
             except (AttributeError, TypeError):
                 continue
+
+
+class UnwritableError(RuntimeError):
+    def __str__(self):
+        raise ValueError("an exception without a text")
+
+
+class RaisesSurrogates(GreedyStdAgent):
+    def step(self):
+        raise type("\ud801Error", (RuntimeError,), {})("\ud800")
+
+
+class RaisesUnwritable(GreedyStdAgent):
+    def step(self):
+        raise UnwritableError

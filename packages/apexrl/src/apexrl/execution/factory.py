@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from apexrl.execution.executor import Executor, available_cpus
 
 __all__ = ["ENGINES", "make_executor"]
@@ -15,14 +18,18 @@ def make_executor(
     *,
     workers: int | None = None,
     address: str | None = None,
+    ray: Mapping[str, Any] | None = None,
     tasks_per_worker: int | None = None,
 ) -> Executor:
     """Make an executor by the name of its engine.
 
     Args:
         name: ``inline``, ``processes`` or ``ray``.
-        workers: Tasks at once; None for one per available CPU. *inline* has one whatever is asked.
-        address: The Ray cluster, as in ``ray.init(address=…)``; None starts Ray on this machine. For *ray* only.
+        workers: Tasks at once; None for one per available CPU, on a Ray cluster one per CPU of it. *inline* has one
+            whatever is asked.
+        address: The Ray cluster, as in ``ray.init(address=…)``; None means ``RAY_ADDRESS``, and without it Ray is
+            started on this machine. For *ray* only.
+        ray: Further arguments of `RayExecutor`: ``working_dir``, ``py_modules``, ``memory_gb``, ``logs``.
         tasks_per_worker: Replace a worker process after so many tasks, against memory leaks in what it runs. *inline*
             ignores it: there is no process to replace.
 
@@ -39,7 +46,6 @@ def make_executor(
     for field_name, value in (("workers", workers), ("tasks_per_worker", tasks_per_worker)):
         if value is not None and value < 1:
             raise ValueError(f"{field_name} must be at least 1, or None for the default; got {value}")
-    count = available_cpus() if workers is None else workers
     if name == "inline":
         from apexrl.execution.inline import InlineExecutor
 
@@ -47,7 +53,8 @@ def make_executor(
     if name == "processes":
         from apexrl.execution.processes import ProcessExecutor
 
+        count = available_cpus() if workers is None else workers
         return ProcessExecutor(count, tasks_per_worker=tasks_per_worker)
     from apexrl.execution.ray import RayExecutor
 
-    return RayExecutor(count, address=address, tasks_per_worker=tasks_per_worker)
+    return RayExecutor(workers, address=address, tasks_per_worker=tasks_per_worker, **(ray or {}))

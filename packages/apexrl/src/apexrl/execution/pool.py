@@ -46,10 +46,17 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Died:
-    """A worker ended; `reason` says how."""
+    """A worker ended; `reason` says how.
+
+    Attributes:
+        link: The worker.
+        reason: How it ended.
+        is_lost: Whether the machine that it was on, or was to start on, is gone: another one is waited for.
+    """
 
     link: Link
     reason: str
+    is_lost: bool = False
 
 
 Event = Reply | Died
@@ -207,7 +214,8 @@ class Pool:
             lane.last_end = event.reason
             self._lose_worker(lane, Failure(kind=FailureKind.WORKER_DIED, message=event.reason), settled)
         elif isinstance(event, Died):
-            self._count_failed_start(event.reason)
+            if not event.is_lost:
+                self._count_failed_start(event.reason)
             self._lose_worker(lane, None, settled)
         elif lane.ready:
             settled.append(self._settle(lane, event.content))

@@ -1,29 +1,33 @@
 """The ray engine: workers are Ray actors, on this machine or on a cluster.
 
 Needs the extra: ``pip install apexrl[ray]``. On a cluster, every machine needs this package too, since functions
-are sent by name. A time limit kills the Ray actor; seeds, retries, order and reports are those of the other engines.
+are sent by name; code of one's own is shipped by Ray (``working_dir``, ``py_modules``). A time limit kills the Ray
+actor; seeds, retries, order and reports are those of the other engines. Nodes may come and go: what a lost node was
+doing is repeated elsewhere, and while there is no room the tasks wait.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 from apexrl.execution.codec import main_module
-from apexrl.execution.executor import Executor
+from apexrl.execution.executor import Executor, available_cpus
 from apexrl.execution.pool import START_ATTEMPTS, Died, Event, Reply
 from apexrl.execution.processes import WORKER_ENVIRONMENT
 from apexrl.execution.server import Server
 
 _START_LIMIT = 600.0
-"""Seconds until a worker must be ready; a cluster may have to start a machine for it."""
+"""Seconds until a worker must be ready on this machine. On a cluster there is no limit: it waits for a free CPU."""
 
-_QUIET = {"log_to_driver": False, "configure_logging": False}
+_QUIET = {"configure_logging": False}
 _ENVIRONMENT = {"PYTHONHASHSEED": "0"} | WORKER_ENVIRONMENT
 
 
@@ -53,16 +57,18 @@ class _Runtime:
         self._ours = False
         self.local = False
 
-    def acquire(self, workers: int, address: str | None) -> None:
-        """Connect, or start Ray on this machine, unless that has been done already."""
+    def acquire(self, workers: int | None, address: str | None, logs: bool) -> int:
+        """Connect, or start Ray on this machine, unless that has been done already; return the number of workers."""
         ray = _import_ray()
         if not ray.is_initialized():
-            if address is None:
-                self._start(ray, workers)
+            address = address or os.environ.get("RAY_ADDRESS") or None
+            if address in (None, "local"):
+                self._start(ray, workers or available_cpus(), logs)
             else:
-                self._connect(ray, address)
-            self._users, self._ours, self.local = 0, True, address is None
+                self._connect(ray, str(address), logs)
+            self._users, self._ours, self.local = 0, True, address in (None, "local")
         self._users += 1
+        return workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
 
     def release(self) -> None:
         """Disconnect after the last user, if the connection was made here."""
@@ -73,12 +79,12 @@ class _Runtime:
             ray.shutdown()
 
     @staticmethod
-    def _start(ray: ModuleType, workers: int) -> None:
+    def _start(ray: ModuleType, workers: int, logs: bool) -> None:
         """Start Ray on this machine, and retry if the machine is too busy for Ray's time limit."""
         for attempt in range(1, START_ATTEMPTS + 1):
             try:
                 with _environment_defaults():
-                    ray.init(address="local", num_cpus=workers, include_dashboard=False, **_QUIET)
+                    ray.init(address="local", num_cpus=workers, include_dashboard=False, log_to_driver=logs, **_QUIET)
                 return
             except Exception as error:  # Ray raises no narrower class when its 30 s for starting are over
                 if type(error) is not Exception:
@@ -91,10 +97,10 @@ class _Runtime:
                     ) from error
 
     @staticmethod
-    def _connect(ray: ModuleType, address: str) -> None:
+    def _connect(ray: ModuleType, address: str, logs: bool) -> None:
         try:
             _check_address(address)
-            ray.init(address=address, **_QUIET)
+            ray.init(address=address, log_to_driver=logs, **_QUIET)
         except (OSError, ValueError) as error:
             raise ConnectionError(
                 f"no Ray cluster answers at address {address!r} ({error}); start one with `ray start --head`, "
@@ -165,25 +171,44 @@ class _RayLink:
         try:
             return Reply(self, self._ray.get(reply))
         except self._ray.exceptions.RayError as error:
-            return Died(self, f"Ray lost it ({type(error).__name__})")
+            return Died(self, f"Ray lost it ({type(error).__name__})", is_lost=self._is_lost(error))
+
+    def _is_lost(self, error: Exception) -> bool:
+        """Whether a worker ended with its node, and not because it could not be started or died by itself."""
+        exceptions = self._ray.exceptions
+        if isinstance(error, exceptions.RuntimeEnvSetupError) or not isinstance(error, exceptions.RayActorError):
+            return False
+        return not _RUNTIME.local and "node" in str(error).lower()
 
 
 class _RayFleet:
-    """The Ray actors of one pool."""
+    """The Ray actors of one pool.
 
-    start_limit = _START_LIMIT
+    Args:
+        shipped: What Ray copies to every node: ``working_dir`` and ``py_modules`` of a runtime environment.
+        memory: Bytes that a task needs; None if they are not counted.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, shipped: Mapping[str, Any], memory: int | None) -> None:
         self._ray = _import_ray()
         self._links: list[_RayLink] = []
+        self._started = 0
+        self.start_limit = _START_LIMIT if _RUNTIME.local else math.inf
         # Alone on this machine we count workers ourselves. On a cluster Ray must find a free CPU for each.
         options: dict[str, Any] = {"num_cpus": 0 if _RUNTIME.local else 1, "max_restarts": 0, "max_task_retries": 0}
         if not _RUNTIME.local:
-            options |= {"scheduling_strategy": "SPREAD", "runtime_env": {"env_vars": _ENVIRONMENT}}
-        self._new_actor = self._ray.remote(_RayWorker).options(**options)
+            options |= {"scheduling_strategy": "SPREAD", "runtime_env": {"env_vars": _ENVIRONMENT, **shipped}}
+        elif shipped:
+            options["runtime_env"] = dict(shipped)
+        if memory is not None:
+            options["memory"] = memory
+        self._options = options
+        self._new_actor = self._ray.remote(_RayWorker)
 
     def start(self) -> _RayLink:
-        actor = self._new_actor.remote(main_module(), list(sys.path))
+        self._started += 1
+        name = f"apexrl-{os.getpid()}-{id(self):x}-{self._started}"  # as `ray list actors` shows it
+        actor = self._new_actor.options(name=name, **self._options).remote(main_module(), list(sys.path))
         link = _RayLink(self._ray, actor)
         self._links = [other for other in self._links if other.alive] + [link]
         return link
@@ -203,20 +228,39 @@ class RayExecutor(Executor):
     """Runs tasks in Ray actors. See `Executor`.
 
     Args:
-        workers: The number of actors; on a cluster each takes one CPU.
-        address: The cluster, as in ``ray.init(address=…)``; None starts Ray on this machine with `workers` CPUs and
-            without a dashboard. A connection that this program already has is used as it is.
+        workers: The number of actors; on a cluster each takes one CPU. None: one per CPU of the cluster or machine.
+        address: The cluster, as in ``ray.init(address=…)``; None means ``RAY_ADDRESS``, which ``ray job submit`` sets,
+            and without it Ray is started on this machine, without a dashboard. A connection that this program already
+            has is used as it is.
         tasks_per_worker: Replace an actor after so many tasks; None for never.
+        working_dir: Folder or zip address that Ray copies to every node, as in a runtime environment.
+        py_modules: Packages that Ray copies to every node, as in a runtime environment.
+        memory_gb: Memory that a task needs; None if it is not counted.
+        logs: Whether to show what workers print.
 
     Raises:
         ModuleNotFoundError: If Ray is not installed.
         ConnectionError: If no cluster answers at the address.
     """
 
-    def __init__(self, workers: int, *, address: str | None = None, tasks_per_worker: int | None = None) -> None:
-        _RUNTIME.acquire(workers, address)
+    def __init__(
+        self,
+        workers: int | None = None,
+        *,
+        address: str | None = None,
+        tasks_per_worker: int | None = None,
+        working_dir: str | None = None,
+        py_modules: Sequence[str] = (),
+        memory_gb: float | None = None,
+        logs: bool = False,
+    ) -> None:
+        count = _RUNTIME.acquire(workers, address, logs)
         self._holds_runtime = True
-        super().__init__(_RayFleet, workers, tasks_per_worker=tasks_per_worker)
+        shipped: dict[str, Any] = {} if working_dir is None else {"working_dir": working_dir}
+        if py_modules:
+            shipped["py_modules"] = list(py_modules)
+        memory = None if memory_gb is None else int(memory_gb * 1e9)
+        super().__init__(partial(_RayFleet, shipped, memory), count, tasks_per_worker=tasks_per_worker)
 
     def close(self) -> None:
         """End all workers, and Ray if it was started for them."""

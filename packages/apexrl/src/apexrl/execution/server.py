@@ -14,6 +14,7 @@ from typing import Any
 
 from apexrl.execution.codec import decode, encode
 from apexrl.execution.report import Failure, FailureKind
+from apexrl.runs.errors import safe_text
 
 _REPLY = struct.Struct("!Bd")
 _SUCCEEDED, _FAILED = 1, 0
@@ -91,9 +92,10 @@ def _failure_of(error: BaseException) -> Failure:
     frames = traceback.extract_tb(error.__traceback__)
     inside = [frame for frame in frames if frame.filename != __file__]
     text = "".join(traceback.format_list(inside)) + "".join(traceback.format_exception_only(error))
-    return Failure(kind=FailureKind.RAISED, message=_one_line(error), traceback=text)
+    writable = text.encode(errors="backslashreplace").decode()
+    return Failure(kind=FailureKind.RAISED, message=_one_line(error), traceback=writable)
 
 
 def _one_line(error: BaseException) -> str:
-    lines = str(error).splitlines()
+    lines = safe_text(error).splitlines()
     return type(error).__name__ + (f": {lines[0]}" if lines else "")

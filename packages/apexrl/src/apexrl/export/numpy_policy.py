@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 
 from apexrl.arrays import Array, Bools, Floats32
+from apexrl.runs.reading import read_npz, reading
 
 FORMAT_VERSION = 1
 
@@ -63,9 +64,16 @@ class NumpyPolicy:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Read a file; pickled objects in it are refused."""
-        with np.load(path, allow_pickle=False) as file:
-            return cls({name: file[name] for name in file.files})
+        """Read a file.
+
+        Raises:
+            ReadFailedError: If it is damaged, too large, or holds pickled objects.
+        """
+        arrays = read_npz(path)
+        with reading(path, expected="it must be a policy that export_npz wrote", hint="export it again"):
+            for name in ("format_version", "layers", "head", "obs_dims"):
+                arrays[name]
+        return cls(arrays)
 
     def outputs(self, obs: Array) -> Floats32:
         """Compute means or logits ``[*batch, n]`` for observations ``[*batch, *obs]``."""

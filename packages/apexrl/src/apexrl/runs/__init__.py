@@ -14,6 +14,7 @@ or ``digest`` do not pay for torch.
 ``lock``         one writer at a time
 ``provenance``   package versions and git commit
 ``run_dir``      the folder that holds all of it
+``reading``      files that nobody vouches for, read bounded and checked
 ``signals``      Ctrl-C and SIGTERM as a request to stop at the next barrier
 ===============  ====================================================================================
 """

@@ -26,6 +26,19 @@ class UserFacingError(Exception):
         return " ".join(f"{part.rstrip('.')}." for part in (self.got, *advice) if part)
 
 
+def safe_text(error: BaseException, limit: int = 2000) -> str:
+    """Return the text of any exception, also of one whose ``__str__`` raises or gives what cannot be written."""
+    try:
+        text = str(error)
+    except (Exception, SystemExit):  # the text is the code of whoever raised it
+        text = "(its text cannot be shown)"
+    return str.encode(text, "utf-8", "backslashreplace")[:limit].decode(errors="ignore")
+
+
+class ReadFailedError(UserFacingError):
+    """A file cannot be read, or is not what was written."""
+
+
 class ConfigurationError(UserFacingError, ValueError):
     """A configuration key or value is not acceptable."""
 
@@ -50,7 +63,7 @@ class CheckpointMissingError(UserFacingError):
     """There is no checkpoint under the given name."""
 
 
-class CheckpointDamagedError(UserFacingError):
+class CheckpointDamagedError(ReadFailedError):
     """The checksum of a checkpoint does not match its content, or there is none."""
 
 
@@ -74,9 +87,9 @@ class RunLockedError(UserFacingError):
     """Another process is writing this run."""
 
 
-class RunDirError(UserFacingError):
+class RunDirError(ReadFailedError):
     """A folder is not the run directory that it should be."""
 
 
-class MetricError(UserFacingError):
+class MetricError(ReadFailedError):
     """A metric has an impossible name, value or step, or its file is damaged."""

@@ -17,7 +17,6 @@ a message for the user before anything was written leaves no record, so the corr
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import secrets
@@ -32,18 +31,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
-from apexrl.runs.atomic import StrPath, ensure_folder, remove_leftovers, sync_folder, write_json, write_text
+from apexrl.runs.atomic import StrPath, ensure_folder, remove_leftovers, sync_folder, write_text
 from apexrl.runs.checkpoints.seal import is_sealed
 from apexrl.runs.digest import Plain, differences, digest_config, to_plain, to_yaml
 from apexrl.runs.errors import ConfigMismatchError, RunDirError, UserFacingError
 from apexrl.runs.lock import exclusive
 from apexrl.runs.logs import log_to_file
 from apexrl.runs.provenance import git_commit, package_versions
+from apexrl.runs.reading import read_sealed, reading, write_sealed
 
 logger = logging.getLogger(__name__)
 
 FORMAT = "apexrl.run"
 FORMAT_VERSION = 1
+
+_WANTED = (
+    "it must be the record that RunDir.start wrote",
+    "restore it from a copy, or start a new run in another folder",
+)
 EARLIER = "earlier"
 _OWN_NAMES = ("config.yaml", "metrics.jsonl", "timings.jsonl", "tensorboard", "checkpoints")
 _MORE_NAMES = ("run.json", "run.log", "metrics.csv", "wandb")
@@ -83,27 +88,29 @@ class RunRecord:
         """
         path = Path(folder) / "run.json"
         try:
-            content = json.loads(path.read_bytes())
+            with reading(path, RunDirError, *_WANTED):
+                return cls._parse(read_sealed(path))
         except FileNotFoundError as error:
             raise RunDirError(
                 f"{os.fspath(folder)!r} is not a run: it has no run.json",
                 "a run directory is made by RunDir.start",
                 "correct the path, or start the run first",
             ) from error
-        except (OSError, ValueError) as error:
-            raise _damaged(path, str(error)) from error
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise _damaged(path, f"it is not marked {FORMAT!r}")
+
+    @classmethod
+    def _parse(cls, content: dict[str, Any]) -> RunRecord:
+        if content.get("format") != FORMAT:
+            raise ValueError(f"it is not marked {FORMAT!r}")
         if content["format_version"] != FORMAT_VERSION:
-            raise _damaged(path, f"its format is {content['format_version']}, this release reads {FORMAT_VERSION}")
-        record = cls(
-            config=content["config"],
-            seed=content["seed"],
-            starts=content["starts"],
-            run_id=content.get("run_id", ""),
-        )
+            raise ValueError(f"its format is {content['format_version']}, this release reads {FORMAT_VERSION}")
+        kinds = {"config": dict, "seed": int, "starts": list, "run_id": str}
+        values = {"run_id": "", **{name: content[name] for name in kinds if name in content}}
+        wrong = [name for name, kind in kinds.items() if not isinstance(values.get(name), kind)]
+        if wrong or not all(isinstance(start, dict) for start in values["starts"]):
+            raise ValueError(f"it has no usable {', '.join(wrong) or 'starts'}")
+        record = cls(**values)
         if record.config_digest != content["config_digest"]:
-            raise _damaged(path, "its configuration does not match its digest")
+            raise ValueError("its configuration does not match its digest")
         return record
 
     def write(self, folder: Path, *, yaml: bool = True) -> None:
@@ -117,7 +124,7 @@ class RunRecord:
             "config": self.config,
             "starts": self.starts,
         }
-        write_json(folder / "run.json", content)
+        write_sealed(folder / "run.json", content)
         if yaml:
             write_text(folder / "config.yaml", to_yaml(self.config))
 
@@ -331,11 +338,3 @@ def _refuse_foreign(folder: Path) -> None:
             "a new run must not write over what is not its own",
             "choose an empty folder",
         )
-
-
-def _damaged(path: Path, why: str) -> RunDirError:
-    return RunDirError(
-        f"{os.fspath(path)!r} cannot be used: {why}",
-        "it must be the record that RunDir.start wrote",
-        "restore it from a copy, or start a new run in another folder",
-    )

@@ -19,6 +19,7 @@ from apexrl.runs.checkpoints.checkpoint import (
     save_checkpoint,
 )
 from apexrl.runs.checkpoints.seal import seal
+from apexrl.runs.checkpoints.tensors import save_tensors
 from apexrl.runs.errors import (
     CheckpointDamagedError,
     CheckpointMissingError,
@@ -150,7 +151,7 @@ def test_pickled_code_is_refused_even_under_a_seal(tmp_path):
 def test_missing_unreadable_foreign_and_damaged_files_are_named(tmp_path, schema, sealed_bytes):
     with pytest.raises(CheckpointMissingError, match=r"nowhere\.pt"):
         load_checkpoint(tmp_path / "nowhere.pt")
-    with pytest.raises(CheckpointDamagedError, match="directory"):
+    with pytest.raises(CheckpointDamagedError, match="regular file"):
         load_checkpoint(tmp_path)
     torch.save({"w": torch.ones(1)}, tmp_path / "foreign.pt")
     with pytest.raises(CheckpointDamagedError, match=r"foreign\.pt.*not written by apexrl"):
@@ -228,6 +229,19 @@ def test_a_damaged_newest_is_named_and_the_one_before_is_used(store, caplog):
     assert store.steps() == [1, 2, 3], "looking changes nothing"
     with pytest.raises(CheckpointDamagedError, match=r"checkpoint_3\.pt"):
         load_checkpoint(store.path(3))
+
+
+@pytest.mark.parametrize("field", ["schema", "step", "state", "metrics", "format_version"])
+def test_a_newest_that_is_sealed_but_malformed_is_passed_over(store, field):
+    store.save(1, {"x": 1})
+    store.save(2, {"x": 2})
+    content = torch.load(store.path(2), weights_only=True)
+    del content[field]
+    save_tensors(store.path(2), content)
+
+    checkpoint = store.resume()
+    assert checkpoint is not None
+    assert checkpoint.step == 1
 
 
 def test_damaged_files_do_not_push_sound_ones_out(tmp_path, schema):

@@ -149,6 +149,12 @@ class Trainer(Runner):
                 "choose a task with the same observations and actions, and the checkpoint's settings of skills",
             ) from error
 
+    def complete(self) -> None:
+        """Write the final checkpoint of a finished run that was killed between its last checkpoint and that one."""
+        folder = self._checkpoints.folder
+        if folder is not None and self.env_steps >= self.config.total_steps and not (folder / FINAL_NAME).exists():
+            self.save_checkpoint(FINAL_NAME)
+
     def archive_previous(self) -> None:
         """Move another run that is in the folder to ``earlier/1`` or the next free number."""
         if self.folder is not None:

@@ -12,9 +12,9 @@ from typing import Any, Final
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from apexrl.runs.atomic import write_json
 from apexrl.runs.digest import digest_config
 from apexrl.runs.errors import ConfigurationError
+from apexrl.runs.reading import write_sealed
 from apexrl.runs.signals import stop_on_signals
 from litaagent_std.arena.config import ArenaConfig
 from litaagent_std.arena.evaluation import Evaluation, Plan, evaluate
@@ -115,7 +115,7 @@ def run_contest(config: ArenaConfig) -> Outcome:
         evaluation = evaluate(plan, store, executor, time_limit=config.time_limit, on_unit=on_unit)
     report = report_of(evaluation)
     folder = config.output_dir / _folder_name(plan)
-    write_json(folder / "report.json", report)
+    write_sealed(folder / "report.json", report)
     if report["comparisons"]:
         draw_picture(evaluation, report, folder / "picture.svg")
     known = sum(map(len, evaluation.units.values())) - evaluation.played

@@ -12,7 +12,6 @@ depend on our code, and moving a file changes no key.
 from __future__ import annotations
 
 import functools
-import json
 import logging
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -21,9 +20,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
-from apexrl.runs.atomic import ensure_folder, remove_leftovers, write_json
+from apexrl.runs.atomic import ensure_folder, remove_leftovers
 from apexrl.runs.digest import digest_code, digest_config
+from apexrl.runs.errors import ReadFailedError
 from apexrl.runs.metrics.jsonl import JsonlFile, read_jsonl
+from apexrl.runs.reading import SEAL, read_sealed, write_sealed
 from litaagent_std.arena.behaviour import behaviour_digest
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.tournament.competitors.integer_offers import original_path
@@ -126,22 +127,27 @@ class UnitStore:
 
     def get(self, key: str) -> dict[str, Any] | None:
         """Return a finished unit, or None. A damaged file counts as none, so that it is played again."""
-        path = self._path(key)
         try:
-            unit = json.loads(path.read_text(encoding="utf-8"))
+            return read_sealed(self._path(key))
         except FileNotFoundError:
             return None
-        except ValueError:
-            logger.warning("%s is damaged and will be played again", path)
+        except ReadFailedError as error:
+            logger.warning("a unit is played again: %s", error)
             return None
-        return unit if isinstance(unit, dict) else None
 
     def put(self, key: str, unit: Mapping[str, Any]) -> None:
         """Keep a finished unit, whole or not at all."""
-        write_json(self._path(key), dict(unit))
+        write_sealed(self._path(key), unit)
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key[:32]}.json"
+
+
+def _is_sound(line: Mapping[str, Any]) -> bool:
+    """Whether a line is what was written; lines of an earlier release have no digest."""
+    content = {name: value for name, value in line.items() if name != SEAL}
+    has_form = content.keys() == {"step", "key", "unit"} and isinstance(content["unit"], dict)
+    return has_form and isinstance(content["key"], str) and line.get(SEAL) in (None, digest_config(content))
 
 
 class UnitLog:
@@ -158,7 +164,10 @@ class UnitLog:
 
     def __init__(self, path: Path) -> None:
         known = read_jsonl(path) if path.is_file() else []
-        self._units: dict[str, dict[str, Any]] = {line["key"]: line["unit"] for line in known}
+        sound = [line for line in known if _is_sound(line)]
+        if len(sound) < len(known):
+            logger.warning("%d units of %s are damaged and will be played again", len(known) - len(sound), path)
+        self._units: dict[str, dict[str, Any]] = {line["key"]: line["unit"] for line in sound}
         self._file = JsonlFile(path, after_step=0)
 
     def __len__(self) -> int:
@@ -170,7 +179,8 @@ class UnitLog:
 
     def put(self, key: str, unit: Mapping[str, Any]) -> None:
         """Keep a finished unit, whole or not at all."""
-        self._file.append({"step": 0, "key": key[:32], "unit": dict(unit)})
+        line = {"step": 0, "key": key[:32], "unit": dict(unit)}
+        self._file.append({**line, SEAL: digest_config(line)})
         self._units[key[:32]] = dict(unit)
 
     def __enter__(self) -> Self:

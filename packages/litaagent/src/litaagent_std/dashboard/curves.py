@@ -7,6 +7,7 @@ from typing import Final
 
 from apexrl.runs.errors import MetricError
 from apexrl.runs.metrics.jsonl import read_jsonl
+from apexrl.runs.reading import reading
 
 __all__ = ["Curve", "read_curves", "thinned"]
 
@@ -14,6 +15,7 @@ Curve = tuple[list[int], list[float]]
 """Steps, and the values at them."""
 
 _MOST_POINTS: Final = 1500
+_LARGEST: Final = 10**300
 
 
 def read_curves(path: Path) -> dict[str, Curve]:
@@ -22,16 +24,16 @@ def read_curves(path: Path) -> dict[str, Curve]:
     Raises:
         MetricError: If a line is damaged.
     """
+    wanted = ("a training writes its metrics there", "start it first")
     try:
-        rows = read_jsonl(path)
-    except OSError as error:
-        raise MetricError(
-            f"{path.name!r} cannot be read: {error.strerror}", "a training writes its metrics there", "start it first"
-        ) from error
+        with reading(path, MetricError, *wanted):
+            rows = read_jsonl(path)
+    except FileNotFoundError as error:
+        raise MetricError(f"{path.name!r} cannot be read: {error.strerror}", *wanted) from error
     curves: dict[str, Curve] = {}
     for row in rows:
         for metric, value in row.items():
-            if metric != "step" and isinstance(value, int | float):
+            if metric != "step" and (isinstance(value, float) or (isinstance(value, int) and abs(value) < _LARGEST)):
                 steps, values = curves.setdefault(metric, ([], []))
                 steps.append(row["step"])
                 values.append(float(value))

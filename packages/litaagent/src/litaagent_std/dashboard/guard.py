@@ -63,6 +63,8 @@ def protect(app: Flask, host: str, token: str | None) -> None:
 
     @app.before_request
     def check() -> BaseResponse | None:
+        if (request.content_length or 0) > (app.config["MAX_CONTENT_LENGTH"] or 0):
+            return _refusal(413, "a request for a page has no body")
         if token is None:
             # DNS rebinding: a foreign name may resolve to this machine; then the request's Host is not ours.
             name = urlsplit(f"//{request.host}").hostname or ""

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from apexrl.runs.errors import UserFacingError
+from apexrl.runs.errors import ReadFailedError, UserFacingError
+from apexrl.runs.reading import contained
 from litaagent_std.records.manifest import MANIFEST_NAME
 from litaagent_std.records.reader import RECORDS_FOLDER
 
@@ -61,18 +62,27 @@ def kind_of(path: Path) -> ItemKind | None:
 
 def mark_of(path: Path, kind: ItemKind) -> Path | None:
     """Return the file that marks a folder as one of a kind; None if it is not."""
-    mark = path / _MARKS[kind]
-    if mark.is_file():
+    if (mark := _regular(path, _MARKS[kind])) is not None:
         return mark
     return next(iter(phase_files(path).values()), None) if kind == "training" else None
 
 
 def phase_files(path: Path) -> dict[str, Path]:
     """Return the metrics of each phase, of a training that has phases; the newest first."""
-    if not (path / "run.json").is_file():
+    if _regular(path, "run.json") is None:
         return {}
-    files = sorted(path.glob("metrics/*/metrics.jsonl"), key=lambda file: -file.stat().st_mtime)
-    return {file.parent.name: file for file in files}
+    names = [file.relative_to(path).as_posix() for file in path.glob("metrics/*/metrics.jsonl")]
+    files = [file for name in names if (file := _regular(path, name)) is not None]
+    return {file.parent.name: file for file in sorted(files, key=lambda file: -file.stat().st_mtime)}
+
+
+def _regular(folder: Path, name: str) -> Path | None:
+    """Return a file of a folder; None if it is none, or a link that leads out of the folder."""
+    try:
+        path = contained(folder, name)
+        return path if path.is_file() else None
+    except (OSError, ReadFailedError):
+        return None
 
 
 def grows(file: Path) -> bool:

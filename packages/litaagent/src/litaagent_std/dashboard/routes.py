@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from apexrl.runs.errors import UserFacingError
+from apexrl.runs.reading import MALFORMED
 from litaagent_std.dashboard.history import History, ItemKind, NotHereError
 from litaagent_std.dashboard.page import Link, Page
 from litaagent_std.dashboard.views.agent import agent_page
@@ -69,7 +70,7 @@ def page_at(history: History, path: str, search: str) -> Page:
         return _error_page(str(error), 404)
     except UserFacingError as error:
         return _error_page(str(error))
-    except (KeyError, TypeError, ValueError, IndexError, OSError) as error:
+    except (OSError, *MALFORMED) as error:
         # Data in a format that no release wrote: the log has the details, and the server continues.
         logger.exception("the page %s%s failed", path, search)
         return _error_page(f"what is stored there has a form that this release does not know ({type(error).__name__})")

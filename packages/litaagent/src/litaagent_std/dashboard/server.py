@@ -7,7 +7,7 @@ import logging
 from typing import Final
 
 from flask import Flask, Response, request, send_file
-from werkzeug.serving import BaseWSGIServer, make_server
+from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
 from apexrl.runs.errors import ConfigurationError
 from litaagent_std.dashboard.guard import protect, require_token
@@ -19,7 +19,14 @@ from litaagent_std.dashboard.source import source_archive
 __all__ = ["make_app", "open_server"]
 
 _SOURCE: Final = "/source.zip"
+_MOST_BYTES: Final = 65_536  # of a request's body; pages need none
 _PLOTLY_AGE: Final = 86_400  # seconds for which a browser keeps plotly.js
+
+
+class _Handler(WSGIRequestHandler):
+    """Gives up a client that sends or takes nothing for half a minute."""
+
+    timeout = 30  # seconds
 
 
 def make_app(
@@ -46,6 +53,7 @@ def make_app(
             "leave it out to serve the source code of the installed packages",
         )
     app = Flask("litaagent_std.dashboard", static_folder=str(STATIC), static_url_path="/static")
+    app.config["MAX_CONTENT_LENGTH"] = _MOST_BYTES
     protect(app, host, token)
 
     @app.get("/static/plotly.js")
@@ -78,7 +86,7 @@ def open_server(
     app = make_app(history, host=host, token=token, source_url=source_url)
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     try:
-        return make_server(host, port, app, threaded=True)
+        return make_server(host, port, app, threaded=True, request_handler=_Handler)
     except (OSError, SystemExit) as error:  # werkzeug calls sys.exit if a port is taken
         raise ConfigurationError(
             f"--host {host} --port {port} cannot be opened",

@@ -16,9 +16,9 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from litaagent_std.records.manifest import Manifest, Shard
+from litaagent_std.records.manifest import Manifest, RecordsDamagedError, Shard
 from litaagent_std.records.schema import ALL_TABLES, TABLES, arrow_schema
-from litaagent_std.records.segment import RecordsDamagedError, read_segment
+from litaagent_std.records.segment import read_segment
 from litaagent_std.records.store import segments_in
 
 __all__ = ["Warehouse"]
@@ -106,11 +106,8 @@ class Warehouse:
             raise _damaged(str(error)) from error
 
     def _path(self, shard: Shard, name: str) -> Path:
-        """Return the path of a shard's file; refuse a manifest that names a file outside the folder."""
-        path = (self.folder / shard.files[name].path).resolve()
-        if not path.is_relative_to(self.folder):
-            raise _damaged(f"the manifest names {shard.files[name].path!r}, which is outside its folder")
-        return path
+        """Return the path of a shard's file, which is inside the folder and as it was written."""
+        return shard.files[name].locate(self.folder)
 
     def _add_segment(self, world: int, path: Path) -> None:
         try:

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from apexrl.runs.atomic import atomic_path
+from apexrl.runs.reading import read_npz, reading
 from litaagent_std.hrl_x.inputs import macro_arrays, micro_arrays
 from litaagent_std.hrl_x.linear import Linear, TrainConfig, fit_regression, fit_softmax, softmax
 from litaagent_std.hrl_xf.data_pipeline import MacroSample, MicroSample
@@ -129,17 +130,18 @@ def load_model(path: str | Path) -> L2Linear | L3Linear:
     Raises:
         DatasetError: If it is not a model.
     """
+    wanted = ("save_model writes models", "save it again")
     try:
-        with np.load(path, allow_pickle=False) as file:
-            meta = json.loads(str(file["meta"]))
-            arrays = {name: file[name] for name in file.files if name != "meta"}
-    except (OSError, ValueError, KeyError, EOFError) as error:
-        raise _not_a_model(path, str(error)) from error
-    if not isinstance(meta, dict) or meta.get("format") != _FORMAT:
-        raise _not_a_model(path, f"it is not marked {_FORMAT!r}")
-    if meta["kind"] == L2Linear.__name__:
-        return L2Linear(_linear(arrays, "model"), meta["n_buckets"])
-    return L3Linear(_linear(arrays, "operation"), _linear(arrays, "residual"))
+        with reading(path, DatasetError, *wanted):
+            arrays = read_npz(path)
+            meta = json.loads(str(arrays["meta"]))
+            if meta.get("format") != _FORMAT:
+                raise ValueError(f"it is not marked {_FORMAT!r}")
+            if meta["kind"] == L2Linear.__name__:
+                return L2Linear(_linear(arrays, "model"), meta["n_buckets"])
+            return L3Linear(_linear(arrays, "operation"), _linear(arrays, "residual"))
+    except FileNotFoundError as error:
+        raise DatasetError(f"there is no model {str(path)!r}", *wanted) from error
 
 
 _FORMAT: Final = "litaagent.linear"
@@ -152,7 +154,3 @@ def _parts(model: L3Linear) -> dict[str, Linear]:
 
 def _linear(arrays: dict[str, Array], part: str) -> Linear:
     return Linear(*(arrays[f"{part}.{name}"] for name in _ARRAYS))
-
-
-def _not_a_model(path: str | Path, why: str) -> DatasetError:
-    return DatasetError(f"{str(path)!r} is not a linear model: {why}", "save_model writes them", "save it again")

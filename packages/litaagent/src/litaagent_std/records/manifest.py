@@ -6,25 +6,44 @@ nothing that depends on the clock, so that a resumed tournament ends with the by
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from apexrl.runs.atomic import write_json
 from apexrl.runs.digest import digest_config
-from apexrl.runs.errors import UserFacingError
-from litaagent_std.records.schema import SCHEMA_VERSION
+from apexrl.runs.errors import ReadFailedError
+from apexrl.runs.reading import contained, read_json, read_sealed, reading, verify_file, write_sealed
+from litaagent_std.records.schema import SCHEMA_VERSION, TABLES
 
-__all__ = ["MANIFEST_NAME", "FileEntry", "Manifest", "NoRecordsError", "Shard", "is_of_something_else"]
+__all__ = [
+    "MANIFEST_NAME",
+    "FileEntry",
+    "Manifest",
+    "NoRecordsError",
+    "RecordsDamagedError",
+    "Shard",
+    "is_of_something_else",
+]
 
 MANIFEST_NAME: Final = "manifest.json"
 _FORMAT: Final = "litaagent.records"
+_KEYS: Final = frozenset(
+    {"format", "schema_version", "source", "source_digest", "n_worlds", "shard_size", "complete", "shards"}
+)
+_MOST_WORLDS: Final = 10_000_000
+_WANTED: Final = (
+    f"it must be a manifest of records, schema version {SCHEMA_VERSION}",
+    "restore it from a copy, or read it with the release that wrote it",
+)
 
 
-class NoRecordsError(UserFacingError):
+class NoRecordsError(ReadFailedError):
     """There are no records, or none that this release can read."""
+
+
+class RecordsDamagedError(ReadFailedError):
+    """A file of the records is not what was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +61,21 @@ class FileEntry:
     rows: int
     bytes: int
     sha256: str
+
+    def locate(self, folder: Path) -> Path:
+        """Return the file in the folder of its manifest, after comparing it with its digest.
+
+        Raises:
+            RecordsDamagedError: If it is missing, outside the folder, or not what was written.
+        """
+        hint = "`lita records PATH --verify` names all such files; restore them, or collect the tournament again"
+        with reading(folder, RecordsDamagedError, hint=hint):
+            path = contained(folder, self.path)
+            try:
+                verify_file(path, self.sha256, self.bytes)
+            except FileNotFoundError as error:
+                raise RecordsDamagedError(f"{str(path)!r} is missing", "the manifest names it", hint) from error
+            return path
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +142,11 @@ class Manifest:
         shards = sorted((*self.shards, shard), key=lambda entry: entry.number)
         return Manifest(self.source, self.n_worlds, self.shard_size, tuple(shards))
 
+    def without_shard(self, shard: Shard) -> Manifest:
+        """Return the manifest without a shard."""
+        shards = tuple(entry for entry in self.shards if entry.number != shard.number)
+        return Manifest(self.source, self.n_worlds, self.shard_size, shards)
+
     def write(self, folder: Path) -> None:
         """Replace the manifest, whole or not at all."""
         content = {
@@ -120,7 +159,7 @@ class Manifest:
             "complete": self.complete,
             "shards": [_plain_shard(shard) for shard in self.shards],
         }
-        write_json(folder / MANIFEST_NAME, content)
+        write_sealed(folder / MANIFEST_NAME, content)
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
@@ -131,28 +170,45 @@ class Manifest:
         """
         path = folder / MANIFEST_NAME
         try:
-            content = json.loads(path.read_bytes())
+            with reading(path, NoRecordsError, *_WANTED):
+                return cls._parse(read_sealed(path))
         except FileNotFoundError as error:
             raise NoRecordsError(
                 f"there is no {str(path)!r}",
                 "a folder of records has a manifest",
                 "name the folder of a tournament, or one that holds several",
             ) from error
-        except ValueError as error:
-            raise _unreadable(path, str(error)) from error
-        if not isinstance(content, dict) or content.get("format") != _FORMAT:
-            raise _unreadable(path, f"it is not marked {_FORMAT!r}")
+
+    @classmethod
+    def _parse(cls, content: Mapping[str, Any]) -> Manifest:
+        if content.get("format") != _FORMAT:
+            raise ValueError(f"it is not marked {_FORMAT!r}")
         if content["schema_version"] != SCHEMA_VERSION:
-            raise _unreadable(path, f"its schema version is {content['schema_version']}, not {SCHEMA_VERSION}")
-        shards = tuple(_read_shard(entry) for entry in content["shards"])
-        return cls(content["source"], content["n_worlds"], content["shard_size"], shards)
+            raise ValueError(f"its schema version is {content['schema_version']}, not {SCHEMA_VERSION}")
+        if content.keys() != _KEYS:
+            raise ValueError(f"it has the keys {sorted(content)}, not {sorted(_KEYS)}")
+        if digest_config(content["source"]) != content["source_digest"]:
+            raise ValueError("its source does not match its digest")
+        n_worlds, size = content["n_worlds"], content["shard_size"]
+        if not _is_count(n_worlds) or not _is_count(size) or size < 1 or n_worlds > _MOST_WORLDS:
+            raise ValueError(f"{n_worlds!r} worlds in shards of {size!r}; at most {_MOST_WORLDS} are read")
+        manifest = cls(content["source"], n_worlds, size, tuple(map(_read_shard, content["shards"])))
+        for shard in manifest.shards:
+            bounds = (shard.first, shard.stop)
+            inside = 0 <= shard.number < manifest.n_shards and bounds == manifest.bounds(shard.number)
+            if not inside or any(not shard.first <= world < shard.stop for world in shard.failed):
+                raise ValueError(f"its shard {shard.number} of worlds {bounds} is not one of its plan")
+        numbers = [shard.number for shard in manifest.shards]
+        if len(set(numbers)) < len(numbers) or content["complete"] is not manifest.complete:
+            raise ValueError(f"its shards {numbers} do not make what it says")
+        return manifest
 
 
 def is_of_something_else(path: Path) -> bool:
     """Whether a manifest is marked as that of something other than records, such as a dataset made from them."""
     try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        content = read_json(path)
+    except (OSError, ReadFailedError):
         return False  # a damaged manifest may be one of records, and is reported when it is read
     return isinstance(content, dict) and content.get("format", _FORMAT) != _FORMAT
 
@@ -165,13 +221,16 @@ def _plain_shard(shard: Shard) -> dict[str, Any]:
 
 def _read_shard(data: Mapping[str, Any]) -> Shard:
     files = {name: FileEntry(**entry) for name, entry in data["files"].items()}
-    failed = {int(world): reason for world, reason in data["failed"].items()}
+    failed = {int(world): str(reason) for world, reason in data["failed"].items()}
+    numbers = [data[name] for name in ("number", "first", "stop")]
+    for entry in files.values():
+        numbers += [entry.rows, entry.bytes]
+        if not isinstance(entry.path, str) or not isinstance(entry.sha256, str):
+            raise ValueError(f"{entry} names no file")
+    if not all(map(_is_count, numbers)) or not files.keys() >= TABLES.keys():
+        raise ValueError(f"its shard {data['number']!r} is not one that a release wrote")
     return Shard(data["number"], data["first"], data["stop"], files, failed)
 
 
-def _unreadable(path: Path, why: str) -> NoRecordsError:
-    return NoRecordsError(
-        f"{str(path)!r} cannot be used: {why}",
-        f"it must be a manifest of records, schema version {SCHEMA_VERSION}",
-        "restore it from a copy, or read it with the release that wrote it",
-    )
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0

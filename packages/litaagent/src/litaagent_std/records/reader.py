@@ -21,16 +21,30 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from apexrl.runs.digest import digest_file
-from litaagent_std.records.manifest import MANIFEST_NAME, Manifest, NoRecordsError, Shard, is_of_something_else
+from apexrl.runs.errors import ReadFailedError
+from apexrl.runs.reading import contained, reading
+from litaagent_std.records.manifest import (
+    MANIFEST_NAME,
+    Manifest,
+    NoRecordsError,
+    RecordsDamagedError,
+    Shard,
+    is_of_something_else,
+)
+from litaagent_std.records.remote import local_path
 from litaagent_std.records.schema import ALL_TABLES, TABLES, arrow_schema, conform
-from litaagent_std.records.segment import RecordsDamagedError, read_segment
+from litaagent_std.records.segment import Segment, read_segment
 from litaagent_std.records.store import segments_in
 from litaagent_std.records.world import WorldRecord
 
-__all__ = ["RECORDS_FOLDER", "Records", "Source", "WorldKey", "find_sources", "open_records"]
+__all__ = ["RECORDS_FOLDER", "NoSuchWorldError", "Records", "Source", "WorldKey", "find_sources", "open_records"]
 
 RECORDS_FOLDER: Final = "records"
 """Name of the folder of records inside a tournament's folder."""
+
+
+class NoSuchWorldError(ReadFailedError, KeyError):
+    """The records do not hold a world."""
 
 
 class WorldKey(NamedTuple):
@@ -62,12 +76,12 @@ class Source:
 
 
 def find_sources(paths: Iterable[str | Path]) -> list[Path]:
-    """Find all folders of records at or under some paths, each once, by name.
+    """Find all folders of records at or under some paths or addresses (`remote`), each once, by name.
 
     Raises:
         NoRecordsError: If there are none.
     """
-    named = [Path(path) for path in paths]
+    named = [local_path(path) for path in paths]
     folders = {
         manifest.parent.resolve()
         for path in named
@@ -94,15 +108,32 @@ def open_records(paths: str | Path | Sequence[str | Path]) -> Records:
 
 
 def _open(folder: Path) -> Source:
-    segments = segments_in(folder)  # before the manifest: what goes into a shard in between is then in both
-    manifest = Manifest.read(folder)
-    gathered = {world for shard in manifest.shards for world in range(shard.first, shard.stop)}
-    kept = {world: path for world, path in segments.items() if world not in gathered}
-    return Source(folder, manifest, {world: path for world, path in kept.items() if _succeeded(path)})
+    while True:
+        segments = segments_in(folder)  # before the manifest: what goes into a shard in between is then in both
+        manifest = Manifest.read(folder)
+        gathered = {world for shard in manifest.shards for world in range(shard.first, shard.stop)}
+        kept = {world: path for world, path in segments.items() if world not in gathered}
+        try:
+            return Source(folder, manifest, {world: path for world, path in kept.items() if _succeeded(path)})
+        except FileNotFoundError:
+            continue  # a shard was completed since the manifest was read
 
 
 def _succeeded(path: Path) -> bool:
     return read_segment(path).failure is None
+
+
+def _tables_of(path: Path) -> dict[str, pa.Table]:
+    """Read the tables of a segment that was there when the folder was opened."""
+    try:
+        segment: Segment = read_segment(path)
+    except FileNotFoundError as error:
+        raise RecordsDamagedError(
+            f"{str(path)!r} is gone", "it was there when the records were opened", "open them again"
+        ) from error
+    if segment.tables is None:
+        raise RecordsDamagedError(f"{str(path)!r} holds a failed world now", "a world has one outcome", "open it again")
+    return segment.tables
 
 
 class Records:
@@ -157,15 +188,17 @@ class Records:
         """Read one world.
 
         Raises:
-            KeyError: If it is not among the finished worlds.
+            NoSuchWorldError: If it is not among the finished worlds.
         """
         if key not in self.keys:
-            raise KeyError(f"world {key} is not among the {len(self.keys)} finished worlds")
+            raise NoSuchWorldError(
+                f"world {key.world} of folder {key.source} is not among the {len(self.keys)} finished worlds",
+                f"worlds are {_ranges([world for _, world in self.keys])}",
+                "choose one of them",
+            )
         source = self.sources[key.source]
         if key.world in source.segments:
-            tables = read_segment(source.segments[key.world]).tables
-            assert tables is not None
-            return WorldRecord(tables)
+            return WorldRecord(_tables_of(source.segments[key.world]))
         shard = next(entry for entry in source.manifest.shards if entry.first <= key.world < entry.stop)
         tables = {
             name: _from_shard(source.folder, shard, name, arrow_schema(name).names, {key.world})
@@ -185,10 +218,13 @@ class Records:
         for source in self.sources:
             for entry in (entry for shard in source.manifest.shards for entry in shard.files.values()):
                 path = source.folder / entry.path
-                if not path.exists():
+                try:
+                    if digest_file(contained(source.folder, entry.path)) != entry.sha256:
+                        wrong.append(f"{path} is not the file that was written")
+                except FileNotFoundError:
                     wrong.append(f"{path} is missing")
-                elif digest_file(path) != entry.sha256:
-                    wrong.append(f"{path} is not the file that was written")
+                except (OSError, ReadFailedError) as error:
+                    wrong.append(f"{path} cannot be read: {error}")
         return wrong
 
 
@@ -200,24 +236,19 @@ def _read(source: Source, name: str, columns: list[str], worlds: set[int] | None
             yield _from_shard(source.folder, shard, name, columns, worlds)
     for world, path in source.segments.items():
         if worlds is None or world in worlds:
-            tables = read_segment(path).tables
-            assert tables is not None
+            tables = _tables_of(path)
             if name in tables:
                 yield tables[name].select(columns)
 
 
 def _from_shard(folder: Path, shard: Shard, name: str, columns: list[str], worlds: set[int] | None) -> pa.Table:
     """Read a shard's table; of a grouped one, only the groups of the worlds that are asked for."""
-    path = folder / shard.files[name].path
-    try:
-        file = pq.ParquetFile(path)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise RecordsDamagedError(
-            f"{str(path)!r} cannot be read: {error}",
-            "the manifest names it as a complete file",
-            "restore it from a copy, or collect the tournament again",
-        ) from error
-    with file:
+    path = shard.files[name].locate(folder)
+    hint = "restore it from a copy, or collect the tournament again"
+    with (
+        reading(path, RecordsDamagedError, "the manifest names it as a complete file", hint),
+        pq.ParquetFile(path) as file,
+    ):
         # what the file lacks of the columns is filled below
         present = [column for column in columns if column in file.schema_arrow.names]
         if worlds is None or not ALL_TABLES[name].grouped:
@@ -225,6 +256,10 @@ def _from_shard(folder: Path, shard: Shard, name: str, columns: list[str], world
         else:
             groups = [group for group, world in enumerate(shard.worlds) if world in worlds]
             table = file.read_row_groups(groups, present)
-    if worlds is not None and not ALL_TABLES[name].grouped:
-        table = table.filter(pc.is_in(table["world"], pa.array(sorted(worlds), pa.int32())))
-    return table if len(present) == len(columns) else conform(table, name).select(columns)
+        if worlds is not None and not ALL_TABLES[name].grouped:
+            table = table.filter(pc.is_in(table["world"], pa.array(sorted(worlds), pa.int32())))
+        return table if len(present) == len(columns) else conform(table, name).select(columns)
+
+
+def _ranges(worlds: Sequence[int]) -> str:
+    return f"{min(worlds)} to {max(worlds)}" if worlds else "none"

@@ -383,8 +383,13 @@ def conform(table: pa.Table, name: str) -> pa.Table:
 
     Raises:
         KeyError: If a column is missing that may not be empty.
+        ValueError: If a column has another type.
     """
     schema = arrow_schema(name)
+    kinds = {field.name: field.type for field in schema}
+    wrong = [field.name for field in table.schema if kinds.get(field.name, field.type) != field.type]
+    if wrong or len(set(table.schema.names)) < len(table.schema.names):
+        raise ValueError(f"table {name!r} has columns of other types {wrong}, or a column twice")
     if table.schema.names == schema.names:
         return table
     lacking = [field.name for field in schema if field.name not in table.schema.names and not field.nullable]

@@ -19,7 +19,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from apexrl.runs.errors import UserFacingError
+from apexrl.runs.reading import read_bytes, reading
+from litaagent_std.records.manifest import RecordsDamagedError
 from litaagent_std.records.schema import ALL_TABLES, SCHEMA_VERSION, TABLES, arrow_schema, conform
 
 __all__ = ["RecordsDamagedError", "Segment", "pack_failure", "pack_world", "read_segment"]
@@ -27,12 +28,12 @@ __all__ = ["RecordsDamagedError", "Segment", "pack_failure", "pack_world", "read
 _MAGIC = b"LITASEG1"
 _LENGTH = struct.Struct("<Q")
 _DIGEST = hashlib.sha256().digest_size
+_WANTED = (
+    "a segment is written whole and carries the SHA-256 of its content",
+    "remove the file; the same command then plays that world again",
+)
 
 Tables = dict[str, pa.Table]
-
-
-class RecordsDamagedError(UserFacingError):
-    """A file of the records is not what was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +77,22 @@ def read_segment(path: Path) -> Segment:
     """Read a segment.
 
     Raises:
+        FileNotFoundError: If it is not there.
         RecordsDamagedError: If the file is not exactly what was written, or of another version.
     """
-    data = path.read_bytes()
+    with reading(path, RecordsDamagedError, *_WANTED):
+        segment = _parse(path, read_bytes(path))
+        if path.stem.isdecimal() and int(path.stem) != segment.world:
+            raise ValueError(f"it holds world {segment.world}")
+        return segment
+
+
+def _parse(path: Path, data: bytes) -> Segment:
     start = len(_MAGIC) + _LENGTH.size
     if len(data) < start + _DIGEST or not data.startswith(_MAGIC):
-        raise _damaged(path, "it does not begin like a segment")
+        raise ValueError("it does not begin like a segment")
     if hashlib.sha256(memoryview(data)[:-_DIGEST]).digest() != data[-_DIGEST:]:
-        raise _damaged(path, "its content does not match its checksum")
+        raise ValueError("its content does not match its checksum")
     (length,) = _LENGTH.unpack_from(data, len(_MAGIC))
     header: dict[str, Any] = json.loads(data[start : start + length])
     payload = memoryview(data)[start + length : -_DIGEST]
@@ -93,14 +102,21 @@ def read_segment(path: Path) -> Segment:
             f"this release reads version {SCHEMA_VERSION}",
             "read it with the release that wrote it",
         )
+    if type(header["world"]) is not int:
+        raise ValueError(f"it holds world {header['world']!r}")
     if "failure" in header:
-        return Segment(header["world"], None, header["failure"])
+        return Segment(header["world"], None, str(header["failure"]))
     tables, offset = {}, 0
+    if sum(header["lengths"]) != len(payload):
+        raise ValueError(f"its tables have {header['lengths']} bytes, and there are {len(payload)}")
     for name, size in zip(header.get("tables", TABLES), header["lengths"], strict=True):
         if name in ALL_TABLES:
             with pa.ipc.open_stream(payload[offset : offset + size]) as stream:
                 tables[name] = conform(stream.read_all(), name)
+                tables[name].validate(full=True)
         offset += size
+    if not tables.keys() >= TABLES.keys():
+        raise ValueError(f"it lacks the tables {sorted(TABLES.keys() - tables.keys())}")
     return Segment(header["world"], tables, None)
 
 
@@ -108,11 +124,3 @@ def _pack(header: dict[str, Any], payload: bytes) -> bytes:
     text = json.dumps({"schema_version": SCHEMA_VERSION, **header}).encode()
     body = b"".join((_MAGIC, _LENGTH.pack(len(text)), text, payload))
     return body + hashlib.sha256(body).digest()
-
-
-def _damaged(path: Path, why: str) -> RecordsDamagedError:
-    return RecordsDamagedError(
-        f"segment {str(path)!r} is damaged: {why}",
-        "a segment is written whole and carries the SHA-256 of its content",
-        "remove the file; the same command then plays that world again",
-    )

@@ -22,13 +22,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from apexrl.runs.atomic import atomic_path, ensure_folder, remove_leftovers, write_bytes
 from apexrl.runs.digest import digest_file, to_plain
 from litaagent_std.records.manifest import MANIFEST_NAME, FileEntry, Manifest, NoRecordsError, Shard
-from litaagent_std.records.schema import ALL_TABLES, TABLES, arrow_schema
-from litaagent_std.records.segment import read_segment
+from litaagent_std.records.schema import ALL_TABLES, TABLES, arrow_schema, conform
+from litaagent_std.records.segment import pack_world, read_segment
 
 __all__ = ["SHARD_SIZE", "RecordStore", "segment_path", "segments_in"]
 
@@ -127,6 +128,28 @@ class RecordStore:
         write_bytes(segment_path(self.folder, world), packed)
         self._outcomes.add(world)
         self._complete(world // self.manifest.shard_size)
+
+    def forget_failed(self) -> list[int]:
+        """Take back the outcomes of worlds that failed, so that they can be played again; returns these worlds.
+
+        A shard with failed worlds becomes segments again before the manifest lets it go, so a kill loses nothing.
+        """
+        worlds = [world for world, path in segments_in(self.folder).items() if read_segment(path).failure is not None]
+        for world in worlds:
+            segment_path(self.folder, world).unlink()
+        for shard in [shard for shard in self.manifest.shards if shard.failed]:
+            for world in shard.worlds:
+                tables = {name: self._table_of(shard, name, world) for name in shard.files}
+                write_bytes(segment_path(self.folder, world), pack_world(world, tables))
+            self.manifest = self.manifest.without_shard(shard)
+            self.manifest.write(self.folder)
+            worlds += shard.failed
+        self._outcomes -= set(worlds)
+        return sorted(worlds)
+
+    def _table_of(self, shard: Shard, name: str, world: int) -> pa.Table:
+        table = conform(pq.read_table(shard.files[name].locate(self.folder)), name)
+        return table.filter(pc.equal(table["world"], world))
 
     def _clean_up(self) -> None:
         """Remove what killed writers left: temporary files, and segments of shards that are complete."""

@@ -29,6 +29,7 @@ FREE: Final = (
     "parallelism",
     "workers",
     "address",
+    "ray",
     "engine",
     "time_limit",
     "retries",
@@ -36,6 +37,7 @@ FREE: Final = (
     "quiet",
     "resumable",
     "fresh",
+    "retry_failed",
     "csv",
 )
 """Options that may change between two starts of a tournament: the records come out the same."""
@@ -132,6 +134,9 @@ class TournamentConfig(ExecutionOptions):
 
     fresh: bool = False
     """Start a new folder although an unfinished tournament could be resumed."""
+
+    retry_failed: bool = False
+    """Play the worlds again that were recorded as failed."""
 
     csv: bool = True
     """Also write logs/WORLD/negotiations.csv and others in scml's own form; lita export-scml writes them later."""

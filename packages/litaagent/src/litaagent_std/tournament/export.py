@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from apexrl.runs.atomic import ensure_folder, sync_folder, write_bytes, write_text
+from apexrl.runs.atomic import ensure_folder, sync_folder, write_bytes, write_failure, write_text
 from litaagent_std.records.reader import Records
 from litaagent_std.records.scml_form import world_files, world_name
 from litaagent_std.tournament.standings import Results
@@ -27,14 +27,17 @@ def write_world(logs: Path, world: int, files: Mapping[str, str]) -> None:
     """Write a world's folder of logs; it appears whole or not at all, and replaces an older one."""
     target = logs / world_name(world)
     partial = logs / f".{target.name}.partial"
-    for leftover in (partial, target):
-        if leftover.exists():
-            shutil.rmtree(leftover)
-    ensure_folder(partial)
-    for name, text in files.items():
-        (partial / name).write_text(text, encoding="utf-8")
-    partial.rename(target)
-    sync_folder(logs)
+    try:
+        for leftover in (partial, target):
+            if leftover.exists():
+                shutil.rmtree(leftover)
+        ensure_folder(partial)
+        for name, text in files.items():
+            (partial / name).write_text(text, encoding="utf-8")
+        partial.rename(target)
+        sync_folder(logs)
+    except OSError as error:
+        raise write_failure(error, target) from error
 
 
 def export_logs(records: Records, folder: Path, worlds: Iterable[int] | None = None) -> int:

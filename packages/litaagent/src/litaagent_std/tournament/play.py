@@ -15,10 +15,12 @@ from litaagent_std.world.reproducible.silence import silence
 from litaagent_std.world.run import run_world
 from litaagent_std.world.setup import OFFICIAL_DAYS, OFFICIAL_LEVELS, AgentSpec, WorldSetup, official_setup
 
-__all__ = ["PlayedWorld", "WorldTask", "make_setup", "play_world", "time_days"]
+__all__ = ["PlayedWorld", "WorldTask", "make_setup", "play_world", "time_days", "try_competitor"]
 
 _FEW_DAYS = 12  # in the first few days agents have few contracts, and decide faster than later
+_TRY_DAYS = 6
 _PLACEHOLDER = AgentSpec("scml.std.agents.rand.RandomStdAgent")
+_SUBSTITUTE = AgentSpec("scml.std.agents.greedy.GreedyStdAgent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class WorldTask:
         engine: The engine.
         csv: Whether the logs in scml's form are made too.
         reasons: Whether the record holds the reasons of our agent.
+        broken: Numbers of competitors that cannot play; a default agent takes their seats, and nobody is ranked there.
     """
 
     spec: WorldSpec
@@ -46,6 +49,7 @@ class WorldTask:
     engine: Literal["fast", "scml"]
     csv: bool
     reasons: bool = False
+    broken: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +83,10 @@ def make_setup(task: WorldTask) -> tuple[WorldSetup, tuple[str | None, ...]]:
     )
     open_seats = [seat for seat, agent in enumerate(setup.agents) if agent.competitor]
     seated = dict(zip(open_seats, spec.seats, strict=True))
-    agents = {seat: replace(task.agents[number], competitor=True) for seat, number in seated.items()}
-    labels = tuple(task.names[seated[seat]] if seat in seated else None for seat in range(setup.n_seats))
+    able = {seat: number for seat, number in seated.items() if number not in task.broken}
+    agents = {seat: replace(task.agents[number], competitor=True) for seat, number in able.items()}
+    agents |= {seat: _SUBSTITUTE for seat in seated.keys() - able.keys()}
+    labels = tuple(task.names[able[seat]] if seat in able else None for seat in range(setup.n_seats))
     return setup.with_agents(agents).with_seed(spec.seed), labels
 
 
@@ -92,11 +98,19 @@ def play_world(task: WorldTask) -> PlayedWorld:
     facts = WorldFacts(spec.world, spec.config, spec.run, spec.rotation, spec.config_seed, labels, task.inventory)
     recorder = Recorder(setup, facts, reasons=task.reasons)
     with silence():
-        run_world(setup, task.engine, [recorder], task.inventory, defaults=_defaults(task))
+        run_world(setup, task.engine, [recorder], task.inventory, defaults=_defaults(task.engine))
     tables = recorder.tables()
     files = world_files(WorldRecord(tables)) if task.csv else {}
     packed = pack_world(spec.world, tables)
     return PlayedWorld(spec.world, packed, files, setup.n_days, time.process_time() - started)
+
+
+def try_competitor(agent: AgentSpec, engine: Literal["fast", "scml"]) -> None:
+    """Load a competitor's class and play a short world with it; whatever is wrong with it, this raises or hangs."""
+    agent.load()
+    setup = official_setup(0, n_days=_TRY_DAYS, n_levels=3)
+    with silence():
+        run_world(setup.with_agents({0: replace(agent, competitor=True)}), engine, (), defaults=_defaults(engine))
 
 
 def time_days(task: WorldTask) -> tuple[float, int]:
@@ -110,6 +124,6 @@ def time_days(task: WorldTask) -> tuple[float, int]:
     return (time.perf_counter() - started) / days, setup.n_days
 
 
-def _defaults(task: WorldTask) -> Literal["hosted", "native"]:
+def _defaults(engine: Literal["fast", "scml"]) -> Literal["hosted", "native"]:
     """Who plays the league's default agents: the fast engine has native ones, which play the same."""
-    return "native" if task.engine == "fast" else "hosted"
+    return "native" if engine == "fast" else "hosted"

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from apexrl.execution import Executor, ExecutorName, RunOptions, RunReport, Task, TaskReport, TaskResult
-from apexrl.runs.errors import ConfigurationError
+from apexrl.runs.atomic import write_failure
+from apexrl.runs.errors import ConfigurationError, safe_text
+from apexrl.runs.reading import read_sealed, write_sealed
 from apexrl.runs.session import Session
 from litaagent_std.records.reader import RECORDS_FOLDER, Records, open_records
 from litaagent_std.records.segment import pack_failure
@@ -28,7 +30,7 @@ from litaagent_std.tournament.config import FREE, TournamentConfig, executor_nam
 from litaagent_std.tournament.export import LOGS, export_configurations, export_scores, write_world
 from litaagent_std.tournament.folder import Choice, choose_folder, is_finished, recorded_form, what_is_played
 from litaagent_std.tournament.plan import Plan, make_plan
-from litaagent_std.tournament.play import PlayedWorld, WorldTask, play_world, time_days
+from litaagent_std.tournament.play import PlayedWorld, WorldTask, play_world, time_days, try_competitor
 from litaagent_std.tournament.progress import Progress, duration
 from litaagent_std.tournament.standings import Results, results_of
 from litaagent_std.world.reproducible.hashing import fixed_for_workers, warn_unless_fixed
@@ -44,6 +46,10 @@ _SAMPLES: Final = 4
 _WORTH_AN_ESTIMATE: Final = 8
 """Worlds from which an estimate of the time is worth playing `_SAMPLES` short worlds."""
 
+_BROKEN: Final = "broken.json"
+_TRY_SECONDS: Final = 300.0
+"""Most seconds for the short world in which a competitor is tried."""
+
 Say = Callable[[str], None]
 
 
@@ -54,6 +60,7 @@ class Outcome:
     Attributes:
         folder: The tournament's folder.
         results: The results so far; None when nothing is finished.
+        broken: Competitors that cannot play, with the reason; a default agent plays in their seats.
         finished: Whether every world has its outcome.
         exit_code: 0, or what the shell expects after a signal.
         worlds: Worlds that were played by this start.
@@ -62,6 +69,7 @@ class Outcome:
 
     folder: Path
     results: Results | None
+    broken: dict[str, str]
     finished: bool
     exit_code: int
     worlds: int
@@ -112,11 +120,14 @@ def run_tournament(config: TournamentConfig, *, prefix: str = "hrl_data", say: S
     records = _finished_records(choice.folder)
     results = None if records is None else results_of(records)
     finished = is_finished(choice.folder)
-    if finished and records is not None and results is not None and results.scores:
+    has_scores = results is not None and bool(results.scores)
+    if finished and records is not None and results is not None and has_scores:
         export_scores(records, results, choice.folder)
         if config.csv:
             export_configurations(records, choice.folder)
-    return Outcome(choice.folder, results, finished, session.exit_code, runner.n_played, time.monotonic() - started)
+    exit_code = session.exit_code or (1 if finished and not has_scores else 0)
+    seconds = time.monotonic() - started
+    return Outcome(choice.folder, results, runner.broken, finished, exit_code, runner.n_played, seconds)
 
 
 def _check_days(config: TournamentConfig) -> None:
@@ -157,8 +168,12 @@ class _Runner:
             self._folder / RECORDS_FOLDER, source, len(plan.worlds), shard_size=size, reasons=config.reasons
         )
         kind = (config.steps, config.levels, config.inventory, config.engine, config.csv, config.reasons)
+        if config.retry_failed and (again := self._store.forget_failed()):
+            say(f"{len(again)} failed worlds are played again")
         outcomes = self._store.outcomes
         self._todo = [WorldTask(spec, names, agents, *kind) for spec in plan.worlds if spec.world not in outcomes]
+        self._competitors = dict(zip(names, agents, strict=True))
+        self.broken: dict[str, str] = {}
         self.n_played = 0
 
     def run(self, executor: ExecutorName, choice: Choice) -> None:
@@ -169,12 +184,48 @@ class _Runner:
             return
         self._say(f"folder: {choice.folder} ({choice.reason})" + (f"; resuming after {done} worlds" if done else ""))
         with replace(self._config, executor=executor).make_executor(tasks_per_worker=TASKS_PER_WORKER) as workers:
+            self._leave_out_broken(workers)
             self._estimate(workers)
             progress = Progress(
                 len(self._plan.worlds), done, foreground=self._config.foreground, quiet=self._config.quiet
             )
             with closing(progress):
                 self._play(workers, progress)
+
+    def _leave_out_broken(self, workers: Executor) -> None:
+        """Try every competitor before the first start, name those that cannot play, and seat a default agent for them.
+
+        What was found is kept in the folder, so that all starts play the same.
+
+        Raises:
+            ConfigurationError: If nobody can play.
+        """
+        path = self._folder / _BROKEN
+        if path.exists():
+            self.broken = read_sealed(path)
+        elif len(self._todo) == len(self._plan.worlds):
+            tasks = [
+                Task(try_competitor, (agent, self._config.engine), label=name)
+                for name, agent in self._competitors.items()
+                if not agent.path.startswith("scml.")
+            ]
+            limit = min(self._config.time_limit, _TRY_SECONDS)
+            for result in workers.run(tasks, RunOptions(time_limit=limit, retries=1, ordered=True)):
+                if result.failure is not None:
+                    self.broken[result.label] = safe_text(Exception(str(result.failure)), 500)
+        for name, reason in self.broken.items():
+            logger.warning("%s cannot play: %s", name, reason)
+            self._say(f"{name} cannot play ({reason}): a default agent takes its seats, and it is not ranked")
+        if len(self.broken) == len(self._competitors):
+            raise ConfigurationError(
+                "no competitor can play: " + "; ".join(f"{name}: {why}" for name, why in self.broken.items()),
+                "a tournament needs one that can be loaded and plays a short world",
+                "correct the class, the parameters or the PYTHONPATH, and choose another folder",
+            )
+        if not path.exists():
+            write_sealed(path, self.broken)
+        numbers = frozenset(number for number, name in enumerate(self._competitors) if name in self.broken)
+        self._todo = [replace(task, broken=numbers) for task in self._todo]
 
     def _estimate(self, workers: Executor) -> None:
         """Say how long it will take, by the first days of some of the worlds; a small tournament is not measured."""
@@ -216,8 +267,12 @@ class _Runner:
             for result in run:
                 played = self._keep(result)
                 report = reports.pop(result.index)
-                clock.write(json.dumps(_timing(self._todo[result.index].spec.world, report, played)) + "\n")
-                clock.flush()
+                timing = _timing(self._todo[result.index].spec.world, report, played)
+                try:
+                    clock.write(json.dumps(timing) + "\n")
+                    clock.flush()
+                except OSError as error:
+                    raise write_failure(error, self._folder / "wall_clock.jsonl") from error
                 progress.finished(report, None if played is None else played.cpu_seconds)
                 if self._session.should_stop:
                     break

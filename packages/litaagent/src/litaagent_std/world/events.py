@@ -32,6 +32,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from apexrl.runs.errors import safe_text
+
 if TYPE_CHECKING:
     from litaagent_std.world.setup import DailyCosts
 
@@ -226,6 +228,12 @@ class AgentError:
     where: str
     kind: str
     message: str
+
+    @classmethod
+    def of(cls, day: int, agent: str, where: str, error: BaseException) -> AgentError:
+        """Describe an exception; its class and its text are the agent's own, so they are made safe to write."""
+        kind = str.encode(type(error).__name__, "utf-8", "backslashreplace").decode()
+        return cls(day, agent, where, kind, safe_text(error))
 
 
 @dataclass(frozen=True, slots=True)

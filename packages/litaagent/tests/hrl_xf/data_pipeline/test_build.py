@@ -1,5 +1,6 @@
 """A dataset is the same bytes however it was built, and is built again exactly when something it depends on changed."""
 
+import json
 import os
 import shutil
 import signal
@@ -10,6 +11,7 @@ import time
 import numpy as np
 import pytest
 
+from apexrl.runs.reading import write_sealed
 from litaagent_std.hrl_xf.data_pipeline import build, shards
 from litaagent_std.hrl_xf.data_pipeline.build import build_dataset
 from litaagent_std.hrl_xf.data_pipeline.dataset import OfflineData
@@ -210,15 +212,16 @@ def test_a_truncated_file_raises(tournament, tmp_path):
     shutil.copytree(tournament / "records", tmp_path / "records")
     [path] = (tmp_path / "records" / "turns").glob("*.parquet")
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(DatasetError, match=r"turns/00000.parquet.*cannot be read"):
+    with pytest.raises(DatasetError, match=r"turns/00000.parquet.*is not the file that was written"):
         build_dataset(tmp_path, options=GREEDY, num_workers=1)
 
 
 def test_records_of_another_schema_raise(tournament, tmp_path):
     shutil.copytree(tournament / "records", tmp_path / "records")
     manifest = tmp_path / "records" / "manifest.json"
-    text = manifest.read_text()
-    manifest.write_text(text.replace('"schema_version": ', '"schema_version": 9'))
+    content = json.loads(manifest.read_text())
+    del content["sha256"]
+    write_sealed(manifest, {**content, "schema_version": 9})
     with pytest.raises(NoRecordsError, match="schema version is 9"):
         build_dataset(tmp_path, options=GREEDY)
 

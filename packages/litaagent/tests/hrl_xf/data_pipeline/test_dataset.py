@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
+from apexrl.runs.reading import write_sealed
 from litaagent_std.hrl_xf.data_pipeline.build import build_dataset
 from litaagent_std.hrl_xf.data_pipeline.dataset import OfflineData
 from litaagent_std.hrl_xf.data_pipeline.errors import BadSampleError, DatasetError, EmptySplitError
@@ -21,7 +22,9 @@ def copy(dataset, tmp_path):
 
 def edit(folder, **changes):
     path = folder / "manifest.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    content = json.loads(path.read_text())
+    del content["sha256"]
+    write_sealed(path, {**content, **changes})
 
 
 def test_arrays_are_mapped_not_loaded(dataset):
@@ -54,12 +57,32 @@ def test_a_truncated_array_raises(copy):
     path = copy / "micro" / "history.npy"
     path.write_bytes(path.read_bytes()[:-1000])
     data = OfflineData.open(copy)
-    with pytest.raises(DatasetError, match=r"history.npy.*cannot be used"):
+    with pytest.raises(DatasetError, match=r"history.npy.*not the file that was written"):
         data.micro["history"]
+
+
+def test_a_flipped_bit_raises_and_arrays_of_an_earlier_release_have_no_digest(copy):
+    path = copy / "macro" / "goal_q.npy"
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(DatasetError, match="not the file that was written"):
+        OfflineData.open(copy).macro["goal_q"]
+    edit(copy, array_digests={})
+    assert OfflineData.open(copy).macro["goal_q"].shape
+
+
+def test_an_array_outside_the_folder_is_not_read(copy, tmp_path):
+    path = copy / "macro" / "goal_q.npy"
+    path.rename(tmp_path / "outside.npy")
+    path.symlink_to(tmp_path / "outside.npy")
+    with pytest.raises(DatasetError, match="leads out of"):
+        OfflineData.open(copy).macro["goal_q"]
 
 
 def test_an_array_of_another_shape_raises(copy):
     np.save(copy / "macro" / "day.npy", np.zeros(3, np.int16))
+    edit(copy, array_digests={})
     with pytest.raises(DatasetError, match="the manifest says"):
         OfflineData.open(copy).macro["day"]
 

@@ -63,7 +63,13 @@ def test_paths_are_relative_and_digests_are_kept(dataset):
 
 def test_a_file_that_is_no_split_is_refused(tmp_path):
     (tmp_path / "world_split.json").write_text("[1, 2]")
+    with pytest.raises(DatasetError, match="holds a list"):
+        WorldSplit.read(tmp_path)
+    (tmp_path / "world_split.json").write_text('{"format": "something"}')
     with pytest.raises(DatasetError, match="not marked"):
+        WorldSplit.read(tmp_path)
+    (tmp_path / "world_split.json").write_text('{"format": "litaagent.world_split", "seed": 1}')
+    with pytest.raises(DatasetError, match="ratios"):
         WorldSplit.read(tmp_path)
     with pytest.raises(DatasetError, match="there is no"):
         WorldSplit.read(tmp_path / "elsewhere.json")

@@ -17,6 +17,9 @@ def test_bare_parameters_and_those_of_a_tuning_run_are_read(tmp_path):
     tuned.write_text(json.dumps({"format": FORMAT, "parameters": {"hold": 0.5}, "command": "lita tune"}))
     assert Parameters.from_mapping(read_parameters(str(bare))) == Parameters(hold=0.5)
     assert read_parameters(str(tuned)) == {"hold": 0.5}
+    tuned.write_text(json.dumps({"format": FORMAT, "parameters": {"hold": 0.5}, "digest": "0" * 64}))
+    with pytest.raises(ConfigurationError, match="do not match its digest"):
+        read_parameters(str(tuned))
 
 
 def test_a_name_stands_for_a_file_of_the_package(tmp_path, monkeypatch):
@@ -36,7 +39,7 @@ def test_every_file_of_the_package_is_good():
 def test_what_holds_no_parameters_is_refused(text, tmp_path):
     path = tmp_path / "wrong.json"
     path.write_text(text)
-    with pytest.raises(ConfigurationError, match="does not hold parameters"):
+    with pytest.raises(ConfigurationError, match="cannot be used"):
         read_parameters(str(path))
 
 

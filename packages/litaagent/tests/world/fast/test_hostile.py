@@ -53,8 +53,10 @@ COMPARED = [
     "ProposesNothing",
     "SeedsEverything",
     "DrawsWithoutSeeds",
+    "RaisesSurrogates",
+    "RaisesUnwritable",
 ]
-ELSEWHERE = {"BrokenError", "Hangs", "Mutates"}
+ELSEWHERE = {"BrokenError", "Hangs", "Mutates", "UnwritableError"}
 
 
 def hostile_setup(name, days=5):

@@ -4,6 +4,7 @@ import pickle
 import random
 import subprocess
 import sys
+import threading
 import uuid
 from random import choice, randint
 
@@ -201,3 +202,24 @@ def test_the_bit_generator_can_be_exchanged_as_ever_outside_worlds() -> None:
     finally:
         np.random.set_bit_generator(original)
     assert np.random.get_bit_generator() is original
+
+
+def test_a_thread_that_was_left_behind_does_not_change_the_draws_of_a_world():
+    stop = threading.Event()
+
+    def draw_for_ever():
+        while not stop.is_set():
+            draws()
+            np.random.default_rng()
+            uuid.uuid4()
+
+    switch(Stream.from_key(1, "a"))
+    expected = [draws() for _ in range(300)]
+    stray = threading.Thread(target=draw_for_ever)
+    stray.start()
+    try:
+        switch(Stream.from_key(1, "a"))
+        assert [draws() for _ in range(300)] == expected
+    finally:
+        stop.set()
+        stray.join()

@@ -6,7 +6,6 @@ described in ``docs/apexrl/checkpoints.md``.
 
 from __future__ import annotations
 
-import io
 import logging
 import math
 import os
@@ -17,13 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
-
-from apexrl.runs.atomic import StrPath, ensure_folder, free_name, remove_leftovers, sync_folder, write_bytes
-from apexrl.runs.checkpoints.seal import seal, verify
+from apexrl.runs.atomic import StrPath, ensure_folder, free_name, remove_leftovers, sync_folder
+from apexrl.runs.checkpoints.seal import verify
 from apexrl.runs.checkpoints.storable import storable
+from apexrl.runs.checkpoints.tensors import load_tensors, save_tensors
 from apexrl.runs.digest import Plain, to_plain
 from apexrl.runs.errors import CheckpointDamagedError, CheckpointMissingError, SchemaMismatchError
+from apexrl.runs.reading import read_bytes, reading
 from apexrl.runs.rng import Generator, capture_rng, restore_rng
 
 logger = logging.getLogger(__name__)
@@ -85,9 +84,7 @@ def save_checkpoint(path: StrPath, checkpoint: Checkpoint) -> None:
         "state": storable(checkpoint.state, "state"),
         "rng": storable(checkpoint.rng, "rng"),
     }
-    buffer = io.BytesIO()
-    torch.save(content, buffer)
-    write_bytes(path, seal(buffer.getvalue()))
+    save_tensors(path, content)
 
 
 def load_checkpoint(path: StrPath, schema: Schema | None = None) -> Checkpoint:
@@ -105,20 +102,20 @@ def load_checkpoint(path: StrPath, schema: Schema | None = None) -> Checkpoint:
         SchemaMismatchError: If it was written under another schema.
     """
     name = os.fspath(path)
+    expected, hint = "a checkpoint is a file that save_checkpoint wrote", "use another checkpoint, or train again"
     try:
-        data = Path(path).read_bytes()
+        with reading(path, CheckpointDamagedError, expected, hint):
+            return _load(name, schema)
     except FileNotFoundError as error:
         raise CheckpointMissingError(
             f"there is no checkpoint {name!r}",
             "the path must name an existing checkpoint file",
             "correct the path, or train one first",
         ) from error
-    except OSError as error:
-        raise CheckpointDamagedError(
-            f"checkpoint {name!r} cannot be read: {error.strerror}",
-            "the path must name a readable file on a healthy disk",
-            "check its permissions and the disk, or use another checkpoint",
-        ) from error
+
+
+def _load(name: str, schema: Schema | None) -> Checkpoint:
+    data = read_bytes(name)
     verify(data, name)
     content = _unpack(data, name)
     written = Schema(**content["schema"])
@@ -128,20 +125,17 @@ def load_checkpoint(path: StrPath, schema: Schema | None = None) -> Checkpoint:
             f"this program reads {schema}",
             "load it with the program and release that wrote it, or train again",
         )
-    return Checkpoint(
-        schema=written,
-        step=content["step"],
-        state=content["state"],
-        config=content["config"],
-        metrics=content["metrics"],
-        rng=content["rng"],
-    )
+    kinds = {"step": int, "state": dict, "config": dict, "metrics": dict, "rng": dict | None}
+    wrong = [field for field, kind in kinds.items() if not isinstance(content[field], kind)]
+    if wrong:
+        raise ValueError(f"it has no usable {', '.join(wrong)}")
+    return Checkpoint(schema=written, **{field: content[field] for field in kinds})
 
 
 def _unpack(data: bytes, name: str) -> dict[str, Any]:
     try:
-        content = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError) as error:
+        content = load_tensors(data)
+    except pickle.UnpicklingError as error:
         raise CheckpointDamagedError(
             f"checkpoint {name!r} holds more than tensors and plain values: loading it could run code that is inside",
             "a checkpoint must load without running anything",

@@ -1,4 +1,4 @@
-"""The checksum inside a checkpoint file.
+"""The checksum inside a file of tensors, such as a checkpoint or weights.
 
 ``torch.save`` writes a zip archive, and a zip archive may end with a comment. The seal is that comment::
 
@@ -18,9 +18,9 @@ from pathlib import Path
 
 from apexrl.runs.errors import CheckpointDamagedError
 
-_LABEL = b"apexrl-seal sha256="
+LABEL = b"apexrl-seal sha256="
 _DIGEST_LENGTH = 64
-_COMMENT_LENGTH = struct.pack("<H", len(_LABEL) + _DIGEST_LENGTH)
+_COMMENT_LENGTH = struct.pack("<H", len(LABEL) + _DIGEST_LENGTH)
 _END_RECORD = b"PK\x05\x06"  # opens a zip's last record, which is 22 bytes long when there is no comment
 
 
@@ -35,19 +35,19 @@ def seal(archive: bytes) -> bytes:
     """
     if archive[-22:-18] != _END_RECORD or archive[-2:] != b"\x00\x00":
         raise ValueError("only a zip archive without a comment can be sealed")
-    body = archive[:-2] + _COMMENT_LENGTH + _LABEL
+    body = archive[:-2] + _COMMENT_LENGTH + LABEL
     return body + hashlib.sha256(body).hexdigest().encode()
 
 
 def is_sealed(path: Path) -> bool:
     """Return whether a file ends like a checkpoint; its content is not verified."""
-    length = len(_LABEL) + _DIGEST_LENGTH
+    length = len(LABEL) + _DIGEST_LENGTH
     try:
         with path.open("rb") as file:
             if file.seek(0, os.SEEK_END) < length:
                 return False
             file.seek(-length, os.SEEK_END)
-            return file.read(len(_LABEL)) == _LABEL
+            return file.read(len(LABEL)) == LABEL
     except OSError:
         return False
 
@@ -64,7 +64,7 @@ def verify(data: bytes, source: str) -> None:
     """
     body, digest = data[:-_DIGEST_LENGTH], data[-_DIGEST_LENGTH:]
     hint = "use another checkpoint, or write this one again"
-    if not body.endswith(_COMMENT_LENGTH + _LABEL):
+    if not body.endswith(_COMMENT_LENGTH + LABEL):
         raise CheckpointDamagedError(
             f"checkpoint {source!r} ({len(data)} bytes) does not end with a seal: it is cut short, "
             "damaged, or was not written by apexrl",

@@ -10,6 +10,7 @@ no numbers for them.
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -20,6 +21,7 @@ from typing import Any
 
 from apexrl.runs.atomic import StrPath, ensure_folder, write_failure
 from apexrl.runs.errors import MetricError
+from apexrl.runs.reading import MALFORMED, read_bytes
 
 _WALL_CLOCK_PREFIX = "time/"
 _TIMINGS_NAME = "timings.jsonl"
@@ -119,16 +121,17 @@ class JsonlFile:
 def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield each whole line's end, in bytes from the start, and its object."""
     end = 0
-    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), start=1):
+    # lines end with \n alone: JSON texts may hold the other separators
+    for number, line in enumerate(io.BytesIO(read_bytes(path)), start=1):
         if not line.endswith(b"\n"):
             return
         end += len(line)
         try:
             record = json.loads(line)
             step = record["step"]
-        except (ValueError, KeyError, TypeError) as error:
+        except MALFORMED as error:
             raise _damaged(path, number) from error
-        if type(step) is not int:
+        if type(step) is not int or not isinstance(record, dict):
             raise _damaged(path, number)
         yield end, record
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, SupportsFloat
 
 from apexrl.runs.atomic import StrPath, atomic_path, ensure_folder, write_failure
 from apexrl.runs.errors import MetricError
+from apexrl.runs.reading import read_bytes, reading
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -182,9 +183,10 @@ class CsvSink:
         self._rows: list[dict[str, float | str]] = []
         ensure_folder(self._path.parent)
         if after_step is not None and self._path.exists():
-            with self._path.open(newline="", encoding="utf-8") as file:
-                rows = [{name: value for name, value in row.items() if value} for row in csv.DictReader(file)]
-            self._rows = [dict(row) for row in rows if int(row["step"]) <= after_step]
+            with reading(self._path, MetricError, "it must be a CSV file of metrics", "remove it"):
+                lines = read_bytes(self._path).decode().splitlines()
+                rows = [{name: value for name, value in row.items() if value} for row in csv.DictReader(lines)]
+                self._rows = [dict(row) for row in rows if int(row["step"]) <= after_step]
         self._columns: dict[str, None] = dict.fromkeys(name for row in self._rows for name in row)
         self._rewrite()
 
@@ -193,11 +195,21 @@ class CsvSink:
         row: dict[str, float | str] = {"step": step, **metrics}
         self._rows.append(row)
         if row.keys() <= self._columns.keys():
-            self._writer.writerow(row)
+            with self._explained():
+                self._writer.writerow(row)
             return
         self._columns |= dict.fromkeys(row)
-        self._file.close()
+        with self._explained():
+            self._file.close()
         self._rewrite()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn a failed write into an error that says what to do."""
+        try:
+            yield
+        except OSError as error:
+            raise write_failure(error, self._path) from error
 
     def _rewrite(self) -> None:
         columns = list(self._columns) or ["step"]
@@ -210,12 +222,14 @@ class CsvSink:
 
     def flush(self) -> None:
         """Hand everything to the disk."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with self._explained():
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        with self._explained():
+            self._file.close()
 
 
 class WandbSink:

@@ -22,6 +22,7 @@ from litaagent_std.policy.arrays import Array, Bools, Floats32, Ints, matmul_row
 from litaagent_std.policy.digest import check_l1_digest, l1_digest
 from litaagent_std.policy.features import check_digest, features_digest
 from litaagent_std.policy.layers import DEFAULT_L3
+from litaagent_std.policy.networks.npz import WeightsError, read_npz
 from litaagent_std.policy.parameters import LEVELS, Level, Parameters
 from litaagent_std.policy.versions import REFERENCE
 
@@ -222,22 +223,24 @@ class PolicySet:
         """Read a file of weights.
 
         Raises:
-            ValueError: If they are of another kind or format, or were made with other features or another L1.
+            FileNotFoundError: If there is no such file.
+            WeightsError: If they are damaged, of another kind or format, or made with other features or another L1.
         """
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        meta = json.loads(str(arrays.pop("meta", np.array("{}"))))
+        arrays, meta = read_npz(path)
         if meta.get("kind") != "online" or meta.get("format") != FORMAT:
-            raise ValueError(
+            raise WeightsError(
                 f"{path} holds weights of kind {meta.get('kind')!r}, format {meta.get('format')!r}; "
                 f"expected kind 'online', format {FORMAT}: give a file that lita train-online or lita distill "
                 "of this version wrote"
             )
-        check_digest(meta["features_digest"], str(path))
-        check_l1_digest(meta["l1_digest"], str(path))
-        nets = {layer: ActingNet.from_arrays(layer, arrays) for layer in meta["layers"]}
-        base = meta.get("base", {name: REFERENCE[name] for name in default_base()})  # older files name none
-        return cls(nets, meta["version"], tuple(meta["places"]), base)
+        try:
+            check_digest(meta["features_digest"], str(path))
+            check_l1_digest(meta["l1_digest"], str(path))
+            nets = {layer: ActingNet.from_arrays(layer, arrays) for layer in meta["layers"]}
+            base = meta.get("base", {name: REFERENCE[name] for name in default_base()})  # older files name none
+            return cls(nets, meta["version"], tuple(meta["places"]), base)
+        except (KeyError, TypeError, IndexError, AttributeError) as error:
+            raise WeightsError(f"{path} is no file of online weights ({error!r}); make it again") from error
 
 
 def _zeros(layer: Layer, *rows: int) -> Floats32:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from apexrl.charts import Chart, Estimate, Series, color_of, forest_plot
-from apexrl.runs.errors import UserFacingError
+from apexrl.runs.errors import ReadFailedError
+from apexrl.runs.reading import contained, read_sealed
 from litaagent_std.dashboard.history import grows
 from litaagent_std.dashboard.page import Link, Page, Table, number, signed
 
@@ -19,7 +19,7 @@ _NEEDED: Final = frozenset({"focal", "agents", "comparisons", "rules", "block", 
 _MOST_FAILURES: Final = 5
 
 
-class ReportDamagedError(UserFacingError):
+class ReportDamagedError(ReadFailedError):
     """A ``report.json`` is not what the arena wrote."""
 
 
@@ -31,10 +31,10 @@ def read_report(folder: Path) -> dict[str, Any]:
     """
     path = folder / "report.json"
     try:
-        report = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+        report = read_sealed(contained(folder, path.name))
+    except (OSError, ReadFailedError) as error:
         raise _damaged(path, str(error)) from error
-    if not isinstance(report, dict) or not report.keys() >= _NEEDED:
+    if not report.keys() >= _NEEDED:
         raise _damaged(path, f"it lacks one of {sorted(_NEEDED)}")
     return report
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from apexrl.runs.errors import ReadFailedError
+from apexrl.runs.reading import MALFORMED, contained, read_json
 from litaagent_std.dashboard.history import History, Item, ItemKind
 from litaagent_std.dashboard.page import Cell, Link, Page, Table, number
-from litaagent_std.records.manifest import Manifest, NoRecordsError
+from litaagent_std.records.manifest import Manifest
 from litaagent_std.records.reader import RECORDS_FOLDER
 from litaagent_std.records.store import segments_in
 
@@ -41,7 +42,7 @@ def _tournaments(items: Sequence[Item]) -> Table:
         link = Link(item.name, "/tournament", {"name": item.name})
         try:
             manifest = Manifest.read(item.path / RECORDS_FOLDER)
-        except (NoRecordsError, KeyError, TypeError) as error:
+        except ReadFailedError as error:
             rows.append([link, f"cannot be read: {error}", "–", "–", "–", "–", _modified(item)])
             continue
         gathered = {world for shard in manifest.shards for world in range(shard.first, shard.stop)}
@@ -59,9 +60,9 @@ def _tournaments(items: Sequence[Item]) -> Table:
 def _best(item: Item) -> tuple[str, str]:
     """Return the winner and its score from the results of a finished tournament."""
     try:
-        first = json.loads((item.path / "results.json").read_bytes())["standings"][0]
+        first = read_json(contained(item.path, "results.json"))["standings"][0]
         return str(first["competitor"]), number(float(first["score"]))
-    except (OSError, ValueError, KeyError, IndexError, TypeError):
+    except (OSError, ReadFailedError, *MALFORMED):
         return "–", "–"  # not finished
 
 

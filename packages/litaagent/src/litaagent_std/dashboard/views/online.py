@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite, sqrt
@@ -11,8 +10,9 @@ from statistics import fmean
 from typing import Any, Final
 
 from apexrl.charts import Band, Chart, Series, color_of
-from apexrl.runs.errors import MetricError, RunDirError
+from apexrl.runs.errors import MetricError, ReadFailedError, RunDirError
 from apexrl.runs.metrics.jsonl import read_jsonl
+from apexrl.runs.reading import contained, read_sealed
 from apexrl.runs.run_dir import RunRecord
 from litaagent_std.dashboard.curves import Curve, read_curves, thinned
 from litaagent_std.dashboard.page import Table, number, signed
@@ -109,10 +109,9 @@ def _config(folder: Path) -> dict[str, Any]:
 def _summary(folder: Path) -> dict[str, Any]:
     """Return how the latest start ended; empty while the first one is running."""
     try:
-        summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return read_sealed(contained(folder, "summary.json"))
+    except (OSError, ReadFailedError):
         return {}
-    return summary if isinstance(summary, dict) else {}
 
 
 def _last(curves: Mapping[str, Curve], name: str) -> float | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from apexrl.charts import Chart, Series, color_of
-from apexrl.runs.errors import MetricError, RunDirError
+from apexrl.runs.errors import MetricError, ReadFailedError, RunDirError
+from apexrl.runs.reading import YAML_LIMIT, contained, open_regular, parse_yaml, read_bytes
 from apexrl.runs.run_dir import RunRecord
 from litaagent_std.dashboard.curves import Curve, read_curves, thinned
 from litaagent_std.dashboard.history import History, ItemKind, NotHereError, grows, mark_of, phase_files
@@ -21,6 +21,7 @@ __all__ = ["METRIC_FILES", "curves_in", "metric_charts", "training_page"]
 
 METRIC_FILES: Final[dict[ItemKind, str]] = {"training": "metrics.jsonl", "hmasd": "logs/metrics.jsonl"}
 _MOST_CURVES: Final = 24
+_LOG_BYTES: Final = 65_536
 _FIRST: Final = ("episode/mean_reward", "eval", "Eval", "gate", "monitor", "val", "Rewards/Episode", "episode", "train")
 """Prefixes of the metrics that are shown first."""
 
@@ -144,7 +145,7 @@ Note = tuple[str, str] | None
 def _parameters(folder: Path, kind: ItemKind) -> tuple[Note, list[Table]]:
     """Return a message, if the parameters cannot be shown, and tables of every start and of the configuration."""
     if kind == "hmasd":
-        return None, _log_end(folder / "logs" / "train.log")
+        return None, _log_end(folder)
     try:
         record = RunRecord.read(folder)
     except RunDirError as error:
@@ -165,17 +166,22 @@ def _config_file(folder: Path, error: RunDirError) -> tuple[Note, list[Table]]:
     if not path.exists():
         return ("note", "this run keeps its parameters in its checkpoints: `lita checkpoint` shows them"), []
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as damage:
+        values = parse_yaml(read_bytes(contained(folder, path.name), YAML_LIMIT).decode(errors="replace"))
+    except (OSError, ReadFailedError) as damage:
         return ("error", f"config.yaml cannot be read: {damage}"), []
     rows = [[key, value] for key, value in _flat(values if isinstance(values, dict) else {})]
     return None, [Table("Parameters", ["parameter", "value"], rows, n_texts=2)]
 
 
-def _log_end(path: Path) -> list[Table]:
-    if not path.exists():
+def _log_end(folder: Path) -> list[Table]:
+    try:
+        with open_regular(contained(folder, "logs/train.log")) as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_BYTES))
+            lines = file.read(_LOG_BYTES).decode(errors="replace").splitlines()[-12:]
+    except FileNotFoundError:
         return []
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()[-12:]
+    except (OSError, ReadFailedError) as error:
+        lines = [str(error)]
     return [Table("End of the log", ["line"], [[line] for line in lines], n_texts=1)]
 
 

@@ -26,6 +26,7 @@ from apexrl.execution.executor import available_cpus
 from apexrl.runs.atomic import ensure_folder, remove_leftovers, write_json
 from apexrl.runs.digest import differences, digest_code, digest_config
 from apexrl.runs.lock import exclusive
+from apexrl.runs.reading import write_sealed
 from litaagent_std.hrl_xf.data_pipeline.dataset import FORMAT, MANIFEST_NAME, SCHEMA_VERSION, OfflineData, read_manifest
 from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
 from litaagent_std.hrl_xf.data_pipeline.options import SPLITS, DatasetOptions
@@ -35,6 +36,7 @@ from litaagent_std.hrl_xf.data_pipeline.split import SPLIT_NAME, WorldSplit, ass
 from litaagent_std.policy.digest import l1_digest
 from litaagent_std.policy.features import WiderHorizonWarning, features_digest
 from litaagent_std.records.reader import Records, Source, open_records
+from litaagent_std.records.remote import local_path
 
 __all__ = ["DATASETS_FOLDER", "OnProgress", "build_dataset"]
 
@@ -65,7 +67,8 @@ def build_dataset(
     """Build a dataset from all records under some paths, or open it if it exists.
 
     Args:
-        paths: A tournament's folder, one that holds several, or a sequence of such.
+        paths: A tournament's folder, one that holds several, an address such as ``s3://bucket/path``, or a sequence
+            of such.
         folder: Where the dataset goes; default: a folder named after the digest under ``datasets`` of the first
             path.
         options: Which samples; default: `DatasetOptions()`.
@@ -78,7 +81,7 @@ def build_dataset(
         NoSuchAgentError: If no factory matches the options.
         DatasetError: If a world cannot be used, or the folder holds a dataset of other options or other records.
     """
-    roots = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
+    roots = [local_path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     chosen_options = options or DatasetOptions()
     records = open_records(roots)
     provenance = provenance_of(records, roots, chosen_options)
@@ -169,9 +172,10 @@ def _build(
             "skipped_mornings": counts.skipped,
         },
         "worlds_by_split": {name: split.n_worlds(name) for name in SPLITS},
-        "arrays": counts.shapes,
+        "arrays": {half: written.shapes for half, written in counts.arrays.items()},
+        "array_digests": {half: written.digests for half, written in counts.arrays.items()},
     }
-    write_json(target / MANIFEST_NAME, content)
+    write_sealed(target / MANIFEST_NAME, content)
     shutil.rmtree(shards)
     (target / _BUILDING).unlink()
     on_progress(f"{counts.days} days, {counts.actions} actions")

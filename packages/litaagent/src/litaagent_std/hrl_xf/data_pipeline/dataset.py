@@ -13,7 +13,6 @@ Only the rows that are used are read, so a dataset may be larger than memory.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from apexrl.runs.reading import contained, read_sealed, reading, verify_file
 from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError, EmptySplitError
 from litaagent_std.hrl_xf.data_pipeline.options import SPLITS, Split
 from litaagent_std.hrl_xf.data_pipeline.split import SPLIT_NAME, WorldSplit
@@ -35,6 +35,11 @@ MANIFEST_NAME: Final = "manifest.json"
 FORMAT: Final = "litaagent.dataset"
 SCHEMA_VERSION: Final = 2
 
+_WANTED: Final = (
+    "the files of a dataset are not changed after the build",
+    "remove the dataset's folder and build it again",
+)
+
 
 class Part:
     """The macro or the micro half of a dataset: arrays by name, all with the same number of rows.
@@ -43,11 +48,14 @@ class Part:
         folder: Folder of the arrays.
         shapes: Expected shape of each.
         split: The split of the dataset.
+        digests: SHA-256 of each file; those of an earlier release have none.
     """
 
-    def __init__(self, folder: Path, shapes: dict[str, list[int]], split: WorldSplit) -> None:
+    def __init__(
+        self, folder: Path, shapes: dict[str, list[int]], split: WorldSplit, digests: dict[str, str] | None = None
+    ) -> None:
         self.folder = folder
-        self._shapes, self._split = shapes, split
+        self._shapes, self._split, self._digests = shapes, split, digests or {}
         self._arrays: dict[str, Array] = {}
         self._rows: dict[Split, Ints] = {}
 
@@ -103,15 +111,18 @@ class Part:
         return self._rows[split]
 
     def _map(self, name: str) -> Array:
-        path = self.folder / f"{name}.npy"
+        file = self.folder / f"{name}.npy"
         try:
-            empty = not len(self)
-            array: Array = np.load(path, mmap_mode=None if empty else "r", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise _damaged(path, str(error)) from error
-        if list(array.shape) != self._shapes[name]:
-            raise _damaged(path, f"its shape is {list(array.shape)}, the manifest says {self._shapes[name]}")
-        return array
+            with reading(file, DatasetError, *_WANTED):
+                path = contained(self.folder, file.name)
+                if name in self._digests:
+                    verify_file(path, self._digests[name])
+                array: Array = np.load(path, mmap_mode="r" if len(self) else None, allow_pickle=False)
+                if list(array.shape) != self._shapes[name]:
+                    raise ValueError(f"its shape is {list(array.shape)}, the manifest says {self._shapes[name]}")
+                return array
+        except FileNotFoundError as error:
+            raise DatasetError(f"there is no {str(file)!r}", *_WANTED) from error
 
 
 @dataclass(frozen=True)
@@ -152,7 +163,9 @@ class OfflineData:
             except ValueError as error:
                 raise DatasetError(str(error)) from error
         split = WorldSplit.read(path / SPLIT_NAME)
-        parts = [Part(path / name, manifest["arrays"][name], split) for name in ("macro", "micro")]
+        digests = manifest.get("array_digests", {})
+        halves = ("macro", "micro")
+        parts = [Part(path / name, manifest["arrays"][name], split, digests.get(name)) for name in halves]
         return cls(path, manifest, split, *parts)
 
     @property
@@ -197,27 +210,34 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """
     path = folder / MANIFEST_NAME
     try:
-        manifest = json.loads(path.read_bytes())
+        with reading(path, DatasetError, *_WANTED):
+            return _parse(path, read_sealed(path))
     except FileNotFoundError as error:
         raise DatasetError(
             f"there is no {str(path)!r}", "a finished dataset has a manifest", "build it: lita dataset build"
         ) from error
-    except ValueError as error:
-        raise _damaged(path, str(error)) from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise _damaged(path, f"it is not marked {FORMAT!r}")
+
+
+def _parse(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+    if manifest.get("format") != FORMAT:
+        raise ValueError(f"it is not marked {FORMAT!r}")
     if manifest["schema_version"] != SCHEMA_VERSION:
         raise DatasetError(
             f"{str(path)!r} has schema version {manifest['schema_version']}",
             f"this release reads version {SCHEMA_VERSION}",
             "build the dataset again from its records",
         )
+    for name in ("digest", "features_digest", "l1_digest"):
+        if not isinstance(manifest[name], str):
+            raise ValueError(f"its {name} is {manifest[name]!r}")
+    for name in ("horizon", "league_horizon"):
+        if type(manifest[name]) is not int:
+            raise ValueError(f"its {name} is {manifest[name]!r}")
+    for half in ("macro", "micro"):
+        shapes = manifest["arrays"][half]
+        numbers = [number for shape in shapes.values() for number in shape]
+        if not shapes or any(type(number) is not int or number < 0 for number in numbers):
+            raise ValueError(f"its shapes of {half} arrays are none")
+        if len({shape[0] for shape in shapes.values()}) > 1:
+            raise ValueError(f"its {half} arrays have different numbers of rows")
     return manifest
-
-
-def _damaged(path: Path, why: str) -> DatasetError:
-    return DatasetError(
-        f"{str(path)!r} cannot be used: {why}",
-        "the files of a dataset are not changed after the build",
-        "remove the dataset's folder and build it again",
-    )

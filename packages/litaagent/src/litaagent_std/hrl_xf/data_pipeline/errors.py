@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from apexrl.runs.errors import UserFacingError
+from apexrl.runs.errors import ReadFailedError
 
 __all__ = ["BadSampleError", "DatasetError", "EmptySplitError", "NoSuchAgentError"]
 
 
-class DatasetError(UserFacingError):
+class DatasetError(ReadFailedError):
     """A dataset cannot be built or read."""
 
 

@@ -6,6 +6,8 @@ arrays of the dataset in order, one at a time, so memory does not grow with the 
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +19,9 @@ from typing import BinaryIO, Final
 import numpy as np
 import pyarrow as pa
 
-from apexrl.runs.atomic import atomic_file
+from apexrl.runs.atomic import atomic_file, write_bytes
+from apexrl.runs.reading import open_regular, read_bytes, reading
+from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
 from litaagent_std.hrl_xf.data_pipeline.extraction.labels import SeatReturns, seat_returns
 from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import (
     Arrays,
@@ -34,6 +38,7 @@ from litaagent_std.records.world import WorldRecord
 __all__ = [
     "Counts",
     "ShardTask",
+    "WrittenArrays",
     "gather",
     "make_shards",
     "read_shard",
@@ -44,6 +49,11 @@ __all__ = [
     "write_arrays",
 ]
 
+_DIGEST: Final = hashlib.sha256().digest_size
+_WANTED: Final = (
+    "a shard is not changed while its dataset is built",
+    "remove the dataset's folder and build it again",
+)
 _TABLES: Final = ("worlds", "factories", "markets", "days", "negotiations", "turns", "contracts", "reports")
 """Tables that samples are made from."""
 
@@ -119,23 +129,31 @@ def _write(path: Path, samples: WorldSamples) -> None:
         "skipped": samples.skipped,
         "arrays": [[name, values.dtype.str, values.shape] for name, values in arrays.items()],
     }
-    with atomic_file(path) as file:
-        file.write(json.dumps(header).encode() + b"\n")
-        for values in arrays.values():
-            file.write(np.ascontiguousarray(values).data)
+    body = b"".join((json.dumps(header).encode(), b"\n", *(np.ascontiguousarray(v).data for v in arrays.values())))
+    write_bytes(path, body + hashlib.sha256(body).digest())
 
 
 def shard_rows(path: Path) -> tuple[int, int, int]:
-    """Return the number of days, of actions and of skipped days in a shard."""
-    with path.open("rb") as file:
-        header = json.loads(file.readline())
-    return header["mornings"], header["actions"], header["skipped"]
+    """Return the number of days, of actions and of skipped days in a shard, after comparing it with its digest.
+
+    Raises:
+        DatasetError: If it is not what was written.
+    """
+    with reading(path, DatasetError, *_WANTED):
+        data = read_bytes(path)
+        if hashlib.sha256(memoryview(data)[:-_DIGEST]).digest() != data[-_DIGEST:]:
+            raise ValueError("its content does not match its digest")
+        header = json.loads(data[: data.index(b"\n")])
+        return header["mornings"], header["actions"], header["skipped"]
 
 
 def read_shard(path: Path, n_rounds: int, *, actions: bool) -> tuple[Arrays, Arrays]:
-    """Read the arrays of a shard: those of days and, with ``actions``, those of actions with padded histories."""
+    """Read the arrays of a shard: those of days and, with ``actions``, those of actions with padded histories.
+
+    Its digest was compared by `shard_rows`.
+    """
     arrays: Arrays = {}
-    with path.open("rb") as file:
+    with reading(path, DatasetError, *_WANTED), open_regular(path) as file:
         for name, kind, shape in json.loads(file.readline())["arrays"]:
             if not actions and not name.startswith("macro."):
                 break
@@ -153,13 +171,26 @@ class Counts:
         days: Rows of the macro arrays.
         actions: Rows of the micro arrays.
         skipped: Days that were left out.
-        shapes: Shape of each array, by half and name.
+        arrays: Shape and digest of each array, by half.
     """
 
     days: int
     actions: int
     skipped: int
-    shapes: dict[str, dict[str, list[int]]]
+    arrays: dict[str, WrittenArrays]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenArrays:
+    """Arrays that were written.
+
+    Attributes:
+        shapes: Shape of each, by name.
+        digests: SHA-256 of each file, by name.
+    """
+
+    shapes: dict[str, list[int]]
+    digests: dict[str, str]
 
 
 def gather(records: Records, worlds: Sequence[SelectedWorld], shards: Path, target: Path) -> Counts:
@@ -168,11 +199,11 @@ def gather(records: Records, worlds: Sequence[SelectedWorld], shards: Path, targ
     days, actions, skipped = (sum(row[part] for row in rows) for part in range(3))
     returns = _Returns(records, worlds)
     parts = (_completed(worlds, shards, returns, half=half) for half in (0, 1))
-    shapes = {
+    arrays = {
         name: write_arrays(target / name, total, part)
         for name, total, part in zip(("macro", "micro"), (days, actions), parts, strict=True)
     }
-    return Counts(days, actions, skipped, shapes)
+    return Counts(days, actions, skipped, arrays)
 
 
 class _Returns:
@@ -220,7 +251,21 @@ def _completed(worlds: Sequence[SelectedWorld], shards: Path, returns: _Returns,
         yield arrays
 
 
-def write_arrays(folder: Path, total: int, parts: Iterable[Mapping[str, np.ndarray]]) -> dict[str, list[int]]:
+class _Hashed:
+    """A file that is hashed while it is written."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._digest = file, hashlib.sha256()
+
+    def write(self, data: bytes | memoryview) -> int:
+        self._digest.update(data)
+        return self._file.write(data)
+
+    def hexdigest(self) -> str:
+        return self._digest.hexdigest()
+
+
+def write_arrays(folder: Path, total: int, parts: Iterable[Mapping[str, np.ndarray]]) -> WrittenArrays:
     """Write arrays that come in pieces, each to its own file.
 
     Args:
@@ -229,25 +274,27 @@ def write_arrays(folder: Path, total: int, parts: Iterable[Mapping[str, np.ndarr
         parts: The pieces; all have the same names and types.
 
     Returns:
-        The shape of each array.
+        The shape and the digest of each array.
     """
     shapes: dict[str, list[int]] = {}
     with ExitStack() as open_files:
-        files: dict[str, BinaryIO] = {}
+        files: dict[str, _Hashed] = {}
         for part in parts:
             for name, values in part.items():
                 if name not in files:
-                    files[name] = open_files.enter_context(atomic_file(folder / f"{name}.npy"))
+                    files[name] = _Hashed(open_files.enter_context(atomic_file(folder / f"{name}.npy")))
                     shapes[name] = [total, *values.shape[1:]]
                     _write_header(files[name], values, total)
                 files[name].write(np.ascontiguousarray(values).data)
-    return dict(sorted(shapes.items()))
+    return WrittenArrays(dict(sorted(shapes.items())), {name: files[name].hexdigest() for name in sorted(files)})
 
 
-def _write_header(file: BinaryIO, values: np.ndarray, total: int) -> None:
+def _write_header(file: _Hashed, values: np.ndarray, total: int) -> None:
     header = {
         "descr": np.lib.format.dtype_to_descr(values.dtype),
         "fortran_order": False,
         "shape": (total, *values.shape[1:]),
     }
-    np.lib.format.write_array_header_2_0(file, header)
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_2_0(buffer, header)
+    file.write(buffer.getvalue())

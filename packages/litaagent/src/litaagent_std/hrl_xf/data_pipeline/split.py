@@ -8,13 +8,12 @@ order of folders, and few configurations move when a dataset grows.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from apexrl.runs.atomic import write_json
+from apexrl.runs.reading import read_sealed, reading, write_sealed
 from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
 from litaagent_std.hrl_xf.data_pipeline.options import SPLITS, Split
 
@@ -55,7 +54,7 @@ class WorldSplit:
 
     def write(self, path: Path) -> None:
         """Replace the file, whole or not at all."""
-        write_json(
+        write_sealed(
             path,
             {
                 "format": _FORMAT,
@@ -78,29 +77,34 @@ class WorldSplit:
         file = Path(path)
         file = file / SPLIT_NAME if file.is_dir() else file
         try:
-            plain = json.loads(file.read_bytes())
+            with reading(file, DatasetError, "it must be a split of worlds", "build it again"):
+                return cls._parse(read_sealed(file))
         except FileNotFoundError as error:
             raise DatasetError(f"there is no {str(file)!r}", "a dataset has it", "build the dataset again") from error
-        except ValueError as error:
-            raise _wrong(file, str(error)) from error
-        if not isinstance(plain, dict) or plain.get("format") != _FORMAT:
-            raise _wrong(file, f"it is not marked {_FORMAT!r}")
+
+    @classmethod
+    def _parse(cls, plain: Mapping[str, Any]) -> WorldSplit:
+        if plain.get("format") != _FORMAT:
+            raise ValueError(f"it is not marked {_FORMAT!r}")
+        first, second, third = map(float, plain["ratios"])
+        configs, seeds = _tuples(plain["configs"]), _tuples(plain["config_seeds"])
+        if [len(configs[split]) for split in SPLITS] != [len(seeds[split]) for split in SPLITS]:
+            raise ValueError("it does not have a seed for each configuration")
         return cls(
-            plain["seed"],
-            tuple(plain["ratios"]),
-            plain["records"],
-            _tuples(plain["configs"]),
-            _tuples(plain["config_seeds"]),
+            int(plain["seed"]),
+            (first, second, third),
+            {str(name): str(digest) for name, digest in plain["records"].items()},
+            configs,
+            seeds,
             {split: _tuples(plain["worlds"][split]) for split in SPLITS},
         )
 
 
 def _tuples(plain: Mapping[Any, Sequence[int]]) -> dict[Any, tuple[int, ...]]:
+    """Return lists of whole numbers as tuples."""
+    if any(type(value) is not int for values in plain.values() for value in values):
+        raise ValueError("it has other values than whole numbers")
     return {key: tuple(values) for key, values in plain.items()}
-
-
-def _wrong(path: Path, why: str) -> DatasetError:
-    return DatasetError(f"{str(path)!r} cannot be used: {why}", "it must be a split of worlds", "build it again")
 
 
 def assign(config_seeds: Sequence[int], seed: int, ratios: tuple[float, float, float]) -> dict[Split, tuple[int, ...]]:

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from apexrl.runs.atomic import atomic_path, ensure_folder, write_json
+from apexrl.runs.atomic import atomic_path, ensure_folder
+from apexrl.runs.reading import read_npz, reading, write_sealed
 from litaagent_std.hrl_xf.data_pipeline.dataset import MANIFEST_NAME, OfflineData, Part
 from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
 from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import Arrays
@@ -93,12 +94,15 @@ def _copy(data: OfflineData, folder: Path, horizon: int) -> None:
         )
     (folder / MANIFEST_NAME).unlink(missing_ok=True)
     extra = horizon - data.horizon
-    shapes = {
+    written = {
         "macro": write_arrays(folder / "macro", len(data.macro), _pieces(data.macro, extra)),
         "micro": write_arrays(folder / "micro", len(data.micro), _pieces(data.micro, 0)),
     }
     data.split.write(folder / SPLIT_NAME)
-    write_json(folder / MANIFEST_NAME, {**data.manifest, "horizon": horizon, "arrays": shapes})
+    arrays = {half: part.shapes for half, part in written.items()}
+    digests = {half: part.digests for half, part in written.items()}
+    content = {**data.manifest, "horizon": horizon, "arrays": arrays, "array_digests": digests}
+    write_sealed(folder / MANIFEST_NAME, content)
 
 
 def _pieces(part: Part, extra: int) -> Iterator[Arrays]:
@@ -128,18 +132,19 @@ def _pack(macro: Sequence[MacroSample], micro: Sequence[MicroSample], folder: Pa
 
 def _unpack(path: Path) -> tuple[list[MacroSample], list[MicroSample]]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        with reading(path, DatasetError, "the file is not changed after it was saved", "save it again"):
+            return _samples_of(read_npz(path))
     except FileNotFoundError as error:
         raise DatasetError(
             f"there are no samples in {str(path.parent)!r}",
             f"save_samples leaves a {MANIFEST_NAME} or a {_FILE}",
             "save them, or name another folder",
         ) from error
-    except (OSError, ValueError, EOFError, KeyError) as error:
-        raise DatasetError(
-            f"{str(path)!r} cannot be read: {error}", "the file is not changed after it was saved", "save it again"
-        ) from error
+
+
+def _samples_of(arrays: Arrays) -> tuple[list[MacroSample], list[MicroSample]]:
+    if json.loads(str(arrays["format"])) != {"format": _FORMAT, "version": 1}:
+        raise ValueError(f"it is not marked {_FORMAT!r}, version 1")
     macro = [
         MacroSample(int(day), *values) for day, *values in zip(*(arrays.get(name, ()) for name in _MACRO), strict=True)
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from apexrl.agent.runner import Runner
-from apexrl.runs.atomic import write_json
+from apexrl.runs.reading import write_sealed
 from apexrl.runs.session import Session
 from litaagent_std.hrl_xf.online.config import FREE_FIELDS, OnlineConfig
 from litaagent_std.hrl_xf.online.trainer import Trainer
@@ -35,7 +35,7 @@ def run_training(cfg: OnlineConfig) -> tuple[Trainer, int]:
         if trainer.updates < cfg.updates and trainer.finished is None:
             runner.learn(total_timesteps=cfg.updates)
         trainer.save_weights()
-        write_json(session.path / "summary.json", summary_of(trainer))
+        write_sealed(session.path / "summary.json", summary_of(trainer))
     return trainer, session.exit_code
 
 

@@ -26,6 +26,7 @@ from apexrl.execution import Executor
 from apexrl.runs.atomic import ensure_folder, write_bytes
 from apexrl.runs.errors import ConfigurationError
 from apexrl.runs.metrics.jsonl import JsonlFile
+from apexrl.runs.reading import reading
 from litaagent_std.agents.online.acting import PolicySet
 from litaagent_std.agents.online.weights import save
 from litaagent_std.hrl_xf.online.config import FREE_FIELDS, OnlineConfig
@@ -74,7 +75,9 @@ class Trainer(Learner):
     def __init__(self, cfg: OnlineConfig, executor: Executor, folder: Path) -> None:
         self.cfg, self.folder = cfg, folder
         self._executor = executor
-        self.method = make_method(cfg, None if cfg.warm is None else _warm_start(cfg.warm))
+        with reading(cfg.warm or folder, ConfigurationError, "a warm start must fit this version", "name another file"):
+            warm_start = None if cfg.warm is None else _warm_start(cfg.warm)
+        self.method = make_method(cfg, warm_start)
         self.pool = OpponentPool(cfg.pool)
         self.monitor = Monitor(cfg.monitor)
         self.updates = 0

@@ -9,7 +9,6 @@ so a killed backfill resumes with the next one and gives the same bytes.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,7 +20,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from apexrl.runs.atomic import ensure_folder, write_json
+from apexrl.runs.atomic import ensure_folder
+from apexrl.runs.digest import digest_file
+from apexrl.runs.errors import ReadFailedError
+from apexrl.runs.reading import contained, read_sealed, reading, verify_file, write_sealed
 from apexrl.runs.session import Session
 from litaagent_std.hrl_xf.epochs import Interrupted
 from litaagent_std.hrl_xf.training.data import (
@@ -115,25 +117,39 @@ class Backfill:
             self._fill(arrays, chunks[number])
             for array in arrays:
                 array.flush()
-            write_json(self.folder / _PROGRESS, {"chunks": number + 1})
+            is_last = number + 1 == len(chunks)
+            digests = {name: digest_file(self.folder / f"{name}.npy") for name in _ARRAYS if is_last}
+            write_sealed(self.folder / _PROGRESS, {"chunks": number + 1, "digests": digests})
             logger.info("backfill: chunk %d/%d, %d days", number + 1, len(chunks), len(chunks[number]))
         return GoalHat(*(np.load(self.folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS))
 
     def _arrays(self, manifest: Mapping[str, Any]) -> tuple[list[np.memmap[Any, Any]], int]:
         path = self.folder / _MANIFEST
         shape = self.data.macro["goal_q"].shape
-        if path.exists() and json.loads(path.read_text()) == manifest:
-            opened = [np.lib.format.open_memmap(self.folder / f"{name}.npy", mode="r+") for name in _ARRAYS]
-            progress = self.folder / _PROGRESS
-            return opened, json.loads(progress.read_text())["chunks"] if progress.exists() else 0
+        try:
+            with reading(path):
+                if read_sealed(path) == manifest:
+                    return self._resumed()
+        except (FileNotFoundError, ReadFailedError) as error:
+            if path.exists():
+                logger.warning("backfill: computed again, because %s", error)
         for name in (_MANIFEST, _PROGRESS):
             (self.folder / name).unlink(missing_ok=True)
         fresh = [
             np.lib.format.open_memmap(self.folder / f"{name}.npy", mode="w+", dtype=np.float32, shape=shape)
             for name in _ARRAYS
         ]
-        write_json(path, manifest)
+        write_sealed(path, manifest)
         return fresh, 0
+
+    def _resumed(self) -> tuple[list[np.memmap[Any, Any]], int]:
+        """Open what an earlier start left, with the number of its chunks; whole arrays have digests."""
+        progress = self.folder / _PROGRESS
+        state: dict[str, Any] = read_sealed(progress) if progress.exists() else {"chunks": 0}
+        for name, digest in state.get("digests", {}).items():
+            verify_file(contained(self.folder, f"{name}.npy"), digest)
+        opened = [np.lib.format.open_memmap(self.folder / f"{name}.npy", mode="r+") for name in _ARRAYS]
+        return opened, int(state["chunks"])
 
     def _fill(self, arrays: list[np.memmap[Any, Any]], rows: Ints) -> None:
         for fold in np.unique(self.folds[rows]).tolist():

@@ -13,7 +13,6 @@ All of them load with ``torch.load(…, weights_only=True)``.
 from __future__ import annotations
 
 import copy
-import io
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -26,8 +25,8 @@ from torch import Tensor, nn
 
 from apexrl.agent.learner import IterationAbandoned
 from apexrl.agent.runner import Runner
-from apexrl.runs.atomic import write_bytes
-from apexrl.runs.errors import DivergedError, SchemaMismatchError
+from apexrl.runs.checkpoints.tensors import read_tensors, save_tensors
+from apexrl.runs.errors import CheckpointDamagedError, DivergedError, SchemaMismatchError
 from apexrl.runs.session import Files, Session
 from litaagent_std.hrl_xf.epochs import EpochLearner, copy_weights, epoch_runner, run_epochs
 from litaagent_std.hrl_xf.training.data import batch_order
@@ -295,9 +294,7 @@ def measure(spec: PhaseSpec, rows: Ints) -> dict[str, float]:
 
 def save_weights(path: Path, model: nn.Module, meta: Mapping[str, Any]) -> None:
     """Write a network's arrays and their metadata atomically."""
-    buffer = io.BytesIO()
-    torch.save({"meta": dict(meta), "model": copy_weights(model)}, buffer)
-    write_bytes(path, buffer.getvalue())
+    save_tensors(path, {"meta": dict(meta), "model": copy_weights(model)})
 
 
 def load_state(path: Path, model: nn.Module) -> dict[str, Any]:
@@ -307,12 +304,13 @@ def load_state(path: Path, model: nn.Module) -> dict[str, Any]:
         The metadata of the weights.
 
     Raises:
+        CheckpointDamagedError: If the file is not what was written.
         SchemaMismatchError: If the sizes differ.
     """
-    content = torch.load(path, map_location="cpu", weights_only=True)
+    content = read_weights_file(path)
     try:
         model.load_state_dict(content["model"])
-    except (RuntimeError, KeyError) as error:
+    except (RuntimeError, AttributeError, TypeError) as error:
         raise SchemaMismatchError(
             f"weights {str(path)!r} do not fit the network: {error}",
             "sizes must be those that were saved",
@@ -320,3 +318,21 @@ def load_state(path: Path, model: nn.Module) -> dict[str, Any]:
         ) from error
     meta: dict[str, Any] = content["meta"]
     return meta
+
+
+def read_weights_file(path: Path) -> dict[str, Any]:
+    """Read what `save_weights` wrote: ``meta`` and ``model``.
+
+    Raises:
+        CheckpointDamagedError: If there is no such file, or it is not what was written.
+    """
+    try:
+        content = read_tensors(path)
+    except FileNotFoundError as error:
+        raise CheckpointDamagedError(f"there are no weights {str(path)!r}", "training writes them", "train") from error
+    is_whole = isinstance(content, dict) and all(isinstance(content.get(part), dict) for part in ("meta", "model"))
+    if not is_whole:
+        raise CheckpointDamagedError(
+            f"{str(path)!r} holds no weights", "weights have a meta and a model", "name another file"
+        )
+    return dict(content)

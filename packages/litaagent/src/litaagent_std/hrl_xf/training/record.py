@@ -5,16 +5,15 @@ It is ``training.json`` in the run's folder; metrics by epoch are in ``metrics/<
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from apexrl.runs.atomic import write_json
 from apexrl.runs.errors import RunDirError
 from apexrl.runs.metrics.jsonl import read_jsonl
+from apexrl.runs.reading import read_sealed, reading, write_sealed
 from litaagent_std.hrl_xf.data_pipeline.options import SPLITS
 
 if TYPE_CHECKING:
@@ -71,17 +70,7 @@ class TrainingRecord:
         """Read the record of a folder, or begin one."""
         if (folder / RECORD_NAME).exists():
             return cls.read(folder)
-        empty: dict[str, Any] = {
-            "format": _FORMAT,
-            "finished": False,
-            "config": {},
-            "dataset": {},
-            "phases": {},
-            "evaluation": {},
-            "weights": [],
-            "logs": [],
-        }
-        return cls(folder, empty)
+        return cls(folder, _empty())
 
     @classmethod
     def read(cls, folder: Path) -> TrainingRecord:
@@ -92,18 +81,15 @@ class TrainingRecord:
         """
         path = folder / RECORD_NAME
         try:
-            content = json.loads(path.read_bytes())
+            with reading(path, RunDirError, "it is the record that training wrote", "train again, or remove it"):
+                content = read_sealed(path)
         except FileNotFoundError as error:
             raise RunDirError(
                 f"{str(folder)!r} holds no training run: it has no {RECORD_NAME}",
                 "`lita train` and HRLXFTrainer write one",
                 "correct the path; lita runs list shows what there is",
             ) from error
-        except ValueError as error:
-            raise RunDirError(
-                f"{str(path)!r} is damaged: {error}", "it is JSON", "train again, or remove it"
-            ) from error
-        if not isinstance(content, dict) or content.get("format") != _FORMAT:
+        if content.get("format") != _FORMAT or not content.keys() >= _empty().keys() - {"logs"}:
             raise RunDirError(
                 f"{str(path)!r} is not a training record",
                 f"a record is marked {_FORMAT!r}",
@@ -182,4 +168,17 @@ class TrainingRecord:
 
     def write(self) -> None:
         """Replace the file atomically."""
-        write_json(self.folder / RECORD_NAME, self.content)
+        write_sealed(self.folder / RECORD_NAME, self.content)
+
+
+def _empty() -> dict[str, Any]:
+    return {
+        "format": _FORMAT,
+        "finished": False,
+        "config": {},
+        "dataset": {},
+        "phases": {},
+        "evaluation": {},
+        "weights": [],
+        "logs": [],
+    }

@@ -6,16 +6,13 @@ Whether they fit the present features and the present L1 is checked where layers
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from zipfile import BadZipFile
-
-import numpy as np
 
 from ..arrays import Array
+from .npz import WeightsError, read_npz
 
 __all__ = ["FORMAT", "FORMAT_VERSION", "Weights", "WeightsError", "load_weights", "read_weights", "weights_path"]
 
@@ -23,10 +20,6 @@ FORMAT: Final = "litaagent.weights"
 FORMAT_VERSION: Final = 2
 _OLDEST: Final = {"l2": 2, "l3": 2, "l4": 2}
 """Oldest version of the format by kind, 1 for the others: since 2 the layers give residuals on their heuristics."""
-
-
-class WeightsError(ValueError):
-    """Weights cannot be used; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +50,17 @@ def load_weights(path: str | Path) -> Weights:
     """
     name = str(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {key: file[key] for key in file.files}
-        meta = json.loads(str(arrays.pop("meta")))
+        arrays, meta = read_npz(path)
     except FileNotFoundError as error:
         raise WeightsError(f"there are no weights {name!r}; correct the path, or train and export them") from error
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-        raise WeightsError(f"{name!r} is no weights file ({error}); export the trained layer again") from error
     version, oldest = meta.get("format_version"), _OLDEST.get(str(meta.get("kind")), 1)
     if meta.get("format") != FORMAT or version not in range(oldest, FORMAT_VERSION + 1):
         raise WeightsError(
             f"{name!r} has format {meta.get('format')!r} version {version!r}, this version reads {FORMAT!r} version "
             f"{FORMAT_VERSION}; export the trained layer again"
         )
+    if not isinstance(meta.get("kind"), str):
+        raise WeightsError(f"{name!r} does not name its kind; export the trained layer again")
     return Weights(arrays, meta, name)
 
 

@@ -21,10 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from apexrl.runs.digest import digest_bytes, digest_config, digest_file
-from apexrl.runs.errors import ConfigurationError
+from apexrl.runs.errors import ConfigurationError, ReadFailedError
+from apexrl.runs.reading import read_npz
 from litaagent_std.tournament.competitors.integer_offers import integer_path, original_path
 from litaagent_std.tournament.competitors.parameter_files import read_parameters
 from litaagent_std.tournament.competitors.registry import (
@@ -158,12 +157,13 @@ def _digest_content(path: Path) -> str:
     if path.suffix != ".npz":
         return digest_file(path)
     try:
-        with np.load(path) as content:
-            arrays = {name: content[name] for name in sorted(content.files) if name != "meta"}
-    except (ValueError, OSError):
+        arrays = read_npz(path)
+    except ReadFailedError:
         return digest_file(path)  # no file of weights
     facts = {
-        name: [str(array.dtype), list(array.shape), digest_bytes(array.tobytes())] for name, array in arrays.items()
+        name: [str(array.dtype), list(array.shape), digest_bytes(array.tobytes())]
+        for name, array in sorted(arrays.items())
+        if name != "meta"
     }
     return digest_config(facts)
 

@@ -7,11 +7,12 @@ also hold the bare parameters, as `Parameters.to_json` writes them.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Final
 
+from apexrl.runs.digest import digest_config
 from apexrl.runs.errors import ConfigurationError
+from apexrl.runs.reading import read_json, reading
 from litaagent_std.policy.parameters import Parameters
 
 __all__ = ["FORMAT", "SHIPPED", "named_file", "parameter_file", "read_parameters"]
@@ -66,16 +67,13 @@ def read_parameters(name: str) -> dict[str, Any]:
         ConfigurationError: If there is no such file, or it does not hold parameters.
     """
     path = parameter_file(name)
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(content, dict) and content.get("format") == FORMAT:
+    expected = "it must hold known names with values in their ranges, as lita tune writes them"
+    with reading(path, ConfigurationError, expected, "correct the file, or make it again with lita tune"):
+        content = read_json(path)
+        if content.get("format") == FORMAT:
+            if content.get("digest", ours := digest_config(content["parameters"])) != ours:
+                raise ValueError("its parameters do not match its digest")
             content = content["parameters"]
         values = dict(content)
         Parameters.from_mapping(values)
-    except (ValueError, KeyError, TypeError) as error:
-        raise ConfigurationError(
-            f"{str(path)!r} does not hold parameters: {error}",
-            "it must hold known names with values in their ranges, as lita tune writes them",
-            "correct the file, or make it again with lita tune",
-        ) from error
-    return values
+        return values

@@ -365,8 +365,7 @@ class FastWorld(WorldFacade):
         """Count an exception of an agent and notify the observers."""
         seat.n_errors += 1
         if self.hub.error is not None:
-            event = AgentError(self.current_step, seat.id, where, type(error).__name__, str(error))
-            self.hub.error(event)
+            self.hub.error(AgentError.of(self.current_step, seat.id, where, error))
 
     # -- results and events
 

@@ -17,7 +17,7 @@ from scml.oneshot.agent import OneShotAgent
 from scml.oneshot.common import NegotiationDetails, OneShotProfile
 from scml.oneshot.sysagents import DefaultOneShotAdapter
 
-from apexrl.runs.errors import UserFacingError
+from apexrl.runs.errors import UserFacingError, safe_text
 from litaagent_std.world.fast.turns import Turn, chained_turn, is_synchronous, native_turn, plain_turn, sync_turn
 from litaagent_std.world.reproducible.streams import Stream, switch
 from litaagent_std.world.rules.settlement import Terms
@@ -228,7 +228,7 @@ class Seat:
             self.agent_call(callback, **arguments)
         except Exception as error:  # an agent may raise anything
             live_state.has_error = True
-            live_state.error_details = str(error)
+            live_state.error_details = safe_text(error)
             live_state.erred_negotiator = arguments.get("negotiator_id", "")
             live_state.erred_agent = self.id
 

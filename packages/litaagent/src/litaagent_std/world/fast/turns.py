@@ -24,7 +24,7 @@ from negmas.sao import ResponseType, SAOResponse, SAOSyncController
 
 from litaagent_std.world.events import REJECT
 from litaagent_std.world.fast.interface.proxies import LeanState, snapshot
-from litaagent_std.world.reproducible.streams import switch
+from litaagent_std.world.reproducible.streams import admit, switch
 
 if TYPE_CHECKING:
     from litaagent_std.world.fast.negotiation import Side
@@ -230,6 +230,7 @@ def limited(
         seconds: The limit.
         fired: Called when the limit is exceeded.
     """
+    admit(f"{TimeoutCaller.get_pool()._thread_name_prefix}_")  # the pool has no public name
 
     def take(side: Side, state: LeanState) -> Turn:
         started = time.perf_counter()

@@ -14,6 +14,9 @@ agent::
 Switching is one assignment, and nested calls restore the previous stream. While no world runs, the active stream is
 the pair of generators that Python and numpy started with, so everything outside worlds behaves as usual.
 
+A stream belongs to the thread that activated it. Any other thread, such as one that an agent of an earlier world left
+behind, draws from a stream of its own while a world runs, and so cannot change what the world draws.
+
 Three more sources of randomness use the active stream: ``random.Random()`` and
 ``numpy.random.default_rng()`` (and every other numpy generator) created without a seed, and ``uuid.uuid4``.
 Code that asks for the operating system's entropy explicitly (``os.urandom``, ``secrets``, ``random.SystemRandom``)
@@ -31,12 +34,13 @@ import secrets
 import sys
 import uuid
 from collections.abc import Callable
+from threading import current_thread, get_ident
 from typing import Any, Final
 
 import numpy as np
 from numpy.random import bit_generator, mtrand
 
-__all__ = ["Stream", "WorldStreams", "active", "install", "is_installed", "numpy_stream", "switch"]
+__all__ = ["Stream", "WorldStreams", "active", "admit", "install", "is_installed", "numpy_stream", "switch"]
 
 _SEED_BITS: Final = 128
 
@@ -106,21 +110,33 @@ class _DispatchingRandomState(np.random.RandomState):
 
 
 _outside = Stream("outside any world", random._inst, mtrand._rand, None)
+_stray = Stream("threads beside a world", random.Random(), np.random.RandomState(), None)
 _active: Stream = _outside
+_owner = get_ident()  # the thread that made it active
+_admitted = ""
 _installed = False
 
 
 def switch(stream: Stream) -> Stream:
-    """Make ``stream`` the active one and return the one that was active before."""
-    global _active
+    """Make ``stream`` the active one of this thread and return the one that was active before."""
+    global _active, _owner
     previous = _active
     _active = stream
+    if not _admitted or not current_thread().name.startswith(_admitted):
+        _owner = get_ident()
     return previous
 
 
 def active() -> Stream:
-    """Return the active stream."""
-    return _active
+    """Return the active stream of this thread."""
+    is_own = _owner == get_ident() or _active is _outside
+    return _active if is_own or (_admitted and current_thread().name.startswith(_admitted)) else _stray
+
+
+def admit(name: str) -> None:
+    """Let threads whose names begin so, those that negmas hands limited calls to, draw as the world's own thread."""
+    global _admitted
+    _admitted = name
 
 
 def is_installed() -> bool:
@@ -184,17 +200,17 @@ def _install_numpy(rebind: Callable[[Any, str, Any], None]) -> None:
 
 def _get_bit_generator() -> Any:  # noqa: ANN401  # as numpy's function
     """Return the bit generator of the active stream."""
-    return _active.numpy._bit_generator  # numpy has no public access to it
+    return active().numpy._bit_generator  # numpy has no public access to it
 
 
 def _set_bit_generator(bitgen: Any) -> None:  # noqa: ANN401  # as numpy's function
     """Set the bit generator of the active stream."""
-    _active.numpy = np.random.RandomState(bitgen)
+    active().numpy = np.random.RandomState(bitgen)
 
 
 def _python_dispatch(name: str) -> Callable[..., Any]:
     def dispatch(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # as the original function
-        return getattr(_active.python, name)(*args, **kwargs)
+        return getattr(active().python, name)(*args, **kwargs)
 
     dispatch.__name__ = name
     dispatch.__doc__ = getattr(random.Random, name).__doc__
@@ -203,7 +219,7 @@ def _python_dispatch(name: str) -> Callable[..., Any]:
 
 def _numpy_dispatch(name: str) -> Callable[..., Any]:
     def dispatch(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # as the original function
-        return getattr(_active.numpy, name)(*args, **kwargs)
+        return getattr(active().numpy, name)(*args, **kwargs)
 
     dispatch.__name__ = name
     dispatch.__doc__ = getattr(np.random.RandomState, name).__doc__
@@ -212,8 +228,8 @@ def _numpy_dispatch(name: str) -> Callable[..., Any]:
 
 def _seeded_by_stream(original: Callable[..., None]) -> Callable[..., None]:
     def seed(self: random.Random, a: Any = None, version: int = 2) -> None:  # noqa: ANN401  # as random.Random.seed
-        if a is None and _active.seeds is not None:
-            a = _active.seeds.getrandbits(_SEED_BITS)
+        if a is None and (seeds := active().seeds) is not None:
+            a = seeds.getrandbits(_SEED_BITS)
         original(self, a, version)
 
     seed.__doc__ = original.__doc__
@@ -221,7 +237,8 @@ def _seeded_by_stream(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _randbits(k: int) -> int:
-    return secrets.randbits(k) if _active.seeds is None else _active.seeds.getrandbits(k)
+    seeds = active().seeds
+    return secrets.randbits(k) if seeds is None else seeds.getrandbits(k)
 
 
 def _uuid4() -> uuid.UUID:

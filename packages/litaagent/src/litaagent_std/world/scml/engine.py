@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from negmas.helpers import TimeoutCaller
 
 from litaagent_std.world.events import (
     AgentError,
@@ -28,7 +29,7 @@ from litaagent_std.world.events import (
 )
 from litaagent_std.world.fast.reports import make_world_start
 from litaagent_std.world.reproducible.isolation import load_fresh
-from litaagent_std.world.reproducible.streams import Stream, WorldStreams, switch
+from litaagent_std.world.reproducible.streams import Stream, WorldStreams, admit, switch
 from litaagent_std.world.rules.settlement import Inventory
 from litaagent_std.world.scml.seats import SeatAdapter, SeatMechanism
 from litaagent_std.world.setup import WorldSetup, full_name
@@ -171,6 +172,8 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
             )
         ]
         arguments["neg_step_time_limit"] = call_limit
+        if call_limit is not None:
+            admit(f"{TimeoutCaller.get_pool()._thread_name_prefix}_")  # the pool has no public name
         arguments["sync_calls"] = call_limit is None
         arguments["saved_details_level"] = 0
         arguments["name"] = self.setup.digest[:16]
@@ -225,7 +228,7 @@ class ScmlWorld(SCML2024StdWorld):  # type: ignore[misc]  # scml has no type inf
         self.n_errors[agent] = self.n_errors.get(agent, 0) + 1
         if self.hub.error is not None:
             where = where.removesuffix("_")
-            self.hub.error(AgentError(self.current_step, agent, where, type(error).__name__, str(error)))
+            self.hub.error(AgentError.of(self.current_step, agent, where, error))
 
     def simulation_step(self, stage: int = 0) -> None:
         """Run the world's part of the day: its opening (stage 0) or its settlement (stage 1)."""

@@ -1,9 +1,8 @@
-import json
-
 import numpy as np
 import pytest
 
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError
+from apexrl.runs.reading import read_sealed
 from lita.main import main
 from litaagent_std.agents.online.acting import PolicySet
 from litaagent_std.agents.online.weights import save
@@ -69,7 +68,7 @@ def test_the_student_is_smaller_and_better_than_trivial_policies(distilled, teac
     assert agreement["student"]["same_decision"] > agreement["zero"]["same_decision"]
     assert report["score"]["worlds"] == 2
     assert report["cpu"]["networks_us"]["student"] < report["cpu"]["networks_us"]["teacher"]
-    assert json.loads((distilled.path.parent / "report.json").read_text()) == report
+    assert read_sealed(distilled.path.parent / "report.json") == report
 
 
 def test_an_interrupted_distillation_resumes_to_the_same_result(weights, distilled, tmp_path, monkeypatch):

@@ -15,7 +15,6 @@ A run that was killed resumes with the missing worlds; only CPU times depend on 
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
@@ -26,8 +25,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from apexrl.execution import Executor, RunOptions, Task
-from apexrl.runs.atomic import ensure_folder, write_bytes, write_json
+from apexrl.runs.atomic import ensure_folder, write_bytes
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError
+from apexrl.runs.reading import read_bytes, read_sealed, reading, write_sealed
 from apexrl.runs.session import Session
 from litaagent_std.agents.online.acting import LAYERS, NAMES, ActingNet, PolicySet
 from litaagent_std.agents.online.steering import Layer
@@ -137,15 +137,15 @@ class _Distillation:
         trivial = self._trivial()
         self._check(jobs, {"student": student, **trivial})
         report = self._report(student, trivial["mean"], fits)
-        write_json(self.folder / "report.json", report)
+        write_sealed(self.folder / "report.json", report)
         return report
 
     # -- teacher and student
 
     def _keep_teacher(self) -> tuple[PolicySet, str]:
         kept = self.folder / "teacher.npz"
-        data = teacher_file(self.cfg.teacher).read_bytes()
-        if kept.exists() and kept.read_bytes() != data:
+        data = read_bytes(teacher_file(self.cfg.teacher))
+        if kept.exists() and read_bytes(kept) != data:
             raise ConfigMismatchError(
                 f"{str(self.folder)!r} distils other weights than {str(self.cfg.teacher)!r} now holds",
                 "a distillation resumes only with the teacher that it was started with",
@@ -195,7 +195,8 @@ class _Distillation:
         """Read the student and the report of its fit, or fit it first."""
         path, fit_file = self.folder / "student.npz", self.folder / "fit.json"
         if path.exists() and fit_file.exists():
-            return PolicySet.load(path), json.loads(fit_file.read_text(encoding="utf-8"))
+            with reading(path, hint="remove student.npz; the same command then fits it again"):
+                return PolicySet.load(path), read_sealed(fit_file)
         nets: dict[Layer, ActingNet] = {}
         fits: dict[str, Any] = {}
         for layer in self.layers:
@@ -208,7 +209,7 @@ class _Distillation:
             logger.info("%s: fitted to %d samples, %s", layer, len(train), fits[layer])
         student = PolicySet(nets, self.teacher.version, self.teacher.levels, self.teacher.base)
         save(student, path, made_by="lita distill", teacher=self._digest, seed=self.cfg.seed)
-        write_json(fit_file, fits)
+        write_sealed(fit_file, fits)
         return student, fits
 
     def _trivial(self) -> dict[str, PolicySet]:
@@ -237,7 +238,7 @@ class _Distillation:
         tasks = (
             Task(check_world, (jobs[world].plan, self.teacher, others), label=f"check {world}") for world in missing
         )
-        self._play("checks", tasks, missing, lambda world, check: write_json(self._check_path(world), check))
+        self._play("checks", tasks, missing, lambda world, check: write_sealed(self._check_path(world), check))
 
     def _play(
         self, what: str, tasks: Iterable[Task[T]], worlds: list[int], save_world: Callable[[int, T], None]
@@ -269,7 +270,7 @@ class _Distillation:
         for layer in self.layers:
             held_out = pairs_of(self.teacher.nets[layer], read_inputs(self._paths("held_out"), layer))
             errors[layer] = errors_of(student.nets[layer], held_out, mean.nets[layer].biases[0], NAMES[layer])
-        checks = [json.loads(self._check_path(world).read_text(encoding="utf-8")) for world in self._paths("held_out")]
+        checks = [read_sealed(self._check_path(world)) for world in self._paths("held_out")]
         return {
             "teacher": {"sha256": self._digest, **_shape(self.teacher)},
             "student": _shape(student),

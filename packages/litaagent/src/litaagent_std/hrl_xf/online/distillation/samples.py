@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from apexrl.runs.atomic import atomic_file
+from apexrl.runs.reading import read_npz, reading
 from litaagent_std.agents.online.acting import INPUTS, PolicySet
 from litaagent_std.agents.online.steering import Layer
 from litaagent_std.hrl_xf.online.distillation.config import DistillConfig
@@ -83,9 +84,16 @@ def write_inputs(path: Path, inputs: Inputs) -> None:
 
 
 def read_inputs(paths: Mapping[int, Path], layer: Layer) -> Floats32:
-    """Read a layer's inputs of several worlds, one after the other [n, in]."""
+    """Read a layer's inputs of several worlds, one after the other [n, in].
+
+    Raises:
+        ReadFailedError: If a file is not what was written.
+    """
     parts: list[Floats32 | None] = []
     for _, path in sorted(paths.items()):
-        with np.load(path, allow_pickle=False) as file:
-            parts.append(np.asarray(file[layer], np.float32))
+        with reading(path, hint="remove the file; the same command then plays that world again"):
+            rows = np.asarray(read_npz(path)[layer], np.float32)
+            if rows.shape[1:] != (INPUTS[layer],):
+                raise ValueError(f"inputs of {layer} have the shape {rows.shape}, not (n, {INPUTS[layer]})")
+            parts.append(rows)
     return _concatenate(layer, parts)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import torch
 from pydantic import Field
 
 from apexrl.algorithms.devices import resolve_device
 from apexrl.configuration import configuration
 from apexrl.runs.errors import UserFacingError
+from apexrl.runs.reading import reading
 from apexrl.runs.run_dir import RunRecord
 from litaagent_std.hrl_xf.data_pipeline.build import build_dataset
 from litaagent_std.hrl_xf.data_pipeline.dataset import OfflineData
@@ -18,7 +18,7 @@ from litaagent_std.hrl_xf.data_pipeline.options import DatasetOptions, Split
 from litaagent_std.hrl_xf.data_pipeline.split import SPLIT_NAME, WorldSplit
 from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
 from litaagent_std.hrl_xf.training.evaluation.l2 import goal_error
-from litaagent_std.hrl_xf.training.learner import load_state
+from litaagent_std.hrl_xf.training.learner import load_state, read_weights_file
 
 __all__ = ["L2ErrorConfig", "l2_error", "run"]
 
@@ -81,8 +81,9 @@ def l2_error(config: L2ErrorConfig) -> dict[str, dict[str, float]]:
             "errors are measured on the configurations that the run held out",
             "name the records that the run was trained on",
         )
-    content = torch.load(folder / _WEIGHTS, map_location="cpu", weights_only=True)
-    model = HorizonManagerPPO(league_horizon=data.league_horizon, **content["meta"]["sizes"])
+    with reading(folder / _WEIGHTS):
+        sizes = read_weights_file(folder / _WEIGHTS)["meta"]["sizes"]
+        model = HorizonManagerPPO(league_horizon=data.league_horizon, **sizes)
     load_state(folder / _WEIGHTS, model)
     return goal_error(model, data, config.split, config.batch_size, resolve_device(config.device))
 

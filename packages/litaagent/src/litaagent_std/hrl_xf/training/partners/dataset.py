@@ -8,7 +8,6 @@ it, named by the digest of their own content: when records grow, only new worlds
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,9 +20,10 @@ import numpy as np
 
 from apexrl.execution import RunOptions, RunReport, Task, TaskReport, make_executor
 from apexrl.execution.executor import available_cpus
-from apexrl.runs.atomic import atomic_file, ensure_folder, remove_leftovers, write_json
-from apexrl.runs.digest import digest_code, digest_config
+from apexrl.runs.atomic import atomic_file, ensure_folder, remove_leftovers
+from apexrl.runs.digest import digest_code, digest_config, digest_file
 from apexrl.runs.lock import exclusive
+from apexrl.runs.reading import contained, read_npz, read_sealed, reading, verify_file, write_sealed
 from litaagent_std.hrl_xf.data_pipeline.build import DATASETS_FOLDER, relative_paths, source_digest
 from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
 from litaagent_std.hrl_xf.data_pipeline.options import SPLITS, Split
@@ -50,6 +50,12 @@ _CODE: Final = (fold, columns, signature, baseline, heuristic)
 """Modules that turn records into snapshots."""
 
 
+_WANTED: Final = (
+    "it is not changed after it was folded",
+    "remove the dataset's folder; the same command makes it again",
+)
+
+
 @dataclass(frozen=True)
 class PartnerData:
     """Snapshots on disk.
@@ -70,8 +76,16 @@ class PartnerData:
 
     @cached_property
     def _arrays(self) -> dict[str, Array]:
-        names = (*COLUMNS, "world", "config")
-        return {name: np.load(self.folder / f"{name}.npy", mmap_mode="r") for name in names}
+        return {name: self._map(name) for name in (*COLUMNS, "world", "config")}
+
+    def _map(self, name: str) -> Array:
+        path = self.folder / f"{name}.npy"
+        with reading(path, DatasetError, *_WANTED):
+            digests = self.manifest.get("array_digests", {})
+            if name in digests:
+                verify_file(contained(self.folder, path.name), digests[name])
+            array: Array = np.load(path, mmap_mode="r")
+            return array
 
     @property
     def digest(self) -> str:
@@ -162,7 +176,8 @@ def build_partner_data(
         with exclusive(target):
             if not (target / _MANIFEST).exists():
                 _build(records, target, content, num_workers, on_progress)
-    return PartnerData(target, json.loads((target / _MANIFEST).read_bytes()))
+    with reading(target / _MANIFEST, DatasetError, *_WANTED):
+        return PartnerData(target, read_sealed(target / _MANIFEST))
 
 
 def _provenance(records: Records, path: Path, split_seed: int, ratios: tuple[float, float, float]) -> dict[str, Any]:
@@ -196,10 +211,11 @@ def _build(
         **content,
         "worlds": len(keys),
         "rows": counts,
+        "array_digests": {name: digest_file(target / f"{name}.npy") for name in (*COLUMNS, "world", "config")},
         "config_seeds": seeds,
         "configs": {split: list(numbers) for split, numbers in splits.items()},
     }
-    write_json(target / _MANIFEST, manifest)
+    write_sealed(target / _MANIFEST, manifest)
     on_progress(f"{len(keys)} worlds, {counts} snapshots of partners")
 
 
@@ -250,7 +266,8 @@ def _gather(files: Sequence[Path], target: Path, configs: Sequence[int]) -> int:
     """Join the folded worlds, in order; return the number of snapshots."""
     parts: dict[str, list[Array]] = {name: [] for name in (*COLUMNS, "world", "config")}
     for index, (path, config) in enumerate(zip(files, configs, strict=True)):
-        with np.load(path) as folded:
+        with reading(path, DatasetError, hint="remove the file; the same command then folds that world again"):
+            folded = read_npz(path)
             rows = len(folded["label"])
             for name in COLUMNS:
                 parts[name].append(folded[name])
