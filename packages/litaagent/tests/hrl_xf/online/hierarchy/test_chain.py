@@ -13,10 +13,10 @@ from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
 from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
 from litaagent_std.hrl_xf.online.command import run_training
 from litaagent_std.hrl_xf.online.config import GateConfig, LayerConfig, OnlineConfig, PoolConfig
-from litaagent_std.hrl_xf.online.hierarchy.method import HierarchyMethod
 from litaagent_std.hrl_xf.online.hierarchy.play import play_hierarchy
 from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
 from litaagent_std.hrl_xf.online.jobs import Job
+from litaagent_std.hrl_xf.online.methods.hierarchy import HierarchyMethod
 from litaagent_std.hrl_xf.rewards import DayWeights
 from litaagent_std.hrl_xf.training import HRLXFTrainer, TrainConfig
 from litaagent_std.hrl_xf.training.export import export_layer

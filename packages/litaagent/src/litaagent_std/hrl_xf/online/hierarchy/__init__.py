@@ -3,6 +3,6 @@
 * `policies`: the networks as they are sent to workers and played, in the weights' one format.
 * `rows`: what the layers sampled, as rows of trajectories; observations as flat vectors.
 * `play`: worlds in lockstep with these layers.
-* `learner`: PPO on one network, with a KL penalty towards the start.
-* `method`: PPO for L2, MAPPO or independent PPO for L3 and L4 (`methods.base.Method`).
+
+`methods.hierarchy` trains them.
 """

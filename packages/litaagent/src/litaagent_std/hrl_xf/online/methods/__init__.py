@@ -3,6 +3,7 @@
 * `base`: the protocol `Method`.
 * `gradient`: PPO for L2, MAPPO or independent PPO for L3 and L4, with `ppo` (the learner of one layer) and `batches`
   (from rollouts to rows with rewards).
+* `hierarchy`: the same for the networks of offline training, with `hierarchy_learner`.
 * `evolution`: evolution strategies on a linear L2.
 * `surface`: a Bayesian response surface over constants of L2.
 """
@@ -14,6 +15,7 @@ from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
 from litaagent_std.hrl_xf.online.methods.base import Method
 from litaagent_std.hrl_xf.online.methods.evolution import EvolutionMethod
 from litaagent_std.hrl_xf.online.methods.gradient import GradientMethod
+from litaagent_std.hrl_xf.online.methods.hierarchy import HierarchyMethod
 from litaagent_std.hrl_xf.online.methods.surface import SurfaceMethod
 
 __all__ = ["EvolutionMethod", "GradientMethod", "Method", "SurfaceMethod", "make_method"]
@@ -36,8 +38,6 @@ def make_method(cfg: OnlineConfig, warm_start: PolicySet | Hierarchy | None) -> 
                 "it searches over constants of L2",
                 "use --method ppo, or leave out --warm",
             )
-        from litaagent_std.hrl_xf.online.hierarchy.method import HierarchyMethod
-
         return HierarchyMethod(cfg, warm_start)
     if cfg.method == "es":
         return EvolutionMethod(cfg.evolution, cfg.seed, warm_start, cfg.places)

@@ -11,7 +11,6 @@ import numpy as np
 from litaagent_std.agents.online.acting import PolicySet
 from litaagent_std.agents.online.steering import Layer
 from litaagent_std.hrl_xf.online.config import OnlineConfig
-from litaagent_std.hrl_xf.online.hierarchy.learner import HierarchyLearner
 from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
 from litaagent_std.hrl_xf.online.jobs import Job
 from litaagent_std.hrl_xf.online.methods.batches import (
@@ -21,6 +20,7 @@ from litaagent_std.hrl_xf.online.methods.batches import (
     check_version,
     seat_rewards,
 )
+from litaagent_std.hrl_xf.online.methods.hierarchy_learner import HierarchyLearner
 from litaagent_std.hrl_xf.online.rollout import WorldRollout, reference_of
 from litaagent_std.hrl_xf.online.worlds import WorldPlan
 from litaagent_std.hrl_xf.rewards import ReturnScales
