@@ -49,7 +49,7 @@ def test_a_quick_run_never_touches_the_verdict():
 def test_urgency_alone_is_the_default_agent_with_hand_written_beliefs():
     urgency = LitaAgentHRL(**learned.URGENT).brain
     assert urgency.layers.l3 == "model"
-    assert urgency._all_parameters.urgency_high > 0.0
+    assert urgency.all_parameters.urgency_high > 0.0
 
 
 def test_figures_are_paired_differences_and_a_goal_can_be_missed():

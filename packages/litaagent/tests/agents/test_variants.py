@@ -59,9 +59,9 @@ def test_variants_are_settings():
     assert LitaAgentHRLTracked().brain.keep_log
     risky = Parameters(risk_budget=0.5, overrides={"first": {"risk_budget": 0.9, "hold": 0.5}})
     for given in (risky, {"risk_budget": 0.5}, None):
-        cautious = LitaAgentCautious(parameters=given).brain._all_parameters
+        cautious = LitaAgentCautious(parameters=given).brain.all_parameters
         assert cautious.risk_budget == cautious.at("first").risk_budget == 0.0
-    assert LitaAgentCautious(parameters=risky).brain._all_parameters.at("first").hold == 0.5
+    assert LitaAgentCautious(parameters=risky).brain.all_parameters.at("first").hold == 0.5
 
 
 def test_penguin_under_l1_without_risk_causes_no_shortfall():
@@ -78,6 +78,6 @@ def test_the_reference_agent_has_every_setting_written_out():
     assert REFERENCE["parameters"].keys() == {field.name for field in fields(Parameters)}
     brain = LitaAgentV1().brain
     assert brain.layers == Layers(l2="heuristic", l3="model", l4="joint")
-    assert brain._all_parameters == Parameters(**REFERENCE["parameters"])
-    assert brain._all_parameters.urgency_high == 0.0
+    assert brain.all_parameters == Parameters(**REFERENCE["parameters"])
+    assert brain.all_parameters.urgency_high == 0.0
     assert LitaAgentV1(keep_log=True).brain.keep_log

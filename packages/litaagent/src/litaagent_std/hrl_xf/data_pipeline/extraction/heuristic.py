@@ -196,7 +196,8 @@ def _asked(position: Ints, threads: ThreadBatch, decided: Ints) -> Ints:
     """
     played = np.lexsort((position, decided, threads.seat))
     seat, moment = threads.seat[played], decided[played]
-    first = np.concatenate(([True], (seat[1:] != seat[:-1]) | (moment[1:] != moment[:-1])))
+    first = np.ones(len(played), np.bool_)  # [M] whether a turn is the first of its decision
+    first[1:] = (seat[1:] != seat[:-1]) | (moment[1:] != moment[:-1])
     last_asked = np.zeros(len(played), np.bool_)
     last_asked[played[first]] = True
     last_asked &= threads.answers
