@@ -47,7 +47,7 @@ Goals = tuple[float | None, float | None]
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
     parser.add_argument("--groups", nargs="+", choices=GROUPS, default=list(GROUPS), help="what to play (default all)")
-    parser.add_argument("--worlds", type=int, default=360, help="worlds of the verdict (default 360)")
+    parser.add_argument("--worlds", type=int, default=350, help="worlds of the verdict (default 350)")
     parser.add_argument("--depleting-worlds", type=int, default=100, help="worlds with depleting stock (default 100)")
     parser.add_argument("--part-worlds", type=int, default=300, help="worlds for the parts (default 300)")
     parser.add_argument("--look", type=int, default=1, help="which look at the verdict's block this is (default 1)")
