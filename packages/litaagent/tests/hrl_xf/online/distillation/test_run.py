@@ -73,7 +73,7 @@ def test_the_student_is_smaller_and_better_than_trivial_policies(distilled, teac
 
 def test_an_interrupted_distillation_resumes_to_the_same_result(weights, distilled, tmp_path, monkeypatch):
     cfg = DistillConfig(teacher=weights, output_dir=tmp_path / "parts", **SMALL)
-    for name, after in (("write_inputs", 2), ("write_json", 2)):  # write_json: fit.json, then one check
+    for name, after in (("write_inputs", 2), ("write_sealed", 2)):  # write_sealed: fit.json, then one check
         with monkeypatch.context() as patch:
             patch.setattr(distillation, name, breaking(getattr(distillation, name), after))
             with pytest.raises(KeyboardInterrupt):
