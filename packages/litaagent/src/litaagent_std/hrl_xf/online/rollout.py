@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -158,7 +159,9 @@ def _columns(seat: SeatRollout) -> Iterator[tuple[str, Floats | Floats32, Ints]]
     for name, term in days.terms.items():
         yield f"reward term {name}", term, days.day
     if rounds is not None and len(rounds.thread):
-        yield "a thread's view", rounds.views, rounds.day[rounds.thread]
+        views: Any = rounds.views  # the learned hierarchy has views of each layer
+        for view in views.values() if isinstance(views, dict) else (views,):
+            yield "a thread's view", view, rounds.day[rounds.thread]
         yield "the critic's state", rounds.states[rounds.state_of], rounds.day[rounds.thread]
         for name, term in rounds.terms.items():
             yield f"reward term {name}", term, rounds.day
