@@ -174,8 +174,9 @@ def _report(config: Config, console: Console) -> None:
             "pip install litaagent[dashboard]",
         ) from error
     pages = pages_of(config.output_dir / "tournament", agent=_OURS.rsplit(".", 1)[1])
-    for stage in ("offline", "online", "arena"):
-        pages += pages_of(config.output_dir / stage)
+    evaluations = sorted(path.parent for path in (config.output_dir / "arena").glob("*/report.json"))
+    for folder in (config.output_dir / "offline", config.output_dir / "online", *evaluations):
+        pages += pages_of(folder)
     [path] = make_report(pages, config.output_dir / "report.html", title="A first look", figures=False)
     console.print(f"\nLook at {path.resolve().as_uri()}", soft_wrap=True)
     console.print(
