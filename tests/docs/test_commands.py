@@ -169,7 +169,9 @@ def check_python(words, capsys, *, mentioned=False):
     rest = words[2:] if words[0] == "-m" else words[1:]
     if script.startswith("pytest"):
         return
-    path = next((base / script for base in (ROOT, *ROOT.glob("packages/*/src")) if (base / script).is_file()), None)
+    forms = (script, f"{script.removesuffix('.py')}/__main__.py")  # a module, or a package that can be run
+    bases = (ROOT, *ROOT.glob("packages/*/src"))
+    path = next((base / form for base in bases for form in forms if (base / form).is_file()), None)
     assert path is not None, f"there is no {script}"
     stands_for = re.search(r'main\(\["([a-z-]+)", \*sys\.argv', path.read_text(encoding="utf-8"))
     if stands_for:

@@ -20,6 +20,7 @@ from apexrl.models import (
     MLPDiscreteActor,
     RunningObservationNormalizer,
 )
+from apexrl.runs.errors import ReadFailedError
 from apexrl.spaces import PackedBox
 
 OBS = Box(-np.inf, np.inf, (3,))
@@ -185,7 +186,7 @@ def test_what_has_no_npz_form_is_refused(tmp_path):
 
 def test_other_files_are_refused(tmp_path):
     np.savez(tmp_path / "other.npz", format_version=np.array(99))
-    with pytest.raises(ValueError, match="format 99"):
+    with pytest.raises(ReadFailedError, match="format 99"):
         NumpyPolicy.load(tmp_path / "other.npz")
     export_npz(MLPActor(OBS, Box(-1, 1, (1,))), tmp_path / "policy.npz")
     with pytest.raises(ValueError, match="continuous policy"):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -83,8 +84,9 @@ def test_pairs_are_corrected_for_their_number(finished):
     assert not lone.is_clear
 
 
-def test_exceptions_of_agents_are_counted(tmp_path, capsys):
-    names = ("tournament.troubled_agents.AlwaysRaises", "RandomStd")
+def test_exceptions_of_agents_are_counted(tmp_path, capsys, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    names = ("troubled_agents.AlwaysRaises", "RandomStd")
     words = ["--configs", "1", "--runs", "1", "--steps", "5", "--levels", "2", "--executor", "inline", "--no-csv"]
     assert main(["tournament", "--competitors", *names, *words, "--output-dir", str(tmp_path / "t")]) == 0
     printed = capsys.readouterr().out

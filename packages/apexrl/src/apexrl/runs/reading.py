@@ -20,15 +20,16 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import yaml
 
-from apexrl.arrays import Array
 from apexrl.runs.atomic import StrPath, write_json
 from apexrl.runs.digest import digest_config
 from apexrl.runs.errors import ReadFailedError, UserFacingError, safe_text
+
+if TYPE_CHECKING:
+    from apexrl.arrays import Array
 
 __all__ = [
     "MALFORMED",
@@ -288,6 +289,8 @@ def read_npz(path: StrPath, limit: int = _NPZ_LIMIT) -> dict[str, Array]:
 
 def _array(data: bytes) -> Array:
     """Parse the content of an ``.npy`` file; nothing is taken beyond its own size."""
+    import numpy as np  # readers of plain files do without it
+
     file = io.BytesIO(data)
     version = np.lib.format.read_magic(file)
     read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
