@@ -66,7 +66,7 @@ def test_the_interquartile_mean_is_scipys(values):
     assert interquartile_mean(np.array(values)) == float(trim_mean(np.array(values), 0.25))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(grouped_values(), st.sampled_from([mean, truncated_mean]))
 def test_whole_groups_are_resampled(sample, statistic):
     values, groups = sample
@@ -75,7 +75,7 @@ def test_whole_groups_are_resampled(sample, statistic):
     assert bootstrap_interval(values, groups, statistic, resamples=50) == percentile_interval(expected)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.floats(-2, 3), min_size=2, max_size=70), st.sampled_from([mean, interquartile_mean]))
 def test_without_groups_each_value_is_its_own(values, statistic):
     expected = written_out(np.array(values), range(len(values)), statistic, 50)
@@ -87,7 +87,7 @@ def test_resamples_drawn_at_once_are_those_drawn_one_by_one():
     assert np.array_equal(resample(13, 40, seed=7), [rng.integers(13, size=13) for _ in range(40)])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(grouped_values())
 def test_the_fast_interval_of_the_mean_is_the_interval(sample):
     values, groups = sample

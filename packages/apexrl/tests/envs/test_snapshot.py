@@ -33,7 +33,7 @@ def copied(source, target):
     ),
     number=st.one_of(st.integers(), st.floats(allow_nan=False), st.none(), st.booleans(), st.text()),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_arrays_and_values_come_back_exactly(array, number):
     back = copied(Thing(a=array, n=number, s=array.dtype.type(1)), Thing(a=None, n=None, s=None))
     np.testing.assert_array_equal(back.a, array, strict=True)

@@ -3,7 +3,7 @@
 import random
 from collections import deque
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from apexrl.execution import FailureKind, RunOptions, Task
@@ -52,7 +52,6 @@ class FragileFleet:
                 yield Reply(link, Server().handle(link.requests.popleft()))
 
 
-@settings(deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     death_rate=st.sampled_from([0.0, 0.05, 0.4]),

@@ -64,7 +64,7 @@ def test_squashed_log_prob_agrees_with_the_transformed_distribution():
 
 
 @given(mean=st.floats(-50, 50), log_std=st.floats(-5, 2), seed=st.integers(0, 1000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_squashed_actions_stay_inside_and_their_log_prob_and_gradient_are_finite(mean, log_std, seed):
     parameters = torch.tensor([[mean]], requires_grad=True), torch.tensor([log_std], requires_grad=True)
     dist = SquashedGaussian(*parameters, torch.tensor([1.0]), torch.tensor([3.0]))
@@ -112,7 +112,7 @@ def test_categorical_samples_follow_the_probabilities():
 
 
 @given(data=st.data())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_masked_actions_are_never_drawn_and_nothing_becomes_nan(data):
     n = data.draw(st.integers(1, 6))
     mask = torch.tensor(data.draw(st.lists(st.booleans(), min_size=n, max_size=n).filter(any)))

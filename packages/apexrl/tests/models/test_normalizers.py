@@ -7,7 +7,7 @@ from apexrl.models.normalizers import RunningMoments, RunningObservationNormaliz
 
 
 @given(sizes=st.lists(st.integers(1, 20), min_size=1, max_size=8), offset=st.floats(-1e4, 1e4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_merged_batches_have_the_moments_of_the_whole(sizes, offset):
     g = torch.Generator().manual_seed(sum(sizes))
     batches = [torch.randn(n, 2, generator=g, dtype=torch.float64) * 3 + offset for n in sizes]

@@ -162,7 +162,7 @@ def train(folder, config: Config, die_at: tuple[int, str] | None = None) -> torc
 
 
 @pytest.mark.usefixtures("global_rng")
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(deaths=st.lists(st.tuples(st.integers(1, 12), st.sampled_from(["before saving", "after saving"])), max_size=3))
 def test_a_resumed_run_equals_an_uninterrupted_one_bit_by_bit(tmp_path_factory, deaths):
     folder = tmp_path_factory.mktemp("resume")

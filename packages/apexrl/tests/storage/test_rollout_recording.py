@@ -18,7 +18,7 @@ def by_hand(rewards, dones):
     return ended
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(1, 5), st.lists(st.integers(1, 7), min_size=1, max_size=4), st.floats(0, 1), st.integers(0, 999))
 def test_episodes_run_on_across_rollouts_of_any_length(num_envs, rollouts, rate, seed):
     random = np.random.default_rng(seed)

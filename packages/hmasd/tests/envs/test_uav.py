@@ -49,7 +49,7 @@ def test_interference_adds_up_in_the_denominator():
     assert sinr(gain, RADIO)[0, :2, 0] == pytest.approx(expected)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 12), st.integers(1, 12), st.booleans())
 def test_association_serves_each_user_once_and_no_uav_beyond_its_capacity(seed, n_uavs, n_users, capacity, ties):
     ratio = np.random.default_rng(seed).exponential(1.0, (3, n_uavs, n_users))

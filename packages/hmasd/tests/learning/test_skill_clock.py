@@ -47,7 +47,7 @@ def test_exact_intervals_for_known_episode_lengths(n_steps, ends, k, lengths):
     assert intervals.terminated.tolist() == [bool(dones[end, 0]) for end in np.cumsum(lengths) - 1]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     st.integers(1, 40),
     st.integers(1, 4),
@@ -137,7 +137,7 @@ def test_cutting_an_interval_in_two_changes_no_return():
     assert earned[0] == pytest.approx(earned[1])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.integers(1, 9), min_size=1, max_size=6),
     st.integers(1, 12),
@@ -197,7 +197,7 @@ def test_barriers_change_neither_skills_nor_advantages_nor_rewards(batches, k, s
     assert sorted(ended) == pytest.approx(sorted(expected_rewards))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 30), st.integers(1, 4), st.integers(1, 12), st.integers(0, 2**32 - 1))
 def test_chunks_hold_every_step_once_and_begin_at_episode_starts(n_steps, n_envs, length, seed):
     starts = np.random.default_rng(seed).random((n_steps, n_envs)) < 0.2

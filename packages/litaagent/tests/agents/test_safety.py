@@ -17,9 +17,7 @@ from litaagent_std.world.run import run_world
 from litaagent_std.world.setup import AgentSpec, official_setup
 
 PATH = "litaagent_std.agents.hrl.LitaAgentHRL"
-QUICK = settings(
-    max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate]
-)
+QUICK = settings(max_examples=8, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate])
 
 
 class Liar(SyncRandomStdAgent):

@@ -91,7 +91,7 @@ def test_what_is_not_there_is_said(history, texts, path, search, said):
     assert said in message
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     path=st.sampled_from(["/tournament", "/world", "/negotiation", "/agent"]),
     query=st.dictionaries(

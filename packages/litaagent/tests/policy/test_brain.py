@@ -18,7 +18,7 @@ VERSIONS = [Layers(l3=l3, l4=l4) for l3, l4 in product(("baseline", "model", "ty
 
 @pytest.mark.parametrize("layers", VERSIONS, ids=lambda v: f"{v.l3}-{v.l4}")
 @pytest.mark.parametrize("persistent", [True, False])
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_without_risk_nothing_exceeds_lines_input_or_cash(
     any_observation, market, shortfall, one_bounds, layers, persistent, data
@@ -35,7 +35,7 @@ def test_without_risk_nothing_exceeds_lines_input_or_cash(
     )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), risk=st.floats(0, 1))
 def test_hard_bounds_hold_at_every_risk(any_observation, silent_market, one_bounds, data, risk):
     obs = data.draw(any_observation)

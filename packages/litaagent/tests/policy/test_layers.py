@@ -86,7 +86,7 @@ def wild_brain(data, **parameters):
 
 
 @pytest.mark.parametrize("persistent", [True, False])
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_without_risk_wild_layers_exceed_neither_lines_nor_input_nor_cash(
     any_observation, market, shortfall, one_bounds, persistent, data
@@ -102,7 +102,7 @@ def test_without_risk_wild_layers_exceed_neither_lines_nor_input_nor_cash(
     assert bought <= one_bounds(obs, obs.calendar, Regime.PERSISTENT).buy
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), risk=st.floats(0, 1))
 def test_hard_bounds_hold_for_wild_layers_at_every_risk(any_observation, silent_market, one_bounds, data, risk):
     obs = data.draw(any_observation)

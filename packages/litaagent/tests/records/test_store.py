@@ -24,7 +24,7 @@ def fill(folder, packed, order, failed, stop=None, n_worlds=9):
     return store
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=st.permutations(range(9)), failed=st.sets(st.integers(0, 8), max_size=9), stop=st.integers(1, 5))
 def test_shards_do_not_depend_on_the_order_nor_on_stops(tmp_path_factory, packed, tree, order, failed, stop):
     plain, mixed = tmp_path_factory.mktemp("plain"), tmp_path_factory.mktemp("mixed")

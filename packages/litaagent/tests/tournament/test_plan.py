@@ -13,7 +13,7 @@ from litaagent_std.tournament.folder import what_is_played
 from litaagent_std.tournament.plan import make_plan
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     n=st.integers(1, 9),
     configs=st.integers(1, 4),

@@ -28,7 +28,7 @@ inventories = st.sampled_from(["as_shipped", "depleting"])
 
 
 @given(setup=worlds, inventory=inventories)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_fast_world_keeps_the_rules(auditor, setup, inventory):
     audit = auditor(setup, inventory)
     run_world(setup, engine="fast", observers=[audit], inventory=inventory)
@@ -37,7 +37,7 @@ def test_the_fast_world_keeps_the_rules(auditor, setup, inventory):
 
 
 @given(setup=worlds)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 def test_a_world_is_a_function_of_its_setup(setup):
     traces = []
     for _ in range(2):

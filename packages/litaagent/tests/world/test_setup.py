@@ -18,7 +18,7 @@ SYNC = "scml.std.agents.rand.SyncRandomStdAgent"
 
 
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_official_worlds_are_inside_the_official_ranges(seed):
     setup = official_setup(seed, [GREEDY])
     levels = [factory.level for factory in setup.factories]
@@ -34,7 +34,7 @@ def test_official_worlds_are_inside_the_official_ranges(seed):
 
 
 @given(seed=st.integers(0, 10**9), days=st.integers(6, 60))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_a_setup_survives_json(seed, days):
     setup = official_setup(seed, [GREEDY], n_days=days)
     again = WorldSetup.from_dict(json.loads(json.dumps(setup.to_dict())))

@@ -28,7 +28,6 @@ from litaagent_std.policy.observation import Agenda, Calendar, Offer, Partner, T
 PAGE = Path(__file__).parents[5] / "docs" / "league" / "features.md"
 QUICK = settings(
     max_examples=60,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 EMPTY = Calendar((0,) * 11, (0.0,) * 11, (0,) * 11, (0.0,) * 11)

@@ -85,7 +85,7 @@ def expected_excess(offers, cap, chance):
     return total
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     quantities=st.lists(st.integers(1, 10), min_size=4, max_size=4),
     cap=st.integers(0, 10),

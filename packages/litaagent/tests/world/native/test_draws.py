@@ -3,7 +3,7 @@
 import random
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scml.common import distribute as scml_distribute
 
@@ -11,10 +11,8 @@ from litaagent_std.world.native.draws import between, counts, distribute, shuffl
 from litaagent_std.world.reproducible.streams import Stream, switch
 
 SEEDS = st.integers(0, 2**32 - 1)
-UNHURRIED = settings(deadline=None)  # the machine's load is no property of a draw
 
 
-@UNHURRIED
 @given(SEEDS, st.integers(-5, 50), st.integers(0, 40))
 def test_between_is_randint(seed, low, width):
     ours, theirs = random.Random(seed), random.Random(seed)
@@ -22,7 +20,6 @@ def test_between_is_randint(seed, low, width):
     assert ours.getstate() == theirs.getstate()
 
 
-@UNHURRIED
 @given(SEEDS, st.integers(0, 100))
 def test_shuffle_is_shuffle(seed, length):
     ours, theirs = random.Random(seed), random.Random(seed)
@@ -33,7 +30,6 @@ def test_shuffle_is_shuffle(seed, length):
     assert ours.getstate() == theirs.getstate()
 
 
-@UNHURRIED
 @given(SEEDS, st.lists(st.tuples(st.integers(1, 12), st.integers(0, 40)), min_size=1, max_size=6))
 def test_counts_are_those_of_choice(seed, wanted):
     numpy = np.random.RandomState(seed)
@@ -42,7 +38,6 @@ def test_counts_are_those_of_choice(seed, wanted):
         assert counts(n, draws, words) == np.bincount(numpy.choice(n, draws), minlength=n).tolist()
 
 
-@UNHURRIED
 @given(SEEDS, st.integers(0, 90), st.integers(1, 12), st.integers(1, 30), st.booleans(), st.booleans(), st.booleans())
 def test_distribute_is_that_of_scml(seed, quantity, n, most, concentrated, equal, allow_zero):
     stream, twin = Stream.from_key(seed, "ours"), Stream.from_key(seed, "ours")
