@@ -80,7 +80,7 @@ def test_the_log_has_the_documented_lines_and_the_record_knows_it(league_folder)
 def test_every_network_stands_beside_its_baselines(league_folder):
     errors = TrainingRecord.read(league_folder / "training_runs" / "first").content["evaluation"]["test"]
     assert set(errors["l2"]["quantity"]) == {"network", "heuristic", "linear", "persistence", "mean"}
-    assert set(errors["l2"]["price"]) == {"network", "linear", "persistence", "mean", "spot"}
+    assert set(errors["l2"]["price"]) == {"network", "heuristic", "linear", "persistence", "mean", "spot"}
     assert set(errors["acceptance"]["scores"]) == {"network", "linear", "base rate"}
     assert "sell 3" in errors["l2"]["quantity"]["network"]
 
