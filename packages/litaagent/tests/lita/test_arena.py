@@ -1,6 +1,5 @@
 """``lita arena``: tables, picture, the same report with every executor, refused options."""
 
-import json
 import os
 import subprocess
 import sys
@@ -8,6 +7,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
+from apexrl.runs.reading import read_sealed
 from lita.main import main
 
 SMALL = [
@@ -38,7 +38,7 @@ def inline(tmp_path_factory):
 
 def report_in(folder):
     [path] = folder.glob("*/report.json")
-    report = json.loads(path.read_text(encoding="utf-8"))
+    report = read_sealed(path)
     for agent in report["agents"].values():
         del agent["cpu"]
     return report
