@@ -231,7 +231,8 @@ def test_a_run_that_diverges_says_so(tmp_path):
     process = start(tmp_path, "--preset", "paper", "--set", *_as_preset(SMALL), "lr=1e30")
     status, _, err = finish(process)
     assert status == 2
-    assert "iteration 1: Losses/Discoverer/Total is nan" in err
+    assert "a loss is nan and the norm of its gradient nan" in err
+    assert "UserWarning" not in err
     assert "Lower the learning rate" in err
     assert not list(tmp_path.glob("models/*.pth")), "nothing is saved after it"
     assert "Traceback" not in err

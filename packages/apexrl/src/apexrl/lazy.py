@@ -40,6 +40,6 @@ def lazy_names(
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *home})
+        return sorted({*vars(sys.modules[package]), *home, *(("__version__",) if distribution else ())})
 
     return get, names

@@ -25,7 +25,7 @@ def gradient_step(loss: Tensor, *groups: tuple[torch.optim.Optimizer, Iterable[n
         norm = float(nn.utils.clip_grad_norm_(parameters, max_norm))
         if not math.isfinite(norm):
             raise DivergedError(
-                f"a loss is {float(loss)} and the norm of its gradient {norm}",
+                f"a loss is {loss.item()} and the norm of its gradient {norm}",
                 "losses and gradients are finite numbers",
                 "lower the learning rates or bound the rewards; the last checkpoint is sound",
             )
