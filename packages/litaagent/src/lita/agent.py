@@ -166,17 +166,18 @@ class ExportConfig:
     parameters: str | None = None
     """Tuned parameters: a file, or the name of one that comes with the package. Default: the agent's own."""
 
-    l2: Literal["heuristic", "learned"] = "heuristic"
-    """Version of L2, the day's goals."""
+    l2: Literal["heuristic", "learned"] | None = None
+    """Version of L2, the day's goals. Default: learned if the weights hold it, else heuristic."""
 
-    l3: Literal["baseline", "model", "types", "learned"] = "types"
-    """Version of L3, the decisions in a thread; types names partners' types by a trained network."""
+    l3: Literal["baseline", "model", "types", "learned"] | None = None
+    """Version of L3, the decisions in a thread; types names partners' types by a trained network. Default: learned if
+    the weights hold it, else types."""
 
-    l4: Literal["greedy", "joint", "learned"] = "joint"
-    """Version of L4, the decisions across threads."""
+    l4: Literal["greedy", "joint", "learned"] | None = None
+    """Version of L4, the decisions across threads. Default: learned if the weights hold it, else joint."""
 
     weights: Path | None = None
-    """Weights of the learned layers: a file or a folder."""
+    """Weights of the learned layers: a file, a folder, or the folder of a training run."""
 
     online: str | None = None
     """Weights of online training, residuals of the heuristic layers: a file, or the name of one of the package."""
@@ -211,7 +212,7 @@ def export(config: ExportConfig) -> int:
 
 def _settings(config: ExportConfig) -> dict[str, Any]:
     layers = {"l2": config.l2, "l3": config.l3, "l4": config.l4}
-    settings: dict[str, Any] = {} if config.online is not None else dict(layers)  # weights name what they change
+    settings: dict[str, Any] = {layer: version for layer, version in layers.items() if version is not None}
     if config.parameters is not None:
         from litaagent_std.tournament.competitors.parameter_files import read_parameters
 
@@ -222,7 +223,7 @@ def _settings(config: ExportConfig) -> dict[str, Any]:
 def _weights(config: ExportConfig) -> Path | None:
     if config.online is None:
         return config.weights
-    if config.weights is not None or (config.l2, config.l3, config.l4) != ("heuristic", "types", "joint"):
+    if config.weights is not None or any((config.l2, config.l3, config.l4)):
         raise ConfigurationError(
             "--online was given together with other weights or other versions of the layers",
             "weights of online training are residuals of the heuristic layers",

@@ -105,7 +105,7 @@ def _negotiation(config: RecordsConfig, records: Records) -> str:
 
 @configuration
 class ExportScmlConfig:
-    """Write logs/*/negotiations.csv, contracts.csv, stats.csv and scores.csv in scml's own form from records.
+    """Write logs/WORLD/negotiations.csv, contracts.csv, stats.csv and scores.csv in scml's own form from records.
 
     Worlds whose logs exist are skipped, so a stopped export resumes.
     """

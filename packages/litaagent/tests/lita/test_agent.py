@@ -1,13 +1,17 @@
 """``lita explain``, ``lita export`` and ``lita new-agent``."""
 
+import json
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
-from lita.agent import ExportConfig
 from lita.main import main
-from litaagent_std.policy.layers import Layers
+from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
+from litaagent_std.hrl_xf.training.export import export_layer
+from litaagent_std.policy.digest import l1_digest
+from litaagent_std.policy.features import features_digest
 
 SMALL = ["--days", "6", "--levels", "2"]
 
@@ -122,6 +126,13 @@ def test_explain_prints_types_and_urgency(capsys):
         assert part in printed
 
 
-def test_export_and_the_agent_have_the_same_default_layers():
-    config, layers = ExportConfig(), Layers()
-    assert (config.l2, config.l3, config.l4) == (layers.l2, layers.l3, layers.l4)
+def test_export_leaves_the_layers_to_the_agent_by_default(tmp_path, capsys):
+    weights, path = tmp_path / "run" / "weights", tmp_path / "mine.zip"
+    weights.mkdir(parents=True)
+    made_with = {"horizon": 10, "features_digest": features_digest(), "l1_digest": l1_digest()}
+    export_layer(HorizonManagerPPO(10, dim=8), weights / "l2.npz", made_with)
+    assert main(["export", str(path), "--weights", str(tmp_path / "run"), "--no-verify"]) == 0
+    capsys.readouterr()
+    with zipfile.ZipFile(path) as archive:
+        assert json.loads(archive.read("lita_agent_hrl/settings.json")) == {}
+        assert b"Learned layers: l2." in archive.read("README.md")

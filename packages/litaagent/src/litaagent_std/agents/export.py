@@ -32,6 +32,7 @@ from litaagent_std.agents import export_check, hrl
 from litaagent_std.agents.online import acting, seat, steering, views
 from litaagent_std.agents.scaffold import class_name, module_name
 from litaagent_std.policy.digest import check_l1_digest, l1_digest
+from litaagent_std.policy.layers import Layers
 from litaagent_std.policy.networks.weights import weights_path
 
 __all__ = ["Submission", "SubmissionError", "contents", "verify", "write"]
@@ -94,7 +95,7 @@ def contents(submission: Submission) -> dict[str, bytes]:
         SubmissionError: If a file would import this project.
     """
     weights = _weights(submission.weights)
-    _try_settings(submission)
+    agent = _make_agent(submission)
     base = submission.package
     folder = Path(inspect.getfile(policy)).parent
     copied = [path for path in folder.rglob("*") if path.suffix in _COPIED]
@@ -110,7 +111,7 @@ def contents(submission: Submission) -> dict[str, bytes]:
     files |= {f"{base}/weights/{name}": data for name, data in weights.items()}
     files[f"{base}/__init__.py"] = _entry(submission, _weights_argument(submission.weights)).encode()
     files["requirements.txt"] = _requirements().encode()
-    files["README.md"] = _readme(submission).encode()
+    files["README.md"] = _readme(submission, agent.brain.layers).encode()
     files["LICENSE"] = _licence().encode()
     _check_imports(files)
     return dict(sorted(files.items()))
@@ -235,15 +236,14 @@ def _weights_argument(path: Path | None) -> str | None:
     return f"weights/{path.name}" if path.is_file() else "weights"
 
 
-def _try_settings(submission: Submission) -> None:
+def _make_agent(submission: Submission) -> hrl.LitaAgentHRL:
     """Make the agent once, so that settings that do not go together are refused here and not in the league."""
     settings = dict(submission.settings)
     try:
         if submission.online:
             policies = acting.PolicySet.load(submission.weights or "")
-            seat.PolicySteeredAgent(policy=policies, **{**policies.base, **settings})
-        else:
-            hrl.LitaAgentHRL(**settings, weights=submission.weights)
+            return seat.PolicySteeredAgent(policy=policies, **{**policies.base, **settings})
+        return hrl.LitaAgentHRL(**settings, weights=submission.weights)
     except (TypeError, ValueError) as error:
         raise ConfigurationError(
             f"the settings make no agent: {error}", "they are the arguments of LitaAgentHRL", "correct them"
@@ -311,10 +311,10 @@ def _licence() -> str:
     return text
 
 
-def _readme(submission: Submission) -> str:
-    learned = sorted(name for name in ("l2", "l3", "l4") if submission.settings.get(name) == "learned")
+def _readme(submission: Submission, versions: Layers) -> str:
+    learned = sorted(versions.learned)
     layers = f"Learned layers: {', '.join(learned)}." if learned else "All layers are heuristic; no weights are needed."
-    if submission.settings.get("l3") == "types":
+    if versions.typed:
         layers = f"A trained network names the types of partners. {layers if learned else ''}".rstrip()
     if submission.online:
         layers = "Weights from online training change its heuristic layers by residuals."
