@@ -442,7 +442,7 @@ def _watched(seconds: float) -> Iterator[None]:
         raise HungError
 
     previous = signal.signal(signal.SIGALRM, give_up)
-    faulthandler.dump_traceback_later(3 * seconds, exit=True)
+    faulthandler.dump_traceback_later(3 * seconds, exit=True, file=sys.__stderr__)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield

@@ -9,7 +9,7 @@ from benchmarks.fuzz import FuzzConfig, Kind, fuzz, main, make_kinds, mutate
 
 @pytest.mark.timeout(600)
 def test_no_reader_takes_damage_for_data_crashes_or_hangs(capsys):
-    assert main(FuzzConfig(mutations=4, seconds=300.0, seed=random.randrange(10**6))) == 0, capsys.readouterr().out
+    assert main(FuzzConfig(mutations=4, seconds=300.0, seed=4)) == 0, capsys.readouterr().out
 
 
 @pytest.fixture
