@@ -3,7 +3,7 @@
 Each library is installed alone with its dependencies (the versions of ``constraints.txt``) into an environment of its
 own. Import times are CPU seconds of new interpreters, taken in turn, and the medians are compared: ``import apexrl``
 and ``import stable_baselines3``, then the algorithm with its networks (``from apexrl import PPO``). Both need torch,
-whose import is measured too.
+whose size and import are given apart.
 """
 
 import subprocess
@@ -22,6 +22,7 @@ _IMPORTS = {
     "apexrl": ("import torch", "import apexrl", "from apexrl import PPO, OnPolicyRunner, GymVecEnv"),
     "stable_baselines3": ("import torch", "import stable_baselines3", "from stable_baselines3 import PPO"),
 }
+_TORCH = ("torch", "torchgen", "functorch")
 _WATCH = "import resource; {}; u = resource.getrusage(resource.RUSAGE_SELF); print(u.ru_utime + u.ru_stime)"
 
 
@@ -42,7 +43,7 @@ def _install(folder: Path, requirement: str | Path) -> Path:
     """Make an environment with a library and its dependencies; return its interpreter."""
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
-    options = ("--quiet", "--disable-pip-version-check", "-c", _ROOT / "constraints.txt")
+    options = ("--quiet", "--disable-pip-version-check", "--no-compile", "-c", _ROOT / "constraints.txt")
     _run(python, "-m", "pip", "install", *options, requirement)
     return python
 
@@ -65,7 +66,8 @@ def measure(repeats: int) -> dict[str, Any]:
         for library, python in pythons.items():
             [site] = (python.parent.parent / "lib").glob("python*/site-packages")
             sizes[library] = _megabytes(site / library)
-            sizes[f"{library} with dependencies"] = _megabytes(site)
+            sizes["torch"] = sum(_megabytes(site / package) for package in _TORCH)
+            sizes[f"{library} with dependencies"] = _megabytes(site) - sizes["torch"]
         statements = [(library, statement) for library, imports in _IMPORTS.items() for statement in imports]
         times: dict[str, list[float]] = {f"{library}: {statement}": [] for library, statement in statements}
         for _ in range(repeats + 1):  # the first round compiles
@@ -81,8 +83,13 @@ def _figures(sizes: dict[str, float], seconds: dict[str, float]) -> Sequence[Fig
         Figure(name="wheel of apexrl", value=sizes["wheel"], unit="MB"),
         Figure(name="apexrl on disk", value=sizes["apexrl"], unit="MB"),
         Figure(name="Stable-Baselines3 on disk", value=sizes["stable_baselines3"], unit="MB"),
-        Figure(name="apexrl with its dependencies", value=sizes["apexrl with dependencies"], unit="MB"),
-        Figure(name="SB3 with its dependencies", value=sizes["stable_baselines3 with dependencies"], unit="MB"),
+        Figure(name="torch on disk", value=sizes["torch"], unit="MB"),
+        Figure(name="apexrl with its dependencies, without torch", value=sizes["apexrl with dependencies"], unit="MB"),
+        Figure(
+            name="SB3 with its dependencies, without torch",
+            value=sizes["stable_baselines3 with dependencies"],
+            unit="MB",
+        ),
         Figure(name="import torch", value=seconds["apexrl: import torch"], unit="s"),
         Figure(name="import apexrl", value=seconds[package], unit="s", op="<=", goal=0.1),
         Figure(name="import stable_baselines3", value=seconds[their_package], unit="s"),
@@ -101,7 +108,7 @@ def _figures(sizes: dict[str, float], seconds: dict[str, float]) -> Sequence[Fig
 def main() -> int:
     """Measure and print the table."""
     bench = Benchmark("footprint", __doc__ or "", seeds=[0])
-    found = bench.unit("both", measure, repeats=3 if bench.quick else 9)
+    found = bench.unit("both", measure, repeats=3 if bench.quick else 5)
     return bench.finish(list(_figures(found["sizes"], found["seconds"])))
 
 
