@@ -14,7 +14,6 @@ from apexrl.charts import save_figure
 from litaagent_std.dashboard.history import History
 from litaagent_std.dashboard.report import pages_of
 from litaagent_std.dashboard.server import open_server
-from litaagent_std.dashboard.views.agent import agent_page
 from litaagent_std.dashboard.warehouse import Warehouse
 from litaagent_std.records.reader import RECORDS_FOLDER
 
@@ -60,13 +59,12 @@ def main(folder: Path, target: Path) -> None:
 
 
 def _reasons(tournament: Path) -> str:
-    """Return the address of the reasons of our seat in the first world, which is replayed for it."""
+    """Return the address of the recorded reasons of our seat in the first world."""
     store = Warehouse(tournament / RECORDS_FOLDER)
     [seat, *_] = store.ask(
         "SELECT factory FROM factories WHERE competitor = 'LitaAgentHRL' ORDER BY factory", ["factories"], world=0
     )
     query = {"agent": "LitaAgentHRL", "seat": f"0-{seat['factory']}", "day": "10"}
-    agent_page(tournament, "tournament", query, wait=True)
     return "/agent?name=tournament&" + "&".join(f"{name}={value}" for name, value in query.items())
 
 
