@@ -109,7 +109,7 @@ def commands(inputs: Path) -> dict[str, Command]:
         "--acceptance-epochs",
         "1",
     )
-    students = ("--layers", "l2", "--hidden", "2", "--epochs", "3", "--worlds", "2", "--held-out", "1", *days)
+    students = ("--layers", "l2", "--dim", "2", "--epochs", "3", "--worlds", "2", "--held-out", "1", *days)
     return {
         "tournament": Command(
             ("tournament", "--competitors", "RandomStd", "SyncRandomStd", "GreedyStd", *small, *_INLINE, *out),
@@ -145,12 +145,12 @@ def commands(inputs: Path) -> dict[str, Command]:
             ("run/*.pt", "run/weights/*.npz", "run/metrics/*/metrics.jsonl"),
         ),
         "train-online": Command(
-            ("train-online", "--layers", "l2", "--l2.hidden=8", *online, *gate, *_INLINE, *out),
-            ("run/metrics.jsonl", "run/gates.jsonl", "run/best.npz", "run/weights/*.npz", "run/checkpoints/*.pt"),
+            ("train-online", "--layers", "l2", "--l2.dim=8", *online, *gate, *_INLINE, *out),
+            ("run/metrics.jsonl", "run/gates.jsonl", "run/best/*.npz", "run/weights/*/*.npz", "run/checkpoints/*.pt"),
         ),
         "distill": Command(
-            ("distill", str(inputs / "teacher.npz"), *students, "--pool.slots", "0", *_INLINE, *out),
-            ("run/student.npz", "run/fit.json", "run/samples/*.npz"),
+            ("distill", str(inputs / "teacher"), *students, "--pool.slots", "0", *_INLINE, *out),
+            ("run/student/*.npz", "run/fit.json", "run/samples/*.npz"),
         ),
         "hmasd train": Command(
             ("hmasd", "train", "--folder", "run", "--log-level", "ERROR", "--set", *hmasd, *steps),
@@ -169,9 +169,9 @@ def prepare(inputs: Path) -> None:
     small = ("--configs", "3", "--runs", "1", "--steps", "5", "--levels", "2", "--seed", "3", "--no-csv")
     words = ("tournament", "--competitors", "RandomStd", "GreedyStd", *small, *_INLINE, "--output-dir", "tournament")
     assert _status(_start(inputs, words), _PATIENCE) == 0, (inputs / "said.txt").read_text()[-3000:]
-    from litaagent_std.agents.online.weights import SHIPPED
+    from litaagent_std.hrl_xf.online.methods.networks import untrained
 
-    shutil.copy(SHIPPED / "middle_progress.npz", inputs / "teacher.npz")
+    untrained(("l2",), 0).save(inputs / "teacher")
     (inputs / "done").touch()
 
 

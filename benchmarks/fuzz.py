@@ -44,8 +44,6 @@ from apexrl.runs.errors import UserFacingError
 from apexrl.runs.metrics.jsonl import read_jsonl
 from apexrl.runs.reading import SEAL, write_sealed
 from apexrl.runs.run_dir import RunDir, RunRecord
-from litaagent_std.agents.online.acting import PolicySet
-from litaagent_std.agents.online.weights import SHIPPED
 from litaagent_std.arena.units import UnitLog, UnitStore
 from litaagent_std.dashboard.views.arena import read_report
 from litaagent_std.hrl_x.linear import Linear
@@ -56,6 +54,9 @@ from litaagent_std.hrl_xf.data_pipeline.shards import write_arrays
 from litaagent_std.hrl_xf.data_pipeline.split import SPLIT_NAME, WorldSplit
 from litaagent_std.hrl_xf.data_pipeline.storage import load_samples, save_samples
 from litaagent_std.hrl_xf.online.distillation.samples import read_inputs
+from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
+from litaagent_std.hrl_xf.online.hierarchy.rows import day_size
+from litaagent_std.hrl_xf.online.methods.networks import untrained
 from litaagent_std.hrl_xf.training.learner import read_weights_file, save_weights
 from litaagent_std.hrl_xf.training.record import RECORD_NAME, TrainingRecord
 from litaagent_std.policy.networks.npz import WeightsError
@@ -70,6 +71,7 @@ from litaagent_std.records.store import RecordStore, segment_path
 from litaagent_std.tournament.competitors.parameter_files import FORMAT as PARAMETERS
 from litaagent_std.tournament.competitors.parameter_files import read_parameters
 from litaagent_std.tournament.config import TournamentConfig
+from litaagent_std.world.setup import HORIZON
 
 OUTCOMES: Final = ("refused", "unchanged", "changed", "resealed", "crashed", "hung")
 _HOSTILE: Final = (
@@ -280,7 +282,7 @@ def _dataset(folder: Path) -> dict[str, Kind]:
     micro = [MicroSample("n", draw.random((2, 3)), draw.random(3), draw.random(3), draw.random(4), draw.random(3))] * 3
     save_samples(macro, micro, folder / "samples")
     inputs = folder / "world_00000.npz"
-    width = np.load(SHIPPED / "middle_progress.npz")["l2_weight_0"].shape[0]
+    width = day_size(HORIZON)
     np.savez_compressed(inputs, l2=draw.random((3, width)).astype(np.float32))
     return {
         "dataset manifest": Kind(folder / "manifest.json", read, _reseal_json),
@@ -294,19 +296,17 @@ def _dataset(folder: Path) -> dict[str, Kind]:
 def _weights(folder: Path) -> dict[str, Kind]:
     folder.mkdir(parents=True)
     torch.manual_seed(0)
-    state, layer, online, linear, policy = (
-        folder / name for name in ("l2_bc.pt", "partner.npz", "online.npz", "linear.npz", "policy.npz")
-    )
+    state, layer, linear, policy = (folder / name for name in ("l2_bc.pt", "partner.npz", "linear.npz", "policy.npz"))
+    goals = untrained(("l2",), 0, {"l2": 4}).save(folder / "online") / "l2.npz"
     save_weights(state, torch.nn.Linear(6, 4), {"kind": "l2", "sizes": {"hidden": 4}})
     layer.write_bytes(Path(types.SHIPPED).read_bytes())
-    online.write_bytes((SHIPPED / "middle_progress.npz").read_bytes())
     draw = np.random.default_rng(0)
     save_model(L2Linear(Linear(draw.random(3), draw.random(3), draw.random((3, 2)), draw.random(2)), 2), linear)
     _numpy_policy(policy)
     return {
         "weights .pt": Kind(state, lambda: read_weights_file(state), _reseal_archive),
         "weights .npz": Kind(layer, lambda: _plain_weights(load_weights(layer))),
-        "online weights": Kind(online, lambda: _plain_policies(PolicySet.load(online))),
+        "online weights": Kind(goals, lambda: _plain_weights(Hierarchy.load(goals.parent).nets["l2"])),
         "linear model": Kind(linear, lambda: load_model(linear)),
         "exported policy": Kind(policy, lambda: vars(NumpyPolicy.load(policy))),
     }
@@ -323,11 +323,6 @@ def _numpy_policy(path: Path) -> None:
 
 def _plain_weights(weights: Any) -> Any:
     return [dict(weights.arrays), dict(weights.meta)]
-
-
-def _plain_policies(policies: PolicySet) -> Any:
-    nets = {name: [*net.weights, *net.biases, net.log_std] for name, net in policies.nets.items()}
-    return [nets, policies.version, policies.levels, dict(policies.base)]
 
 
 def _runs(folder: Path) -> dict[str, Kind]:

@@ -1,7 +1,8 @@
 """Decisions per CPU second of training in lockstep, beside an earlier version of the code.
 
 The same worlds are played with exploration in all layers, by this version in lockstep and by the earlier one world by
-world, in processes that take turns. A decision is one seat in one round. The policy's share of the time is that of the
+world, in processes that take turns; earlier versions may have smaller networks online. A decision is one seat in one
+round. The policy's share of the time is that of the
 batches (columns, layers, brain) and of our agents' methods (observations, threads, replies). ``make bench-policy``
 shows the figures; ``python -m benchmarks.lockstep COMMIT`` measures once.
 """
@@ -12,11 +13,15 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
+
+import numpy as np
 
 from benchmarks.earlier import ROOT, checkout, environment
 
@@ -25,14 +30,44 @@ _METHODS: Final = ("before_step", "step", "first_proposals", "counter_all", "on_
 
 def train(worlds: int, seats: int, days: int) -> dict[str, float]:
     """Play training worlds with the code that is installed here; CPU seconds, those of the policy, and decisions."""
-    import numpy as np
-
-    from litaagent_std.agents.online.acting import INPUTS, LAYERS, NAMES, ActingNet, PolicySet
-    from litaagent_std.hrl_xf.online import rollout
     from litaagent_std.hrl_xf.online.worlds import WorldPlan, draw_world, training_seed
+
+    plans = [WorldPlan(seed=training_seed(11, k), days=(days,), levels=3, seats=seats) for k in range(worlds)]
+    drawn = [draw_world(plan) for plan in plans]
+    try:
+        from litaagent_std.hrl_xf.online.hierarchy.play import play_worlds  # noqa: F401 - of this version
+    except ImportError:
+        played, seconds, spent = _before(drawn)
+    else:
+        played, seconds, spent = _now(drawn)
+    policy = spent + sum(world.seconds.get("policy", 0.0) for world in played)
+    rounds = [seat.rounds for world in played for seat in world.seats]
+    decisions = sum(len(np.unique(rows.state_of)) for rows in rounds if rows is not None)
+    return {"seconds": seconds, "policy": policy, "decisions": decisions}
+
+
+def _now(drawn: Sequence[Any]) -> tuple[Any, float, float]:
+    """Play in lockstep; return the worlds, CPU seconds, and those of our agents' methods."""
+    from litaagent_std.hrl_xf.online.hierarchy.play import play_worlds
+    from litaagent_std.hrl_xf.online.hierarchy.policies import LAYERS
+    from litaagent_std.hrl_xf.online.methods.networks import untrained
     from litaagent_std.hrl_xf.rewards import DayWeights
 
-    def net(layer: Any) -> ActingNet:  # noqa: ANN401 - a layer's name, whose type is this version's
+    networks = replace(untrained(LAYERS, 1), learning=LAYERS)
+    play_worlds(drawn[:1], networks, DayWeights(), [0])  # imports and caches
+    spent, began = _time_agents(), time.process_time()
+    played = play_worlds(drawn, networks, DayWeights(), list(range(len(drawn))))
+    return played, time.process_time() - began, spent[0]
+
+
+def _before(drawn: Sequence[Any]) -> tuple[Any, float, float]:
+    """Do the same with a version that had other networks online: two layers of 64."""
+    from litaagent_std.agents.online.acting import INPUTS, LAYERS, NAMES, ActingNet, PolicySet
+
+    from litaagent_std.hrl_xf.online import rollout
+    from litaagent_std.hrl_xf.rewards import DayWeights
+
+    def net(layer: Any) -> Any:  # noqa: ANN401 - a layer's name, and a class of that version
         rng, sizes = np.random.default_rng(1), [INPUTS[layer], 64, 64, len(NAMES[layer])]
         return ActingNet(
             tuple(rng.normal(0.0, 0.3 / np.sqrt(a), (a, b)).astype(np.float32) for a, b in pairwise(sizes)),
@@ -41,25 +76,11 @@ def train(worlds: int, seats: int, days: int) -> dict[str, float]:
         )
 
     policies = PolicySet({layer: net(layer) for layer in LAYERS}, 0)
-    plans = [WorldPlan(seed=training_seed(11, k), days=(days,), levels=3, seats=seats) for k in range(worlds)]
-    drawn = [draw_world(plan) for plan in plans]
-    rollout.play_training_world(drawn[0], policies, DayWeights(), 0, rounds=True)  # imports and caches
-    spent = _time_agents() if hasattr(rollout, "play_worlds") else [0.0]
+    play = partial(rollout.play_training_world, policies=policies, weights=DayWeights(), rounds=True)
+    play(drawn[0], rng_seed=0)  # imports and caches
     began = time.process_time()
-    if hasattr(rollout, "play_worlds"):
-        plays = [rollout.Play(world, policies, seed) for seed, world in enumerate(drawn)]
-        played = rollout.play_worlds(plays, DayWeights(), rounds=True)
-    else:
-        options: dict[str, Any] = {"rounds": True}
-        played = [
-            rollout.play_training_world(world, policies, DayWeights(), seed, **options)
-            for seed, world in enumerate(drawn)
-        ]
-    seconds = time.process_time() - began
-    policy = spent[0] + sum(world.seconds.get("policy", 0.0) for world in played)
-    rounds = [seat.rounds for world in played for seat in world.seats]
-    decisions = sum(len(rows.states) for rows in rounds if rows is not None)
-    return {"seconds": seconds, "policy": policy, "decisions": decisions}
+    played = [play(world, rng_seed=seed) for seed, world in enumerate(drawn)]
+    return played, time.process_time() - began, 0.0
 
 
 def _time_agents() -> list[float]:

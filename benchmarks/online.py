@@ -22,11 +22,11 @@ import numpy as np
 
 from apexrl.execution import make_executor
 from benchmarks.harness import Benchmark, Figure
-from litaagent_std.agents.online.acting import LAYERS, PolicySet
 from litaagent_std.hrl_xf.online.config import GateConfig, OnlineConfig, PoolConfig
+from litaagent_std.hrl_xf.online.hierarchy.play import play_worlds
+from litaagent_std.hrl_xf.online.hierarchy.policies import LAYERS
 from litaagent_std.hrl_xf.online.lockstep import LockstepAgent
-from litaagent_std.hrl_xf.online.methods.ppo import LayerLearner
-from litaagent_std.hrl_xf.online.rollout import play_training_world
+from litaagent_std.hrl_xf.online.methods.networks import untrained
 from litaagent_std.hrl_xf.online.trainer import Trainer
 from litaagent_std.hrl_xf.online.worlds import OURS, training_world_of
 from litaagent_std.hrl_xf.rewards import DayWeights
@@ -63,11 +63,10 @@ def make_setup(seed: int, days: int) -> tuple[WorldSetup, int]:
 
 def ours(setup: WorldSetup, seat: int) -> dict[str, float]:
     """Decisions and days per CPU second of a whole world of ours."""
-    cfg = OnlineConfig()
-    nets = {layer: LayerLearner(layer, cfg.layer(layer), gamma=1.0, central=True, seed=0).acting() for layer in LAYERS}
+    networks = replace(untrained(LAYERS, 0), learning=LAYERS)
     table = training_world_of(setup.with_agents({seat: AgentSpec(OURS, competitor=True)}))
     started = time.process_time()
-    rollout = play_training_world(table, PolicySet(nets), DayWeights(), 0, rounds=True)
+    [rollout] = play_worlds([table], networks, DayWeights(), [0])
     seconds = time.process_time() - started
     rows = rollout.seats[0].rounds
     assert rows is not None  # rounds were asked for

@@ -15,7 +15,7 @@ from typing import Any
 from apexrl.runs.errors import ConfigurationError
 from benchmarks.harness import Benchmark, Figure
 from benchmarks.paired import play_plans
-from benchmarks.trained import WEIGHTS, trained_agent
+from benchmarks.trained import trained_agent
 from litaagent_std.arena.evaluation import Evaluation, Plan
 from litaagent_std.arena.report import report_of
 from litaagent_std.arena.seeds import seed_block
@@ -49,8 +49,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--against", nargs="+", default=[BAR, *OTHERS], help="some of the opponents (default all)")
     parser.add_argument(
         "--weights",
-        default=WEIGHTS,
-        help=f"trained weights whose worth is shown too: a file, a name of the package, or '' (default {WEIGHTS})",
+        default="",
+        help="trained weights whose worth is shown too: the folder of a run, or of its weights (default: none)",
     )
     parser.add_argument("--as-shipped", action="store_true", help="opponents' offers as they are, not whole numbers")
     parser.add_argument(

@@ -3,6 +3,7 @@
 Only the agent in the focal seat changes; configuration, seats, opponents and randomness are the same, and a confidence
 sequence that holds at all checks together is computed after every world. No gate of a training ever used these seeds.
 A policy that was trained for some levels of the chain is judged at these: elsewhere both are the same agent.
+``benchmarks/results/trained.json`` is of ``middle_progress``, weights of an earlier format that are no longer shipped.
 With ``--cloned`` it meets the agent whose L2 was cloned instead, at all levels, into a result of its own. See
 docs/league/online.md.
 """
@@ -17,28 +18,24 @@ from apexrl.runs.errors import ConfigurationError
 from benchmarks.harness import Benchmark, Figure
 from benchmarks.layers import LITA, POOL
 from benchmarks.paired import play_plans
-from litaagent_std.agents.online.acting import PolicySet
-from litaagent_std.agents.online.agent import LitaOnline
-from litaagent_std.agents.online.weights import weights_file
 from litaagent_std.arena.evaluation import Evaluation, Plan
 from litaagent_std.arena.report import report_of
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.worlds import Rules
+from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
+from litaagent_std.policy.networks.weights import WeightsError
 from litaagent_std.policy.parameters import LEVELS, Level, Parameters
 from litaagent_std.tournament.competitors.names import Competitor, opponents, resolve
 from litaagent_std.tournament.competitors.parameter_files import read_parameters
 from litaagent_std.world.setup import AgentSpec
 
-ONLINE = f"{LitaOnline.__module__}.{LitaOnline.__qualname__}"
-WEIGHTS = "middle_progress"
-"""Trained weights that come with the package."""
 FEWEST = 200
 """Worlds before which only what is very clear is decided; see benchmarks.strength."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Return what can be chosen beside the common options."""
-    parser.add_argument("--weights", default=WEIGHTS, help="trained weights: a file, or a name of the package")
+    parser.add_argument("--weights", default="", help="trained weights: the folder of a run, or of its weights")
     parser.add_argument("--parameters", help="instead, parameters by lita tune: a file, or a name of the package")
     parser.add_argument("--cloned", type=Path, help="instead of lita, its L2 by these cloned weights: a folder")
     parser.add_argument("--worlds", type=int, default=1500, help="worlds per comparison at most (default 1500)")
@@ -53,8 +50,8 @@ def trained_agent(weights: str, parameters: str | None = None) -> tuple[Competit
         elsewhere = replace(Parameters.from_mapping(values), overrides={}) == Parameters()
         levels = tuple(level for level in LEVELS if level in values["overrides"]) if elsewhere else LEVELS
         return Competitor("trained", AgentSpec(LITA, {"parameters": values}, competitor=True)), levels
-    levels = PolicySet.load(weights_file(weights)).levels
-    return Competitor("trained", AgentSpec(ONLINE, {"weights": weights}, competitor=True)), levels
+    levels = Hierarchy.load(weights).levels
+    return Competitor("trained", AgentSpec(LITA, {"weights": weights}, competitor=True)), levels
 
 
 def plan_of(bench: Benchmark) -> Plan:
@@ -101,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     bench = Benchmark("trained", __doc__ or "", argv=argv, add_options=add_options, apart=apart)
     try:
         plan = plan_of(bench)
-    except ConfigurationError as error:
+    except (ConfigurationError, WeightsError) as error:
         sys.exit(str(error))
     [evaluation], stopped = play_plans(bench, [plan])
     if stopped:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.golden.fingerprints import Fingerprint, Row, report, tensors_digest
-from benchmarks.golden.worlds import made_policies
+from benchmarks.golden.worlds import made_layers
 from litaagent_std.world.reproducible.silence import silence
 
 
@@ -251,7 +251,7 @@ def online_training(folder: Path) -> dict[str, Row]:
         SurfaceConfig,
     )
 
-    small = LayerConfig(hidden=(8,), critic_hidden=(8,))
+    small = LayerConfig(dim=8, critic_hidden=(8,))
     nobody = PoolConfig(slots=0, held_out=())
     somebody = PoolConfig(competitors=("RandomStd", "GreedyStd"), held_out=(), slots=1, nobody=0.2, past_selves=2)
     fields: dict[str, Any] = {
@@ -275,7 +275,7 @@ def online_training(folder: Path) -> dict[str, Row]:
         "mappo": {},
         "independent": {"critic": "local", "control_variate": False, "seed": 2},
         "opponents": {"pool": somebody, "self_every": 1, "seats": 2, "days": (5, 7)},
-        "warm": {"warm": made_policies(folder)},
+        "warm": {"warm": made_layers(folder)},
         "evolution": {"method": "es", "evolution": EvolutionConfig(pairs=2)},
         "surface": {"method": "surface", "surface": SurfaceConfig(pairs=2)},
         "surface_inputs": {"method": "surface", "surface": SurfaceConfig(pairs=1, inputs=("progress",)), **three},
@@ -284,35 +284,39 @@ def online_training(folder: Path) -> dict[str, Row]:
     for name, changes in variants.items():
         target = folder / "online" / name
         trainer, _ = run_training(OnlineConfig(**(fields | changes), output_dir=target))
-        [*_, newest] = sorted((target / "weights").glob("v*.npz"))
+        [*_, newest] = sorted((target / "weights").glob("v*"))
         state = flat_tensors(trainer.method.state_dict())
-        played = {"play": tensors_digest(npz_arrays(newest))["weights"], "worlds": trainer.worlds}
+        arrays = {f"{file.stem}/{key}": one for file in newest.glob("*.npz") for key, one in npz_arrays(file).items()}
+        played = {"play": tensors_digest(arrays)["weights"], "worlds": trainer.worlds}
         rows_by_label[f"online/{name}"] = tensors_digest(state) | played
     return rows_by_label
 
 
 def distillations(folder: Path) -> dict[str, Row]:
-    """Distil made policies into a linear student and into a small network."""
+    """Distil networks of all layers, and L2 alone."""
     from litaagent_std.hrl_xf.online.config import PoolConfig
     from litaagent_std.hrl_xf.online.distillation.config import DistillConfig
     from litaagent_std.hrl_xf.online.distillation.run import run_distillation
 
     fields: dict[str, Any] = {
-        "teacher": made_policies(folder),
+        "teacher": made_layers(folder),
         "worlds": 3,
         "held_out": 1,
         "days": (5,),
         "levels": 2,
+        "epochs": 5,
         "pool": PoolConfig(slots=0, held_out=()),
         "executor": "inline",
         "quiet": True,
     }
-    variants: dict[str, dict[str, Any]] = {"linear": {}, "hidden": {"hidden": (2,), "layers": ("l2",), "epochs": 5}}
+    variants: dict[str, dict[str, Any]] = {"all": {"dim": 4}, "days": {"dim": 2, "layers": ("l2",)}}
     rows_by_label = {}
     for name, changes in variants.items():
         distilled = run_distillation(DistillConfig(**(fields | changes), output_dir=folder / "distilled" / name))
         report = {part: (distilled.report or {})[part] for part in ("error", "agreement", "score")}
-        rows_by_label[f"distillation/{name}"] = tensors_digest(npz_arrays(distilled.path)) | numbers(report)
+        files = sorted(distilled.path.glob("*.npz"))
+        arrays = {f"{file.stem}/{key}": one for file in files for key, one in npz_arrays(file).items()}
+        rows_by_label[f"distillation/{name}"] = tensors_digest(arrays) | numbers(report)
     return rows_by_label
 
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -17,7 +16,6 @@ import numpy as np
 from benchmarks.ablations import LitaL1
 from benchmarks.golden.fingerprints import Fingerprint, Row, report
 from litaagent_std.agents.hrl import LitaAgentHRL
-from litaagent_std.agents.online.agent import LitaOnline
 from litaagent_std.agents.variants import (
     REFERENCE,
     LitaAgentBaseline,
@@ -121,7 +119,7 @@ def cases() -> list[Case]:
         Case(4, ("first:default",), inventory=depleting, levels=2),
         Case(5, ("middle:default",), levels=4),
         Case(6, ("last:default",), ("int:penguin",), inventory=depleting),
-        Case(7, ("middle:online",)),
+        Case(7, ("middle:parameters",)),
         Case(8, ("last:baseline", "first:greedy"), levels=2),
     ]
     plain = [
@@ -155,11 +153,11 @@ def cases() -> list[Case]:
         Case(315, ("last:shielded",), ("penguin",), 100, 4),
     ]
     learned = [
-        Case(400, ("middle:online",), ("penguin",), 100, 3, depleting),
-        Case(401, ("first:online", "middle:online", "last:online"), (), 50, 4),
-        Case(402, ("middle:online_zeros",), ("as0",)),
-        Case(403, ("middle:online_made",), ("penguin",)),
-        Case(404, ("first:online_made", "last:online_made"), (), 50, 2, depleting),
+        Case(400, ("middle:learned_l2",), ("penguin",), 100, 3, depleting),
+        Case(401, ("first:learned_l2", "middle:learned_l2", "last:learned_l2"), (), 50, 4),
+        Case(402, ("middle:new_all",), ("as0",)),
+        Case(403, ("middle:learned_all",), ("penguin",)),
+        Case(404, ("first:learned_all", "last:learned_all"), (), 50, 2, depleting),
         Case(405, ("middle:learned_l2",), ("penguin",)),
         Case(406, ("first:learned_l2",), (), 50, 2, depleting),
         Case(407, ("middle:learned_l3",)),
@@ -208,9 +206,9 @@ def variant_spec(name: str, folder: Path) -> AgentSpec:
         base = typed if name.startswith("types") else REFERENCE
         params = {**base, "weights": str(made_layers(folder)), **dict.fromkeys(layers, "learned")}
         return AgentSpec(class_path(LitaAgentHRL), params, competitor=True)
-    if name == "online_made":
-        params = {**REFERENCE, "weights": str(made_policies(folder))}
-        return AgentSpec(class_path(LitaOnline), params, competitor=True)
+    if name == "new_all":  # untrained networks: the heuristic agent
+        params = {**REFERENCE, "weights": str(new_layers(folder)), **dict.fromkeys(("l2", "l3", "l4"), "learned")}
+        return AgentSpec(class_path(LitaAgentHRL), params, competitor=True)
     known: dict[str, tuple[type, dict[str, Any]]] = {
         "default": (LitaAgentHRL, dict(REFERENCE)),  # LitaAgentV1 by its settings; ids show the class
         "baseline": (LitaAgentBaseline, {"parameters": reference}),
@@ -222,15 +220,13 @@ def variant_spec(name: str, folder: Path) -> AgentSpec:
         "baseline_joint": (LitaAgentHRL, {**REFERENCE, "l3": "baseline"}),
         "types": (LitaAgentHRL, typed),
         "shielded": (ShieldedPenguin, dict(REFERENCE)),
-        "online": (LitaOnline, {**REFERENCE, "weights": "middle_progress"}),
-        "online_zeros": (LitaOnline, dict(REFERENCE)),
     }
     agent, given = known[name]
     return AgentSpec(class_path(agent), given, competitor=True)
 
 
 def made_layers(folder: Path) -> Path:
-    """Write untrained networks of all layers, drawn from a seed, and return their folder."""
+    """Write networks of all layers whose weights are all random, and return their folder."""
     from litaagent_std.hrl_xf.acceptance import AcceptanceModel
     from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
     from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
@@ -259,25 +255,11 @@ def made_layers(folder: Path) -> Path:
     return target
 
 
-def made_policies(folder: Path) -> Path:
-    """Write steering of all layers that nobody has trained, drawn from a seed, and return its file."""
-    from litaagent_std.agents.online.acting import INPUTS, LAYERS, NAMES, ActingNet, PolicySet
-    from litaagent_std.agents.online.weights import save
+def new_layers(folder: Path) -> Path:
+    """Write untrained networks as online training starts with, and return their folder."""
+    from litaagent_std.hrl_xf.online.methods.networks import untrained
 
-    target = folder / "policies.npz"
-    if target.exists():
-        return target
-    nets = {}
-    for layer in LAYERS:
-        rng = np.random.default_rng(1)
-        shapes = list(pairwise([INPUTS[layer], 8, len(NAMES[layer])]))
-        nets[layer] = ActingNet(
-            tuple(rng.normal(0, 1.5 / np.sqrt(rows), (rows, columns)).astype(np.float32) for rows, columns in shapes),
-            tuple(rng.normal(0, 0.2, columns).astype(np.float32) for _, columns in shapes),
-            np.full(len(NAMES[layer]), -1.0, np.float32),
-        )
-    save(PolicySet(nets, 3), target)
-    return target
+    return untrained(("l2", "l3", "l4"), 0, {"l2": 16, "l3": 16, "l4": 16}).save(folder / "new")
 
 
 def finalist_path(name: str) -> str:

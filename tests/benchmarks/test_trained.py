@@ -1,22 +1,26 @@
+from dataclasses import replace
+
 import pytest
 from benchmarks.harness import Benchmark
 
 from benchmarks import trained
-from litaagent_std.agents.online.acting import ActingNet, PolicySet
-from litaagent_std.agents.online.weights import save
 from litaagent_std.arena.seeds import SeedBlock
+from litaagent_std.hrl_xf.online.methods.networks import untrained
 from litaagent_std.policy.parameters import LEVELS, Parameters
+
+START = untrained(("l2",), 0, {"l2": 4})
 
 
 def make_plan(tmp_path, *words):
-    save(PolicySet({"l2": ActingNet.zeros("l2")}), tmp_path / "w.npz", seed=1)
-    argv = ["--weights", str(tmp_path / "w.npz"), *words]
+    START.save(tmp_path / "w")
+    argv = ["--weights", str(tmp_path / "w"), *words]
     return trained.plan_of(Benchmark("trained", "", argv=argv, add_options=trained.add_options))
 
 
 def test_the_trained_policy_meets_the_agent_that_it_started_from_on_the_verdicts_seeds(tmp_path):
     plan = make_plan(tmp_path)
-    assert plan.focal.spec.path == trained.ONLINE
+    assert plan.focal.spec.path == trained.LITA
+    assert plan.focal.spec.params == {"weights": str(tmp_path / "w")}
     assert [one.spec.path for one in plan.against] == [trained.LITA]
     assert plan.block.name == "verdict"
     assert plan.worlds == 1500
@@ -37,17 +41,16 @@ def test_behaviour_cloning_is_compared_where_it_is_given(tmp_path):
 
 
 def test_weights_that_are_not_there_are_refused():
-    with pytest.raises(SystemExit, match="there is no file of weights 'nowhere'"):
+    with pytest.raises(SystemExit, match="nowhere"):
         trained.main(["--weights", "nowhere"])
 
 
 def test_a_policy_is_judged_where_it_differs_from_the_heuristic_agent(tmp_path):
     assert make_plan(tmp_path).places == LEVELS
-    save(PolicySet({"l2": ActingNet.zeros("l2")}, levels=("first",)), tmp_path / "first.npz")
-    assert trained.trained_agent(str(tmp_path / "first.npz"))[1] == ("first",)
-    assert trained.trained_agent(trained.WEIGHTS)[1] == ("middle",)
-    tuned, places = trained.trained_agent(trained.WEIGHTS, "shipped")
+    replace(START, levels=("first",)).save(tmp_path / "first")
+    assert trained.trained_agent(str(tmp_path / "first"))[1] == ("first",)
+    tuned, places = trained.trained_agent("", "shipped")
     assert places == ("last",)
     assert tuned.spec.path == trained.LITA
     (tmp_path / "all.json").write_text(Parameters(hold=0.4).to_json())
-    assert trained.trained_agent(trained.WEIGHTS, str(tmp_path / "all.json"))[1] == LEVELS
+    assert trained.trained_agent("", str(tmp_path / "all.json"))[1] == LEVELS

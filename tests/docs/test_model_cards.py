@@ -1,11 +1,12 @@
 """Every shipped file of weights or parameters has a card, and there are no other cards."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from litaagent_std.agents.online.weights import SHIPPED as SHIPPED_WEIGHTS
 from litaagent_std.policy.parameters import Parameters, tunable
+from litaagent_std.policy.partners import types
 from litaagent_std.tournament.competitors.parameter_files import SHIPPED
 
 
@@ -42,7 +43,7 @@ def test_everything_that_is_shipped_has_a_card(cards):
     text = cards.markdown(cards.SOURCE)
     tuned = list(SHIPPED.glob("*.json"))
     weights = [path for path in cards.SOURCE.rglob("*") if path.suffix in cards.WEIGHTS]
-    assert (SHIPPED_WEIGHTS / "middle_progress.npz") in weights
+    assert Path(types.SHIPPED) in weights
     assert text.count("### `") == len(tuned) + len(weights)
     for path in (*tuned, *weights):
         assert f"### `{path.relative_to(cards.SOURCE).as_posix()}`" in text

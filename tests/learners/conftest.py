@@ -2,7 +2,7 @@
 
 from packages.apexrl.tests.conftest import make_env
 from packages.hmasd.tests.conftest import small
-from packages.litaagent.tests.hrl_xf.online.conftest import random_net
+from packages.litaagent.tests.hrl_xf.online.conftest import random_networks
 from packages.litaagent.tests.hrl_xf.training.conftest import made_data
 
-__all__ = ["made_data", "make_env", "random_net", "small"]
+__all__ = ["made_data", "make_env", "random_networks", "small"]

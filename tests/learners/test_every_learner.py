@@ -27,8 +27,8 @@ SKILLS = {"hmasd": {}, "hmasd, mappo": {"algorithm": "mappo"}, "hmasd, mat": {"a
 
 
 @pytest.fixture
-def given(make_env, small, made_data, random_net, monkeypatch):
-    return SimpleNamespace(make_env=make_env, small=small, data=made_data, random_net=random_net, patch=monkeypatch)
+def given(make_env, small, made_data, random_networks, monkeypatch):
+    return SimpleNamespace(make_env=make_env, small=small, data=made_data, networks=random_networks, patch=monkeypatch)
 
 
 def spoil_steps(env, at):
@@ -68,11 +68,11 @@ def phase(name, folder, given, spoiled):
 
 
 def distillation(folder, given, spoiled):
-    teacher = given.random_net("l3", (2,), 1.0)
+    teacher = given.networks(("l4",)).nets["l4"]
     train, validation, _ = parts(teacher, 100)
-    learner = StudentLearner(DistillConfig(teacher="t", hidden=(4,), patience=100), teacher, train, validation)
+    learner = StudentLearner(DistillConfig(teacher="t", dim=4, patience=100), teacher, train, validation)
     if spoiled:
-        learner._data.observations[17] = NAN  # samples that hold NaN from the start are refused earlier
+        train.inputs[17] = NAN  # samples that hold NaN from the start are refused earlier
     return student_runner(learner, folder)
 
 
@@ -105,7 +105,7 @@ WORLD = r"L2's view of seat \d on day \d of world \d+"
 CASES = {
     **{name: (partial(engine, name), RECORDING if name in ("bc", "awr") else ROLLOUT, 3) for name in ENGINE},
     **{f"phase {name}": (partial(phase, name), r"\w+ of row \d+ of the dataset", 3) for name in PHASES},
-    "distillation": (distillation, RECORDING, 30),
+    "distillation": (distillation, "inputs of sample 17", 30),
     **{
         f"online {name}": (partial(online, name), r"L2's view of seat \d on day \d of world \d+", 2) for name in METHODS
     },

@@ -10,7 +10,6 @@ from pydantic import Field
 from tyro.conf import Positional, arg
 
 from apexrl.configuration import configuration
-from apexrl.runs.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -177,10 +176,8 @@ class ExportConfig:
     """Version of L4, the decisions across threads. Default: learned if the weights hold it, else joint."""
 
     weights: Path | None = None
-    """Weights of the learned layers: a file, a folder, or the folder of a training run."""
-
-    online: str | None = None
-    """Weights of online training, residuals of the heuristic layers: a file, or the name of one of the package."""
+    """Weights of the learned layers: a file, a folder, or the folder of a run. Without --l2, --l3 and --l4 every layer
+    that they hold is learned."""
 
     verify: bool = True
     """Play a world from the zip without this project."""
@@ -196,7 +193,7 @@ def export(config: ExportConfig) -> int:
     """Write the zip, and play a world from it if ``verify`` is set."""
     from litaagent_std.agents.export import Submission, verify, write
 
-    submission = Submission(config.name, _settings(config), _weights(config), online=config.online is not None)
+    submission = Submission(config.name, _settings(config), config.weights)
     write(submission, config.path)
     size = config.path.stat().st_size / 1e6
     print(f"{config.path}: {size:.2f} MB, class {submission.class_path}")
@@ -212,26 +209,12 @@ def export(config: ExportConfig) -> int:
 
 def _settings(config: ExportConfig) -> dict[str, Any]:
     layers = {"l2": config.l2, "l3": config.l3, "l4": config.l4}
-    settings: dict[str, Any] = {layer: version for layer, version in layers.items() if version is not None}
+    settings: dict[str, Any] = {name: version for name, version in layers.items() if version is not None}
     if config.parameters is not None:
         from litaagent_std.tournament.competitors.parameter_files import read_parameters
 
         settings["parameters"] = read_parameters(config.parameters)
     return settings
-
-
-def _weights(config: ExportConfig) -> Path | None:
-    if config.online is None:
-        return config.weights
-    if config.weights is not None or any((config.l2, config.l3, config.l4)):
-        raise ConfigurationError(
-            "--online was given together with other weights or other versions of the layers",
-            "weights of online training are residuals of the heuristic layers",
-            "leave out --weights, --l2, --l3 and --l4, or --online",
-        )
-    from litaagent_std.agents.online.weights import weights_file
-
-    return weights_file(config.online)
 
 
 @configuration

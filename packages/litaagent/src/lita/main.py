@@ -22,7 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("training:train", "train the layers from records, or resume a run"),
     "runs": ("training:runs", "list, show or compare training runs"),
     "train-online": ("training:train_online", "train the agent's layers in the league by PPO, MAPPO or evolution"),
-    "distill": ("training:distill", "train a compact model on the outputs of an online training"),
+    "distill": ("training:distill", "train smaller networks on the outputs of trained layers"),
     "competitors": ("tournament:competitors", "list the competitors, and check that they play"),
     "records": ("records:records", "show what records hold, and print a negotiation"),
     "serve": ("dashboard:serve", "show tournaments, evaluations and trainings in the browser"),

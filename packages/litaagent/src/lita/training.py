@@ -60,15 +60,15 @@ def distill(config: DistillConfig) -> int:
     low, high = score["low"], score["high"]
     interval = "" if low is None else f", 95 % interval {low:+.3f} … {high:+.3f}"
     print(f"score: student less teacher {score['difference']:+.4f} in {score['worlds']} worlds{interval}")
-    print(f"""play it: lita arena 'litaagent_std.agents.online.agent.LitaOnline:{{"weights": "{distilled.path}"}}'""")
+    print(f"""play it: lita arena 'lita:{{"weights": "{distilled.path}"}}'""")
     return distilled.exit_code
 
 
 def _errors(report: dict[str, Any]) -> Table:
     from rich.table import Table
 
-    table = Table("layer", "held-out samples", "student", "always the mean", "zeros", "explained")
-    table.title, table.title_justify = "Root mean squared error of the residuals", "left"
+    table = Table("layer", "held-out samples", "student", "always the mean", "the heuristic", "explained")
+    table.title, table.title_justify = "Root mean squared error of the outputs", "left"
     for layer, errors in report["error"].items():
         explained = "–" if errors["explained"] is None else f"{errors['explained']:.1%}"
         values = [f"{errors[name]:.4f}" for name in ("student", "mean", "zero")]
@@ -81,7 +81,7 @@ def _agreement(report: dict[str, Any]) -> Table:
 
     table = Table("who", "decisions", "same kind", "same decision", "same goal quantity", "goal price off by")
     table.title, table.title_justify = "Agreement with the teacher, in its own situations", "left"
-    names = {"student": "student", "mean": "always the mean", "zero": "zeros"}
+    names = {"student": "student", "zero": "the heuristic agent"}
     for name, agreement in report["agreement"].items():
         shares = [
             f"{agreement[share]:.1%}"

@@ -4,15 +4,16 @@ import json
 import zipfile
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from apexrl.runs.errors import ConfigurationError
 from litaagent_std.agents import export_check
 from litaagent_std.agents.export import Submission, SubmissionError, _check_imports, contents, verify, write
-from litaagent_std.agents.online.agent import LitaOnline
-from litaagent_std.agents.online.weights import weights_file
 from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
 from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
+from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
+from litaagent_std.hrl_xf.online.methods.networks import untrained
 from litaagent_std.hrl_xf.training.export import export_layer
 from litaagent_std.policy.digest import l1_digest
 from litaagent_std.policy.features import features_digest
@@ -128,25 +129,28 @@ def test_an_import_that_the_league_does_not_have_is_refused():
         _check_imports({"a/b.py": b"import os, torch\nfrom apexrl.runs import atomic\nfrom . import c"})
 
 
-def test_weights_of_online_training_play_in_a_submission_as_they_do_here(tmp_path, monkeypatch):
-    trained = weights_file("middle_progress")
-    submission = Submission("LitaTrained", weights=trained, online=True)
+def test_a_run_of_online_training_plays_in_a_submission_as_it_does_here(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    nets = {}
+    for layer, made in untrained(("l2", "l4"), 0, {"l2": 8, "l4": 8}).nets.items():
+        arrays = {
+            name: (array + rng.normal(0, 0.2, array.shape)).astype("float32") for name, array in made.arrays.items()
+        }
+        nets[layer] = replace(made, arrays=arrays)
+    Hierarchy(nets, 1, learning=("l2",)).save(tmp_path / "run/weights/v00001")
+    submission = Submission("LitaTrained", weights=tmp_path / "run")
+    assert b"Learned layers: l2, l4." in contents(submission)["README.md"]
     write(submission, tmp_path / "trained.zip")
     assert verify(tmp_path / "trained.zip", submission.class_path, n_days=5)["contracts"] > 0
     with zipfile.ZipFile(tmp_path / "trained.zip") as opened:
         opened.extractall(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    setup = replace(official_setup(3, (), n_days=12, n_levels=3), neutral_names=True)
+    setup = replace(official_setup(3, (), n_days=8, n_levels=3), neutral_names=True)
     seat = next(number for number, factory in enumerate(setup.factories) if factory.level == 1)
-    here = f"{LitaOnline.__module__}.{LitaOnline.__qualname__}"
-    agents = [AgentSpec(submission.class_path), AgentSpec(here, {"weights": str(trained)}), AgentSpec(here)]
+    here = "litaagent_std.agents.hrl.LitaAgentHRL"
+    agents = [AgentSpec(submission.class_path), AgentSpec(here, {"weights": str(tmp_path / "run")}), AgentSpec(here)]
     submitted, ours, heuristic = (run_world(setup.with_agents({seat: one})).scores for one in agents)
     assert submitted == ours != heuristic
-
-
-def test_weights_of_another_kind_are_refused_as_those_of_online_training(weights):
-    with pytest.raises(ConfigurationError, match="expected kind 'online'"):
-        contents(Submission(weights=weights / "l2.npz", online=True))
 
 
 def test_types_of_partners_play_in_a_submission_with_the_weights_of_the_package(tmp_path):

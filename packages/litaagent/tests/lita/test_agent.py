@@ -73,10 +73,8 @@ def test_export_refuses_wrong_options(tmp_path, capsys):
     assert "l4 shall be learned, but there are no weights" in capsys.readouterr().err
     assert main(["export", str(tmp_path / "x.zip"), "--parameters", "nothing"]) == 2
     assert "'nothing'" in capsys.readouterr().err
-    assert main(["export", str(tmp_path / "x.zip"), "--online", "nothing"]) == 2
-    assert "of the package: middle_progress" in capsys.readouterr().err
-    assert main(["export", str(tmp_path / "x.zip"), "--online", "middle_progress", "--l4", "greedy"]) == 2
-    assert "together with other weights or other versions of the layers" in capsys.readouterr().err
+    assert main(["export", str(tmp_path / "x.zip"), "--weights", str(tmp_path / "nothing")]) == 2
+    assert "nothing" in capsys.readouterr().err
     assert not (tmp_path / "x.zip").exists()
 
 

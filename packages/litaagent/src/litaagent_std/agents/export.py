@@ -2,7 +2,7 @@
 
 It holds a package with the agent's class, a copy of `litaagent_std.policy` (which imports nothing but numpy and itself,
 by relative imports), the settings as JSON and the weights, beside ``requirements.txt``, ``README.md`` and ``LICENSE``.
-For weights from online training the modules that play them are copied too. The same inputs give the same bytes.
+The same inputs give the same bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from apexrl.runs.atomic import write_bytes
 from apexrl.runs.errors import ConfigurationError, UserFacingError
 from litaagent_std import policy
 from litaagent_std.agents import export_check, hrl
-from litaagent_std.agents.online import acting, seat, steering, views
 from litaagent_std.agents.scaffold import class_name, module_name
 from litaagent_std.policy.digest import check_l1_digest, l1_digest
 from litaagent_std.policy.layers import Layers
@@ -40,11 +39,8 @@ __all__ = ["Submission", "SubmissionError", "contents", "verify", "write"]
 _MOVED: Final = {
     "policy": "litaagent_std.policy",
     "agent": "litaagent_std.agents.hrl",
-    "online": "litaagent_std.agents.online",
 }
 """Modules and packages of this project that are copied, by their name in the submission's package."""
-_ONLINE: Final = (acting, seat, steering, views)
-"""The modules that weights from online training need to play."""
 _COPIED: Final = (".py", ".npz")
 """Files of the policy that are copied: sources, and weights that come with it."""
 _TIMESTAMP: Final = (1980, 1, 1, 0, 0, 0)
@@ -65,13 +61,11 @@ class Submission:
         name: Name of the agent's class.
         settings: Arguments of `LitaAgentHRL`: layers and parameters, in plain values.
         weights: File or folder of trained weights.
-        online: Whether the weights are a file of online training, whose residuals change the heuristic layers.
     """
 
     name: str = _BASE_CLASS
     settings: Mapping[str, Any] = field(default_factory=dict)
     weights: Path | None = None
-    online: bool = False
 
     def __post_init__(self) -> None:
         class_name(self.name)
@@ -95,23 +89,18 @@ def contents(submission: Submission) -> dict[str, bytes]:
         SubmissionError: If a file would import this project.
     """
     weights = _weights(submission.weights)
-    agent = _make_agent(submission)
+    layers = _layers(submission)
     base = submission.package
     folder = Path(inspect.getfile(policy)).parent
     copied = [path for path in folder.rglob("*") if path.suffix in _COPIED]
     files = {f"{base}/policy/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in copied}
     files[f"{base}/policy/digest.py"] = _sealed_digest().encode()
     files[f"{base}/agent.py"] = _relative(_source(hrl), depth=1).encode()
-    if submission.online:
-        files[f"{base}/online/__init__.py"] = b""
-        for module in _ONLINE:
-            name = module.__name__.rpartition(".")[2]
-            files[f"{base}/online/{name}.py"] = _relative(_source(module), depth=2).encode()
     files[f"{base}/settings.json"] = (json.dumps(dict(submission.settings), indent=2, sort_keys=True) + "\n").encode()
     files |= {f"{base}/weights/{name}": data for name, data in weights.items()}
     files[f"{base}/__init__.py"] = _entry(submission, _weights_argument(submission.weights)).encode()
     files["requirements.txt"] = _requirements().encode()
-    files["README.md"] = _readme(submission, agent.brain.layers).encode()
+    files["README.md"] = _readme(submission, layers).encode()
     files["LICENSE"] = _licence().encode()
     _check_imports(files)
     return dict(sorted(files.items()))
@@ -236,39 +225,30 @@ def _weights_argument(path: Path | None) -> str | None:
     return f"weights/{path.name}" if path.is_file() else "weights"
 
 
-def _make_agent(submission: Submission) -> hrl.LitaAgentHRL:
-    """Make the agent once, so that settings that do not go together are refused here and not in the league."""
+def _layers(submission: Submission) -> Layers:
+    """Make the agent once, so that settings that do not go together are refused here; return its layers."""
     settings = dict(submission.settings)
     try:
-        if submission.online:
-            policies = acting.PolicySet.load(submission.weights or "")
-            return seat.PolicySteeredAgent(policy=policies, **{**policies.base, **settings})
-        return hrl.LitaAgentHRL(**settings, weights=submission.weights)
+        agent = hrl.LitaAgentHRL(**settings, weights=submission.weights)
     except (TypeError, ValueError) as error:
         raise ConfigurationError(
             f"the settings make no agent: {error}", "they are the arguments of LitaAgentHRL", "correct them"
         ) from error
+    return agent.brain.layers
 
 
 def _entry(submission: Submission, weights: str | None) -> str:
     """Return the package's ``__init__.py``: the agent's class with its settings and weights."""
-    base, module = ("PolicySteeredAgent", "online.seat") if submission.online else (_BASE_CLASS, "agent")
-    imports, given = [f"from .{module} import {base} as _Agent"], ""
-    if submission.online:
-        imports.insert(0, "from .online.acting import PolicySet")
-        given = f"""        policies = PolicySet.load(_HERE / "{weights}")
-        settings = {{**policies.base, **settings, "policy": policies, "rounds": policies.rounds}}
-"""
-    elif weights is not None:
+    given = ""
+    if weights is not None:
         given = f"""        settings["weights"] = _HERE / "{weights}"
 """
-    lines = "\n".join(imports)
     return f'''"""{submission.name}, an agent for the Standard league of SCML."""
 
 import json
 from pathlib import Path
 
-{lines}
+from .agent import {_BASE_CLASS} as _Agent
 
 __all__ = ["{submission.name}"]
 
@@ -312,12 +292,10 @@ def _licence() -> str:
 
 
 def _readme(submission: Submission, versions: Layers) -> str:
-    learned = sorted(versions.learned)
+    learned = versions.learned
     layers = f"Learned layers: {', '.join(learned)}." if learned else "All layers are heuristic; no weights are needed."
     if versions.typed:
         layers = f"A trained network names the types of partners. {layers if learned else ''}".rstrip()
-    if submission.online:
-        layers = "Weights from online training change its heuristic layers by residuals."
     return f"""# {submission.name}
 
 An agent for the Standard league of SCML: four layers, of which L1 bounds whatever the others decide. {layers}

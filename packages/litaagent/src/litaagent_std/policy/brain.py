@@ -7,6 +7,7 @@ scml: offers are plain tuples. With ``keep_log`` a `DecisionRecord` tells why ea
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -42,6 +43,7 @@ from .layers import (
     DecisionLayer,
     GoalLayer,
     Layers,
+    LayerSet,
     RoundBatch,
     RoundLayer,
     SituationBatch,
@@ -98,22 +100,24 @@ class BatchBrain:
         self.sides = tuple(Side(obs, self.parameters, side, model=model, types=named) for side in (BUY, SELL))
         self._choose: Subsets = greedy_subsets if layers.l4 == "greedy" else best_subsets
         self._overbooks = layers.l4 != "greedy"
-        self._goal_layer, self._decision_layer, self._coordination_layer = (
-            goal_layer,
-            decision_layer,
-            coordination_layer,
-        )
-        # Each layer takes a round once, also one that is both L3 and L4.
-        plugged: dict[int, RoundLayer] = {}
-        given: tuple[object, ...] = (decision_layer, coordination_layer)
-        for layer in given:
-            if isinstance(layer, RoundLayer):
-                plugged[id(layer)] = layer
-        self._round_layers = tuple(plugged.values())
+        self.plug(goal_layer, decision_layer, coordination_layer)
         self.goals = GoalsBatch.zeros(*obs.calendar.sold.shape)
         self.keep_log = keep_log
         self.log: list[DecisionRecord] = []
         self.interventions = 0
+
+    def plug(
+        self, goal: BatchGoals | None, decision: BatchDecisions | None, coordination: BatchCoordination | None
+    ) -> None:
+        """Set the layers that play; None leaves a layer to its heuristic."""
+        self._goal_layer, self._decision_layer, self._coordination_layer = goal, decision, coordination
+        # Each layer takes a round once, also one that is both L3 and L4.
+        plugged: dict[int, RoundLayer] = {}
+        given: tuple[object, ...] = (decision, coordination)
+        for layer in given:
+            if isinstance(layer, RoundLayer):
+                plugged[id(layer)] = layer
+        self._round_layers = tuple(plugged.values())
         self._known: tuple[DayBatch, GoalsBatch] | None = None  # the latest goals, valid while nothing is agreed
 
     @property
@@ -445,6 +449,18 @@ class Brain:
         groups = (obs.suppliers, obs.consumers)
         self._index = [{partner.name: index for index, partner in enumerate(partners)} for partners in groups]
         self._batch.start_day(batch)
+
+    def copy_with(self, layers: LayerSet) -> Brain:
+        """Return a copy that decides with other layers from now on, as of the start of the day."""
+        assert self._batch is not None  # the day has started
+        kept = (self.obs, self._types, self._goal_layer, self._decision_layer, self._coordination_layer)
+        brain = copy.deepcopy(self, {id(shared): shared for shared in kept})
+        goal = None if layers.goal is None else goals_for_all(layers.goal)
+        decision = None if layers.decision is None else decisions_for_all(layers.decision)
+        coordination = None if layers.coordination is None else coordination_for_all(layers.coordination)
+        assert brain._batch is not None  # as ours
+        brain._batch.plug(goal, decision, coordination)
+        return brain
 
     @property
     def log(self) -> list[DecisionRecord]:

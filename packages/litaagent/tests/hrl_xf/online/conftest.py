@@ -1,12 +1,13 @@
 import importlib.util
 import sys
-from itertools import pairwise
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from litaagent_std.agents.online.acting import INPUTS, NAMES, ActingNet
+from litaagent_std.hrl_xf.online.hierarchy.policies import LAYERS, Hierarchy
+from litaagent_std.hrl_xf.online.methods.networks import untrained
 
 
 @pytest.fixture(scope="session")
@@ -20,18 +21,20 @@ def patient_market():
     return sys.modules[name]
 
 
-def make_net(layer, hidden, size=1.5, seed=1):
+def make_networks(layers=LAYERS, size=0.1, seed=1, width=8, version=0):
+    """Return networks of some layers whose weights are all random; they explore."""
     rng = np.random.default_rng(seed)
-    widths = [INPUTS[layer], *hidden, len(NAMES[layer])]
-    shapes = list(pairwise(widths))
-    return ActingNet(
-        tuple(rng.normal(0, size / np.sqrt(rows), (rows, columns)).astype(np.float32) for rows, columns in shapes),
-        tuple(rng.normal(0, 0.2, columns).astype(np.float32) for _, columns in shapes),
-        np.full(len(NAMES[layer]), -1.0, np.float32),
-    )
+    nets = {}
+    for layer, weights in untrained(layers, seed, dict.fromkeys(LAYERS, width)).nets.items():
+        arrays = {
+            name: array if name == "log_std" else (array + rng.normal(0, size, array.shape)).astype(np.float32)
+            for name, array in weights.arrays.items()
+        }
+        nets[layer] = replace(weights, arrays=arrays)
+    return Hierarchy(nets, version, learning=tuple(layers))
 
 
 @pytest.fixture(scope="session")
-def random_net():
-    """Makes a net with random weights: (layer, hidden widths, size of its weights, seed)."""
-    return make_net
+def random_networks():
+    """Makes networks with random weights, see `make_networks`."""
+    return make_networks

@@ -32,11 +32,11 @@ COMMON = (
     *("--monitor.errors", "0.01", "--executor", "inline", "--quiet", "--output-dir", "run", "--seed", "3"),
 )
 METHODS = {
-    "ppo": ("--layers", "l2", "l3", "l4", *(f"--{layer}.hidden=8" for layer in ("l2", "l3", "l4"))),
+    "ppo": ("--layers", "l2", "l3", "l4", *(f"--{layer}.dim=8" for layer in ("l2", "l3", "l4"))),
     "es": ("--method", "es", "--evolution.pairs", "1"),
     "surface": ("--method", "surface", "--surface.pairs", "1", "--places", "last"),
 }
-COMPARED = ("metrics.jsonl", "gates.jsonl", "best.npz", "weights/*.npz")
+COMPARED = ("metrics.jsonl", "gates.jsonl", "best/*.npz", "weights/*/*.npz")
 
 
 def start(folder: Path, method: str) -> int:
@@ -119,7 +119,10 @@ def compare(whole: Path, parts: Path) -> list[str]:
     states = [load_checkpoint(path).state for path in ends if path is not None]
     different = differences(*states, "state")
     for pattern in COMPARED:
-        files = [{path.name: path.read_bytes() for path in (folder / "run").glob(pattern)} for folder in (whole, parts)]
+        files = [
+            {str(path.relative_to(folder)): path.read_bytes() for path in (folder / "run").glob(pattern)}
+            for folder in (whole, parts)
+        ]
         different += [name for name in files[0].keys() | files[1].keys() if files[0].get(name) != files[1].get(name)]
     return different
 
@@ -138,7 +141,7 @@ def main() -> None:
         "begun": begun,
         "different": compare(folder / "whole", folder / "parts"),
         "pool": load_checkpoint(last).state["pool"],
-        "weights": len(list((folder / "whole" / "run" / "weights").glob("*.npz"))),
+        "weights": len(list((folder / "whole" / "run" / "weights").glob("*/l2.npz"))),
         "gates": len((folder / "whole" / "run" / "gates.jsonl").read_text().splitlines()),
     }
     print(json.dumps(result))

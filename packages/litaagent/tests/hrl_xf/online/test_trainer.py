@@ -8,7 +8,6 @@ import pytest
 from apexrl.execution import make_executor
 from apexrl.runs.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 from apexrl.runs.errors import ConfigurationError
-from litaagent_std.agents.online.acting import PolicySet
 from litaagent_std.hrl_xf.online.command import run_training, summary_of
 from litaagent_std.hrl_xf.online.config import (
     EvolutionConfig,
@@ -18,11 +17,12 @@ from litaagent_std.hrl_xf.online.config import (
     PoolConfig,
     SurfaceConfig,
 )
+from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
 from litaagent_std.hrl_xf.online.jobs import play_jobs
 from litaagent_std.hrl_xf.online.trainer import Trainer
 from litaagent_std.hrl_xf.online.worlds import draw_world
 
-SMALL = LayerConfig(hidden=(8,), critic_hidden=(8,))
+SMALL = LayerConfig(dim=8, critic_hidden=(8,))
 NOBODY = PoolConfig(slots=0, held_out=())
 
 
@@ -48,7 +48,7 @@ def options(folder, **changes):
 
 
 def weights(trainer):
-    return {f"{k}{n}": a for k, net in trainer.method.policies().nets.items() for n, a in net.arrays("").items()}
+    return {f"{k}{n}": a for k, net in trainer.method.policies().nets.items() for n, a in net.arrays.items()}
 
 
 def assert_same(one, other):
@@ -166,7 +166,7 @@ def test_all_our_seats_are_at_the_levels_to_learn_for_and_the_weights_act_there(
     plans = trainer.plans()
     assert [set(draw_world(plan).seat_levels.values()) for plan in plans] == [{"last"}] * 6
     assert len({plan.seed for plan in plans}) == 6
-    assert PolicySet.load(trainer.save_weights()).levels == ("last",)
+    assert Hierarchy.load(trainer.save_weights()).levels == ("last",)
 
 
 def test_levels_that_no_world_has_are_refused(tmp_path):

@@ -124,9 +124,8 @@ def test_one_agent_is_one():
 
 SAME = {
     "lita": AgentSpec(LITA),
-    "LitaOnline": AgentSpec(OURS["LitaOnline"]),
     'lita:{"l4": "greedy", "parameters": "shipped"}': None,
-    'LitaOnline:{"weights": "middle_progress"}': AgentSpec(OURS["LitaOnline"], {"weights": "middle_progress"}),
+    'LitaAgentHRL:{"label": "again"}': AgentSpec(LITA, {"label": "again"}),
     "RandomStd": AgentSpec(RANDOM),
     "LitaAgentYR": None,
     "PenguinAgent": AgentSpec(integer_path(PENGUIN)),
@@ -171,7 +170,6 @@ def test_lita_competitors_prints_whole_paths(capsys):
 FORMER = {
     "litaagent_std.hrl_xf.agent.LitaAgentHRL": LITA,
     "litaagent_std.hrl_xf.variants.LitaAgentGreedy": OURS["LitaAgentGreedy"],
-    "litaagent_std.hrl_xf.online.agent.LitaOnline": OURS["LitaOnline"],
     "litaagent_std.arena.ablations.LitaL1": "benchmarks.ablations.LitaL1",
     FORMER_PREFIX + PENGUIN.replace(".", ":"): integer_path(PENGUIN),
     FORMER_PREFIX + "litaagent_std:hrl_xf:agent:LitaAgentHRL": integer_path(LITA),

@@ -3,11 +3,11 @@
 * `command`: the command ``lita train-online``, with `config` for its options.
 * `trainer`: the training loop, with `monitor` (roll-back, early stopping), `gate` (evaluation in the arena) and
   `opponents`.
-* `worlds`, `rollout`, `jobs`: which worlds are played, what a world yields as arrays, and their execution.
+* `worlds`, `lockstep`, `hierarchy`, `rollout`, `jobs`: which worlds are played, how many of them together, with which
+  networks, what a world yields as arrays, and their execution.
 * `methods`: how a batch of worlds becomes the next version.
 * `envs`: the league as Gymnasium, PettingZoo and vectorised environments.
-* `distillation`: trained policies into compact ones.
-* `agent`: alias of the agent that plays the trained weights, `litaagent_std.agents.online`.
+* `distillation`: trained layers into smaller networks.
 
 Rewards are in `litaagent_std.hrl_xf.rewards`. Names are imported on first use, so that commands can show their options
 without torch.

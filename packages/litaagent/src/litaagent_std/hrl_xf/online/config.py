@@ -9,7 +9,6 @@ from pydantic import Field
 
 from apexrl.configuration import configuration
 from apexrl.execution import EXECUTION_FIELDS, ExecutionOptions
-from litaagent_std.agents.online.steering import Layer
 from litaagent_std.hrl_xf.rewards import DayWeights, ThreadWeights
 from litaagent_std.policy.parameters import LEVELS, Level
 
@@ -17,6 +16,7 @@ __all__ = [
     "FREE_FIELDS",
     "EvolutionConfig",
     "GateConfig",
+    "Layer",
     "LayerConfig",
     "MonitorConfig",
     "OnlineConfig",
@@ -24,6 +24,8 @@ __all__ = [
     "SurfaceConfig",
 ]
 
+Layer = Literal["l2", "l3", "l4"]
+"""A layer that learns."""
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]
@@ -37,15 +39,16 @@ class LayerConfig:
     """Learning options of one layer."""
 
     outputs: tuple[str, ...] = ()
-    """Outputs of the layer that are learned, all if empty; the others stay 0. Fewer outputs need fewer worlds."""
+    """Components of L2's residual that are learned, such as sell_price_today; all if empty. The others stay as they
+    are. Fewer outputs need fewer worlds."""
     learning_rate: Positive = 3e-4
     """Adam's step size."""
-    hidden: tuple[Annotated[int, Field(ge=1)], ...] = (32,)
-    """Widths of the policy's hidden layers; none for a linear policy."""
+    dim: Annotated[int, Field(ge=2, multiple_of=2)] | None = None
+    """Width of a new network. Default: as in lita train; with --warm a network keeps its own."""
     critic_hidden: tuple[Annotated[int, Field(ge=1)], ...] = (64, 64)
     """Widths of the critic's hidden layers."""
     log_std: float = -1.0
-    """Initial logarithm of the exploration's standard deviation; 0 is a third of an action's range."""
+    """Initial logarithm of the exploration's standard deviation; 0 is one step of a residual."""
     log_std_range: tuple[float, float] = (-3.0, 0.5)
     """Bounds of the logarithm of the standard deviation."""
     epochs: Annotated[int, Field(ge=1)] = 4
@@ -71,15 +74,15 @@ class EvolutionConfig:
     pairs: Annotated[int, Field(ge=1)] = 8
     """Antithetic pairs per update. Raising it gives a better gradient estimate for more worlds."""
     sigma: Annotated[float, Field(gt=0.0)] = 0.3
-    """Standard deviation of the perturbations, in units of L2's action."""
+    """Standard deviation of the perturbations, in steps of L2's residual."""
     learning_rate: Annotated[float, Field(gt=0.0)] = 0.05
     """Adam's step size, in the same units."""
     decay: Annotated[float, Field(ge=0.0)] = 0.005
     """Decay towards the warm start per update."""
-    inputs: tuple[str, ...] = ("level_first", "level_middle", "level_last", "progress")
-    """Inputs whose weights are learned beside the biases."""
+    inputs: tuple[str, ...] = ("buys", "sells", "progress")
+    """Inputs whose weights are learned beside the biases; buys and sells tell the level of the chain."""
     outputs: tuple[str, ...] = ()
-    """Outputs of L2 that are learned, all if empty. Fewer outputs need fewer worlds."""
+    """Components of L2's residual that are learned, all if empty. Fewer of them need fewer worlds."""
 
 
 @configuration
@@ -89,13 +92,13 @@ class SurfaceConfig:
     pairs: Count = 2
     """Antithetic pairs per world, each with a direction of its own."""
     sigma: Positive = 0.35
-    """Standard deviation of the perturbations, in units of L2's action."""
+    """Standard deviation of the perturbations, in steps of L2's residual."""
     reach: Positive = 1.0
     """Largest distance of an output from the heuristic agent, in the same units."""
     inputs: tuple[str, ...] = ()
     """Inputs that the outputs depend on beside the level, such as progress; for one of --places at a time."""
     outputs: tuple[str, ...] = ()
-    """Outputs of L2 that are learned, all if empty."""
+    """Components of L2's residual that are learned, all if empty."""
 
 
 @configuration
@@ -154,12 +157,13 @@ class GateConfig:
 class OnlineConfig(ExecutionOptions):
     """Train the agent's layers in the league: play a quota of worlds under one version, update, repeat.
 
-    Training starts from the heuristic agent, or from --warm. The same command resumes a run that was stopped.
+    The networks are those of lita train: new ones, which play as the heuristic agent, or those of --warm. The same
+    command resumes a run that was stopped.
     """
 
     method: Literal["ppo", "es", "surface"] = "ppo"
     """ppo: PPO for L2 and MAPPO for L3 and L4. es: evolution strategies on L2, without credit assignment. surface: a
-    quadratic through all worlds so far, over constants of L2 by level of the chain; for small budgets."""
+    quadratic through all worlds so far, over shifts of L2's residuals by level of the chain; for small budgets."""
 
     layers: tuple[Layer, ...] = ("l2",)
     """Layers that learn; with l3 or l4 every round is a decision, which about doubles the time."""
@@ -226,8 +230,8 @@ class OnlineConfig(ExecutionOptions):
     """Updates between two past versions that join the opponents; 0 for none."""
 
     warm: Path | None = None
-    """Weights to start from: the folder of a run of lita train or of this command, or its weights. The networks of the
-    layers are trained further. Default: the heuristic agent."""
+    """Weights to start from: the folder of a run of lita train or of this command, or its weights. Default: new
+    networks."""
 
     seed: Annotated[int, Field(ge=0, lt=1 << 20)] = 0
     """Seed of the run: worlds, exploration, networks, opponents."""

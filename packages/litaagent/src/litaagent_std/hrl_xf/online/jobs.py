@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from math import ceil
 
 from apexrl.execution import Executor, RunOptions, Task
-from litaagent_std.agents.online.acting import PolicySet
-from litaagent_std.hrl_xf.online.hierarchy.play import play_hierarchy
+from litaagent_std.hrl_xf.online.hierarchy.play import play_worlds
 from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
-from litaagent_std.hrl_xf.online.rollout import Play, WorldRollout, play_worlds
+from litaagent_std.hrl_xf.online.rollout import WorldRollout
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, draw_world
 from litaagent_std.hrl_xf.rewards import DayWeights
 
@@ -26,48 +25,38 @@ class Job:
 
     Attributes:
         plan: The world.
-        policies: Policies of our seats; an empty set is the reference, the heuristic agent.
+        policies: Networks of our seats; without any it is the reference, the heuristic agent.
         rng_seed: Seed of the exploration; None for none.
-        rounds: Whether rounds have residual actions.
     """
 
     plan: WorldPlan
-    policies: PolicySet | Hierarchy
+    policies: Hierarchy
     rng_seed: int | None
-    rounds: bool
 
 
 def groups_of(jobs: Sequence[Job], size: int, workers: int = 1) -> list[list[int]]:
     """Return the jobs that are played in lockstep together, as indices.
 
-    Jobs with residual actions in rounds, and those of the heuristic agent, are groups of their own, because each of the
-    others would cost them time. Rollouts do not depend on the groups.
+    The worlds of a group are decided as one batch, so they have the same networks. Rollouts do not depend on groups.
 
     Args:
         jobs: The jobs.
         size: Worlds of a group at most.
-        workers: Groups that are played at once; there are as many of each kind if there are enough jobs.
+        workers: Groups that are played at once; there are as many for each set of networks if there are enough jobs.
     """
-    kinds: dict[tuple[bool, bool], list[int]] = {}
+    alike: dict[int, list[int]] = {}
     for index, job in enumerate(jobs):
-        kinds.setdefault((job.rounds, bool(job.policies.nets)), []).append(index)
+        alike.setdefault(id(job.policies), []).append(index)
     groups = []
-    for indices in kinds.values():
+    for indices in alike.values():
         count = min(len(indices), max(workers, ceil(len(indices) / size)))
         groups += [indices[part::count] for part in range(count)]
     return groups
 
 
 def _play_group(jobs: Sequence[Job], weights: DayWeights) -> list[WorldRollout]:
-    policies = jobs[0].policies
-    if isinstance(policies, Hierarchy):  # all jobs of an update have the same networks
-        return play_hierarchy([draw_world(job.plan) for job in jobs], policies, weights, [job.rng_seed for job in jobs])
-    plays = [
-        Play(draw_world(job.plan), job.policies, job.rng_seed)
-        for job in jobs
-        if not isinstance(job.policies, Hierarchy)
-    ]
-    return play_worlds(plays, weights, rounds=jobs[0].rounds)
+    worlds = [draw_world(job.plan) for job in jobs]
+    return play_worlds(worlds, jobs[0].policies, weights, [job.rng_seed for job in jobs])
 
 
 def play_jobs(

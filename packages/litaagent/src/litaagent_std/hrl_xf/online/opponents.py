@@ -21,10 +21,8 @@ from litaagent_std.tournament.competitors.names import agent_text, read_agent
 from litaagent_std.tournament.competitors.names import opponents as resolve_opponents
 from litaagent_std.world.setup import AgentSpec
 
-__all__ = ["PAST_SELF", "OpponentPool"]
+__all__ = ["LITA", "OpponentPool", "weights_agent"]
 
-PAST_SELF: Final = "litaagent_std.agents.online.agent.LitaOnline"
-"""Class path of a past version of the policy."""
 LITA: Final = "litaagent_std.agents.hrl.LitaAgentHRL"
 """Class path of our agent, which plays the networks of the layers."""
 _PRIOR: Final = (1.0, 2.0)
@@ -118,8 +116,8 @@ class OpponentPool:
 
 
 def weights_agent(path: str | Path, **params: str) -> AgentSpec:
-    """Return the agent that plays weights: a folder holds the networks of the layers."""
-    return AgentSpec(LITA if Path(path).is_dir() else PAST_SELF, {"weights": str(path), **params})
+    """Return the agent that plays the networks of a folder."""
+    return AgentSpec(LITA, {"weights": str(path), **params})
 
 
 def _by_name(texts: Sequence[str]) -> dict[str, AgentSpec]:

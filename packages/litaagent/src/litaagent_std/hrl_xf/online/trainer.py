@@ -27,11 +27,9 @@ from apexrl.runs.atomic import ensure_folder, write_bytes
 from apexrl.runs.errors import ConfigurationError
 from apexrl.runs.metrics.jsonl import JsonlFile
 from apexrl.runs.reading import reading
-from litaagent_std.agents.online.acting import PolicySet
-from litaagent_std.agents.online.weights import save
 from litaagent_std.hrl_xf.online.config import FREE_FIELDS, OnlineConfig
 from litaagent_std.hrl_xf.online.gate import evaluate_candidate
-from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy, holds_layers
+from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
 from litaagent_std.hrl_xf.online.jobs import Job, play_jobs
 from litaagent_std.hrl_xf.online.methods import make_method
 from litaagent_std.hrl_xf.online.monitor import Monitor, WindowStatistics, window_statistics
@@ -76,7 +74,7 @@ class Trainer(Learner):
         self.cfg, self.folder = cfg, folder
         self._executor = executor
         with reading(cfg.warm or folder, ConfigurationError, "a warm start must fit this version", "name another file"):
-            warm_start = None if cfg.warm is None else _warm_start(cfg.warm)
+            warm_start = None if cfg.warm is None else Hierarchy.load(cfg.warm)
         self.method = make_method(cfg, warm_start)
         self.pool = OpponentPool(cfg.pool)
         self.monitor = Monitor(cfg.monitor)
@@ -195,14 +193,10 @@ class Trainer(Learner):
     # -- weights and the gate
 
     def save_weights(self) -> Path:
-        """Write the present policies and return their file."""
+        """Write the present networks and return their folder."""
         policies = self.method.policies()
         made = {"updates": self.updates, "worlds": self.worlds, "seed": self.cfg.seed, "made_by": "lita train-online"}
-        path = ensure_folder(self.folder / "weights") / f"v{policies.version:05d}"
-        if isinstance(policies, Hierarchy):  # a file for each layer
-            return policies.save(path, **made)
-        save(policies, path.with_suffix(".npz"), **made)
-        return path.with_suffix(".npz")
+        return policies.save(ensure_folder(self.folder / "weights") / f"v{policies.version:05d}", **made)
 
     def evaluate(self, **options: Any) -> dict[str, float]:  # noqa: ANN401 - there are none
         """Run the gate: evaluate the present policies in the arena; they become the best if they win."""
@@ -222,11 +216,8 @@ class Trainer(Learner):
         self._append_gate(record)
         if verdict.answer == "better":
             self.best = candidate
-            if candidate.is_dir():
-                for file in candidate.glob("*.npz"):
-                    write_bytes(ensure_folder(self.folder / "best") / file.name, file.read_bytes())
-            else:
-                write_bytes(self.folder / "best.npz", candidate.read_bytes())
+            for file in candidate.glob("*.npz"):
+                write_bytes(ensure_folder(self.folder / "best") / file.name, file.read_bytes())
         self.seconds["gate"] += seconds
         return {
             "gate/mean": verdict.mean,
@@ -273,13 +264,8 @@ class Trainer(Learner):
         self.seconds |= {name: float(value) for name, value in state["seconds"].items()}
 
 
-def _warm_start(path: Path) -> PolicySet | Hierarchy:
-    """Return the weights to start from: the networks of the layers, or what another online method wrote."""
-    return Hierarchy.load(path) if holds_layers(path) else PolicySet.load(path)
-
-
 def _ours(jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> list[WorldRollout]:
-    """Return the worlds that were played with our policies."""
+    """Return the worlds that were played with our networks."""
     return [rollout for job, rollout in zip(jobs, rollouts, strict=True) if job.policies.nets]
 
 

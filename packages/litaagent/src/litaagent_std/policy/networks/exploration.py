@@ -136,7 +136,8 @@ def gaussian(mean: Floats32, log_std: Floats32, noise: Floats32) -> tuple[Floats
     """
     action = np.asarray(mean + noise * np.exp(log_std), np.float32)
     explored = np.isfinite(log_std)
-    z = (action - mean)[:, explored] * np.exp(-log_std[explored])
+    # [N, explored] in the order of memory in which a row is summed as if it were alone
+    z = np.ascontiguousarray((action - mean)[:, explored]) * np.exp(-log_std[explored])
     log_prob = -0.5 * np.square(z).sum(1) - log_std[explored].sum() - explored.sum() * _HALF_LOG_2PI
     return action, np.asarray(log_prob, np.float32)
 

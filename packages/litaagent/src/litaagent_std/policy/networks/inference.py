@@ -98,9 +98,7 @@ class _Network:
         return out
 
     def _direct(self, name: str, x: Array) -> Array:
-        weight = self._a[f"{name}.weight"]
-        out: Array = matmul_rows(x, weight) if x.ndim == 2 else x @ weight  # rows do not depend on the batch
-        return out
+        return matmul_rows(x, self._a[f"{name}.weight"])
 
     def _norm(self, name: str, x: Array) -> Array:
         centered = x - x.mean(-1, keepdims=True)
@@ -112,6 +110,26 @@ class _Network:
         up = _relu(self._linear(f"{name}.up", self._norm(f"{name}.norm_up", x)))
         out: Array = x + self._linear(f"{name}.down", up)
         return out
+
+
+def _attention(query: Array, key: Array, value: Array, seen: Bools) -> Array:
+    """Return what queries ``[…, I, heads, d]`` attend to among keys and values ``[…, J, heads, d]`` that are seen.
+
+    Sums over J are made in order, so that what is padded at the end changes no bit: a row does not depend on its batch.
+
+    Args:
+        query: Queries.
+        key: Keys.
+        value: Values.
+        seen: Which of the J exist, ``[…, J]``.
+    """
+    # [..., I, J, heads]
+    scores = (query[..., :, None, :, :] * key[..., None, :, :, :]).sum(-1) * np.float32(query.shape[-1] ** -0.5)
+    scores = np.where(seen[..., None, :, None], scores, np.float32(MASKED))
+    raised = np.exp(scores - scores.max(-2, keepdims=True))
+    weights = raised / raised.sum(-2, keepdims=True)
+    out: Array = (weights[..., None] * value[..., None, :, :, :]).sum(-3)
+    return out
 
 
 def _relu(x: Array) -> Array:
@@ -225,11 +243,8 @@ class _ThreadNetwork(_DayNetwork):
         tokens = np.concatenate([normed[:, None, :], offers], axis=1)
         seen = np.concatenate([np.ones((count, 1), np.bool_), mask], axis=1)
         mixed = self._linear(f"{name}.key_value", tokens).reshape(count, -1, 2, heads, width // heads)
-        query = self._linear(f"{name}.query", normed).reshape(count, heads, width // heads)
-        scores = np.einsum("mhd,mlhd->mhl", query, mixed[:, :, 0]) * np.float32((width // heads) ** -0.5)
-        # [M, heads, 1 + L] weights over the context and the offers that exist
-        weights = softmax(np.where(seen[:, None, :], scores, np.float32(MASKED)))
-        attended = np.einsum("mhl,mlhd->mhd", weights, mixed[:, :, 1]).reshape(count, width)
+        query = self._linear(f"{name}.query", normed).reshape(count, 1, heads, width // heads)
+        attended = _attention(query, mixed[:, :, 0], mixed[:, :, 1], seen).reshape(count, width)
         return self._feed_forward(name, context + self._linear(f"{name}.project", attended))
 
 
@@ -329,9 +344,7 @@ class CoordinatorNetwork(_Network):
         heads = int(self.sizes["heads"])
         mixed = self._linear(f"{name}.mix", self._norm(f"{name}.norm", tokens))
         query, key, value = np.moveaxis(mixed.reshape(count, length, 3, heads, width // heads), 2, 0)
-        scores = np.einsum("nihd,njhd->nhij", query, key) * np.float32((width // heads) ** -0.5)
-        weights = softmax(np.where(mask[:, None, None, :], scores, np.float32(MASKED)))
-        attended = np.einsum("nhij,njhd->nihd", weights, value).reshape(count, length, width)
+        attended = _attention(query, key, value, mask).reshape(count, length, width)
         return self._feed_forward(name, tokens + self._linear(f"{name}.project", attended))
 
 

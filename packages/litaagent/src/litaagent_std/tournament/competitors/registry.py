@@ -56,7 +56,6 @@ OURS: Final = {
     "LitaAgentBaseline": f"{_AGENTS}.variants.LitaAgentBaseline",
     "LitaAgentGreedy": f"{_AGENTS}.variants.LitaAgentGreedy",
     "LitaAgentCautious": f"{_AGENTS}.variants.LitaAgentCautious",
-    "LitaOnline": f"{_AGENTS}.online.agent.LitaOnline",
     "ShieldedPenguin": f"{_AGENTS}.variants_shielded.ShieldedPenguin",
 }
 """Agents of this package; ``lita`` is short for LitaAgentHRL, ``lita-v1`` for LitaAgentV1."""
@@ -75,7 +74,6 @@ _FORMER_MODULES: Final = {
     "litaagent_std.hrl_xf.agent": f"{_AGENTS}.hrl",
     "litaagent_std.hrl_xf.variants": f"{_AGENTS}.variants",
     "litaagent_std.hrl_xf.variants_shielded": f"{_AGENTS}.variants_shielded",
-    "litaagent_std.hrl_xf.online.agent": f"{_AGENTS}.online.agent",
     "litaagent_std.arena.ablations": "benchmarks.ablations",
 }
 """Modules that agents were in when older records were written, and where those agents are now."""

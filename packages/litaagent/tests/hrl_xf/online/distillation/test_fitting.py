@@ -1,113 +1,88 @@
 import numpy as np
 import pytest
+import torch
 
 from apexrl.runs.errors import DivergedError
 from apexrl.runs.session import Session
-from litaagent_std.agents.online.acting import ActingNet
 from litaagent_std.hrl_xf.epochs import Interrupted
 from litaagent_std.hrl_xf.online.distillation.config import DistillConfig
 from litaagent_std.hrl_xf.online.distillation.fitting import (
     Pairs,
-    constant_net,
     errors_of,
     fit,
     multiplications,
+    new_student,
     pairs_of,
 )
+from litaagent_std.hrl_xf.online.hierarchy.rows import weight_size
+from litaagent_std.hrl_xf.online.methods.networks import weights_of
+from litaagent_std.policy.networks.inputs import L4_SIZE
 
-LINEAR = DistillConfig(teacher="t")
-NAMES = ("price", "quantity", "acceptance")
-
-
-def views(rows, seed, inputs=64):
-    """Inputs of very different sizes, of which one never varies."""
-    values = np.random.default_rng(seed).normal(0.5, 1.0, (rows, inputs)) * np.geomspace(0.1, 5.0, inputs)
-    values[:, 3] = 0.7
-    return values.astype(np.float32)
+CFG = DistillConfig(teacher="t", dim=4, epochs=30, learning_rate=0.01)
+THREADS = 16
 
 
-def parts(teacher, rows=400):
-    return [pairs_of(teacher, views(rows, seed)) for seed in range(3)]
+def rounds(rows, seed):
+    """Flat rows of L4: one to four threads, of which one is asked for."""
+    rng = np.random.default_rng(seed)
+    count = rng.integers(1, 5, rows)
+    tokens = rng.normal(0, 1, (rows, THREADS, L4_SIZE))
+    mask = np.arange(THREADS) < count[:, None]
+    tokens[~mask] = 0.0
+    own = rng.integers(0, count)
+    flat = np.concatenate([tokens.reshape(rows, -1), mask, own[:, None]], axis=1).astype(np.float32)
+    assert flat.shape[1] == weight_size()
+    return flat
 
 
-def test_a_linear_student_is_a_linear_teacher(random_net):
-    teacher = random_net("l3", (), 0.02)
-    train, validation, held_out = parts(teacher)
-    student, report = fit(LINEAR, teacher, train, validation)
-    assert len(student.weights) == 1
-    assert not student.weights[0][3].any()  # a constant says nothing
-    np.testing.assert_allclose(student.mean(held_out.inputs), held_out.actions, atol=1e-3)
-    assert report["ridge"] == 1e-6
-    assert student.log_std is teacher.log_std
+def parts(teacher, rows=300):
+    return [pairs_of(teacher, rounds(rows, seed)) for seed in range(3)]
 
 
-def test_hidden_layers_learn_what_no_linear_student_can(random_net):
-    bent = random_net("l3", (2,), 1.0)
-    teacher = ActingNet((bent.weights[0], bent.weights[1] * 2.0), bent.biases, bent.log_std)
-    train, validation, held_out = parts(teacher, 1500)
-    explained = []
-    for hidden in ((), (4,)):
-        cfg = DistillConfig(teacher="t", hidden=hidden, epochs=60, learning_rate=0.01)
-        student, report = fit(cfg, teacher, train, validation)
-        assert [weight.shape[1] for weight in student.weights] == [*hidden, 3]
-        explained.append(errors_of(student, held_out, train.actions.mean(0), NAMES)["explained"])
-    assert report["best_epoch"] <= report["epochs"] <= 60
-    assert 0.5 < explained[0] < explained[1] < 1.0
-    assert explained[1] > 0.95
-    again, _ = fit(cfg, teacher, train, validation)
-    np.testing.assert_array_equal(again.weights[0], student.weights[0])  # the seed decides everything
+@pytest.fixture(scope="module")
+def weigher(teacher):
+    return teacher.nets["l4"]
 
 
-@pytest.mark.parametrize("hidden", [(), (4,)])
-def test_a_teacher_that_always_says_the_same_is_learned_exactly(hidden, random_net):
-    teacher = constant_net(random_net("l3", (8,)), np.array([0.0, 0.5, -0.25], np.float32))
-    train, validation, held_out = parts(teacher, 50)
-    student, _ = fit(DistillConfig(teacher="t", hidden=hidden, epochs=2), teacher, train, validation)
-    np.testing.assert_allclose(student.mean(held_out.inputs), held_out.actions, atol=1e-6)
-    errors = errors_of(student, held_out, train.actions.mean(0), NAMES)
-    assert errors["explained"] is None  # there was nothing to explain
-    assert errors["zero"] == pytest.approx(((0.25 + 0.0625) / 3) ** 0.5)
+def test_a_smaller_network_learns_most_of_what_the_teacher_says(weigher):
+    train, validation, held_out = parts(weigher)
+    student, report = fit(CFG, weigher, train, validation)
+    assert report["best_epoch"] <= report["epochs"] <= 30
+    errors = errors_of(student, held_out, train)
+    assert errors["student"] < 0.8 * min(errors["mean"], errors["zero"])
+    assert errors["rows"] == 300
+    assert multiplications(student) < multiplications(weigher)
+    np.testing.assert_array_equal(student.arrays["log_std"], weigher.arrays["log_std"])
+    again, _ = fit(CFG, weigher, train, validation)
+    np.testing.assert_array_equal(again.arrays["out.weight"], student.arrays["out.weight"])  # the seed decides
 
 
-def test_errors_are_beside_those_of_trivial_policies():
-    actions = np.array([[1.0, 0.0], [3.0, 0.0]], np.float32)
-    pairs = Pairs(np.zeros((2, 1), np.float32), actions)
-    zeros = np.zeros((1, 2), np.float32)
-    net = ActingNet((zeros,), (np.array([2.0, 9.0], np.float32),), np.zeros(2, np.float32))
-    errors = errors_of(net, pairs, np.array([1.5, 0.0], np.float32), ("a", "b"))
-    assert errors["outputs"]["a"] == pytest.approx(
-        {"student": 1.0, "mean": (0.25 + 2.25) ** 0.5 / 2**0.5, "zero": 5**0.5}
-    )
-    assert errors["outputs"]["b"]["student"] == 3.0  # actions are clipped
-    assert errors["student"] == pytest.approx(5**0.5)
-    assert errors["explained"] == pytest.approx(1 - 5.0 / 0.625)
-    assert errors["rows"] == 2
+def test_errors_are_beside_those_of_trivial_policies(weigher):
+    inputs = torch.from_numpy(rounds(2, 0))
+    zero = weights_of(new_student(weigher, 4, 0), {})
+    pairs = Pairs(inputs, torch.tensor([[1.0], [3.0]]), torch.zeros(2, 1))
+    errors = errors_of(zero, pairs, Pairs(inputs, torch.tensor([[1.5], [1.5]]), torch.zeros(2, 1)))
+    assert errors["outputs"]["log_alpha"]["zero"] == errors["student"] == pytest.approx(5**0.5)
+    assert errors["mean"] == pytest.approx(((0.25 + 2.25) / 2) ** 0.5)
+    assert errors["explained"] == pytest.approx(1 - 5.0 / 1.25)
 
 
-def test_multiplications_of_a_decision(random_net):
-    assert multiplications(random_net("l3", (8,))) == 64 * 8 + 8 * 3
-
-
-def test_nothing_to_learn_from_is_refused(random_net):
-    teacher = random_net("l3", (8,))
-    some, none = pairs_of(teacher, views(5, 0)), pairs_of(teacher, views(0, 0))
+def test_nothing_to_learn_from_is_refused(weigher):
+    some, none = pairs_of(weigher, rounds(5, 0)), pairs_of(weigher, rounds(0, 0))
     with pytest.raises(ValueError, match="longer worlds"):
-        fit(LINEAR, teacher, some, none)
+        fit(CFG, weigher, some, none)
 
 
-def test_samples_that_are_no_numbers_are_named(random_net):
-    teacher = random_net("l3", (2,))
-    inputs = views(50, 0)
+def test_samples_that_are_no_numbers_are_named(weigher):
+    inputs = rounds(50, 0)
     inputs[17, 2] = np.inf
     with pytest.raises(DivergedError, match="inputs of sample 17 are NaN or infinite"):
-        pairs_of(teacher, inputs)
+        pairs_of(weigher, inputs)
 
 
-def test_a_fit_stops_when_asked_to(random_net, tmp_path):
-    cfg = DistillConfig(teacher="t", hidden=(4,), epochs=60, patience=100)
-    teacher = random_net("l3", (2,), 1.0)
-    train, validation, _ = parts(teacher, 100)
+def test_a_fit_stops_when_asked_to(weigher, tmp_path):
+    train, validation, _ = parts(weigher, 100)
     with Session(tmp_path / "stopped") as session:
         session.stop.request()
         with pytest.raises(Interrupted):
-            fit(cfg, teacher, train, validation, session.path / "fit", session)
+            fit(CFG, weigher, train, validation, session.path / "fit", session)

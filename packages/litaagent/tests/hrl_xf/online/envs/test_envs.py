@@ -9,14 +9,14 @@ from gymnasium.utils.env_checker import check_env as check_gymnasium
 from pettingzoo.test import parallel_api_test
 
 from apexrl.envs.checker.check import check_env
-from litaagent_std.agents.online.acting import PolicySet
 from litaagent_std.hrl_xf.online.envs.gym_env import DAY_ID, ROUND_ID
 from litaagent_std.hrl_xf.online.envs.ids import register_ids
 from litaagent_std.hrl_xf.online.envs.pettingzoo_env import parallel_env
-from litaagent_std.hrl_xf.online.envs.stages import RAW_SIZES, THREAD_SLOTS, DayStages, RoundStages
+from litaagent_std.hrl_xf.online.envs.stages import DAY_ACTION_SIZE, RAW_SIZES, THREAD_SLOTS, DayStages, RoundStages
 from litaagent_std.hrl_xf.online.envs.vec_env import LeagueDayVecEnv, LeagueRoundVecEnv
-from litaagent_std.hrl_xf.online.rollout import play_world
-from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
+from litaagent_std.hrl_xf.online.hierarchy.play import play_worlds
+from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
+from litaagent_std.hrl_xf.online.worlds import WorldPlan, draw_world, training_seed
 from litaagent_std.hrl_xf.rewards import DayWeights
 
 PLAN = WorldPlan(seed=3, days=(4,), levels=2)
@@ -52,12 +52,12 @@ def test_pettingzoo_s_checker_has_no_complaint():
 
 def test_zeros_by_day_and_by_round_earn_what_the_heuristic_agent_earns():
     plan = WorldPlan(seed=training_seed(4, 1), days=(6,), levels=2)
-    expected = play_world(plan, PolicySet(), DayWeights(), None, rounds=False).seats[0]
+    expected = play_worlds([draw_world(plan)], Hierarchy(), DayWeights(), [None])[0].seats[0]
     days = DayStages()
     [by_day] = days.start([plan])
     cash = 0.0
     while not by_day.over:
-        cash += days.step([by_day], [np.zeros((1, 12), np.float32)])[0]["cash"][0]
+        cash += days.step([by_day], [np.zeros((1, DAY_ACTION_SIZE), np.float32)])[0]["cash"][0]
     rounds = RoundStages()
     [by_round] = rounds.start([plan])
     while not by_round.over:
@@ -69,7 +69,7 @@ def test_zeros_by_day_and_by_round_earn_what_the_heuristic_agent_earns():
 
 def test_a_world_of_a_vectorised_environment_is_the_world_alone():
     rng = np.random.default_rng(2)
-    actions = torch.from_numpy(rng.normal(0, 0.5, (3, 3, 12)).astype(np.float32))
+    actions = torch.from_numpy(rng.normal(0, 0.5, (3, 3, DAY_ACTION_SIZE)).astype(np.float32))
     together, alone = LeagueDayVecEnv(3, PLAN), [LeagueDayVecEnv(3, PLAN) for _ in range(3)]
     together.reset(seed=1)
     for env in alone:

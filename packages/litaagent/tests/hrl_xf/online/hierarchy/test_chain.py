@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from litaagent_std.agents.online.acting import PolicySet
 from litaagent_std.hrl_xf.data_pipeline import load_tournament_data
 from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
 from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
 from litaagent_std.hrl_xf.l4_coordinator import ThreadCoordinator
 from litaagent_std.hrl_xf.online.command import run_training
 from litaagent_std.hrl_xf.online.config import GateConfig, LayerConfig, OnlineConfig, PoolConfig
-from litaagent_std.hrl_xf.online.hierarchy.play import play_hierarchy
+from litaagent_std.hrl_xf.online.hierarchy.play import play_worlds
 from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
 from litaagent_std.hrl_xf.online.jobs import Job
-from litaagent_std.hrl_xf.online.methods.hierarchy import HierarchyMethod
+from litaagent_std.hrl_xf.online.methods.gradient import GradientMethod
+from litaagent_std.hrl_xf.online.methods.networks import untrained
 from litaagent_std.hrl_xf.rewards import DayWeights
 from litaagent_std.hrl_xf.training import HRLXFTrainer, TrainConfig
 from litaagent_std.hrl_xf.training.export import export_layer
@@ -83,7 +83,7 @@ def test_what_offline_training_wrote_is_trained_on_in_the_league_and_played(offl
     )
     trainer, status = run_training(cfg)
     assert status == 0
-    assert isinstance(trainer.method, HierarchyMethod)
+    assert isinstance(trainer.method, GradientMethod)
     before, after = read_weights(offline / "weights"), read_weights(tmp_path / "online")
     assert set(after) == {"l2", "l3", "l4"}
     for layer, weights in after.items():
@@ -105,14 +105,10 @@ def test_what_offline_training_wrote_is_trained_on_in_the_league_and_played(offl
     np.testing.assert_array_equal(again.nets["l2"].arrays["head.weight"], after["l2"].arrays["head.weight"])
 
 
-def test_new_networks_without_exploration_play_as_the_heuristic_agent(patient_market, tmp_path):
-    for model in (HorizonManagerPPO(10, dim=8), TemporalDecisionTransformer(10, dim=8), ThreadCoordinator(dim=8)):
-        export_layer(model, tmp_path / f"{model.kind}.npz", META)
+def test_new_networks_without_exploration_play_as_the_heuristic_agent(patient_market):
     world = patient_market.patient_market()
-    played = [
-        play_hierarchy([world], policies, DayWeights(), [None])[0]
-        for policies in (Hierarchy.load(tmp_path), Hierarchy())
-    ]
+    new = untrained(("l2", "l3", "l4"), 0, {"l2": 8, "l3": 8, "l4": 8})
+    played = [play_worlds([world], policies, DayWeights(), [None])[0] for policies in (new, Hierarchy())]
     assert played[0].seats[0].score == played[1].seats[0].score
 
 
@@ -122,14 +118,14 @@ def test_from_an_offline_start_ppo_finds_the_optimum_of_a_market_where_it_is_kno
     export_layer(HorizonManagerPPO(10, dim=32), tmp_path / "l2.npz", META)
     weights = DayWeights(risk=0.0, liquidity=0.0)
     layer = LayerConfig(learning_rate=3e-3, log_std=0.0, epochs=8, minibatch=64, target_kl=0.1, warm_kl=50.0)
-    method = HierarchyMethod(OnlineConfig(day_rewards=weights, l2=layer), Hierarchy.load(tmp_path))
+    method = GradientMethod(OnlineConfig(day_rewards=weights, l2=layer), Hierarchy.load(tmp_path))
     world, best = patient_market.patient_market(), patient_market.best_score()
-    heuristic = play_hierarchy([world], Hierarchy(), weights, [None])[0]
+    heuristic = play_worlds([world], Hierarchy(), weights, [None])[0]
     for update in range(10):
         policies = method.policies()
-        played = play_hierarchy([world] * 8, policies, weights, [100 * update + k for k in range(8)])
-        jobs = [Job(None, policies, 0, rounds=False)] * 8 + [Job(None, PolicySet({}, update), None, rounds=False)]
+        played = play_worlds([world] * 8, policies, weights, [100 * update + k for k in range(8)])
+        jobs = [Job(None, policies, 0)] * 8 + [Job(None, Hierarchy(version=update), None)]
         method.update(jobs, [*played, heuristic])
-    trained = play_hierarchy([world], method.policies(), weights, [None])[0]
+    trained = play_worlds([world], method.policies(), weights, [None])[0]
     assert (heuristic.seats[0].score - 1) / (best - 1) < 0.8  # there was something to learn
     assert (trained.seats[0].score - 1) / (best - 1) >= 0.95

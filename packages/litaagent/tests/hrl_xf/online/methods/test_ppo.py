@@ -5,28 +5,35 @@ import torch
 from apexrl.algorithms.losses import ReplayMismatchError
 from apexrl.runs.errors import ConfigurationError
 from apexrl.storage.rollout import MixedVersionsError
-from litaagent_std.agents.online.acting import LAYERS, NAMES, ActingNet, PolicySet
 from litaagent_std.hrl_xf.online.config import LayerConfig
+from litaagent_std.hrl_xf.online.hierarchy.play import play_worlds
+from litaagent_std.hrl_xf.online.hierarchy.policies import LAYERS, Hierarchy
 from litaagent_std.hrl_xf.online.methods.batches import RoundRewards, day_batch, round_batch, trajectory_gae
+from litaagent_std.hrl_xf.online.methods.networks import untrained
 from litaagent_std.hrl_xf.online.methods.ppo import LayerLearner
-from litaagent_std.hrl_xf.online.rollout import play_training_world, play_world, reference_of
-from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
+from litaagent_std.hrl_xf.online.worlds import WorldPlan, draw_world, training_seed
 from litaagent_std.hrl_xf.rewards import DayWeights, ReturnScales, ThreadWeights
+from litaagent_std.policy.l2.residual import goal_names
 
+NAMES = goal_names(4)
 WEIGHTS = DayWeights()
+START = untrained(LAYERS, 1, dict.fromkeys(LAYERS, 8))
 
 
-def learners(central=True, **options):
-    cfg = LayerConfig(hidden=(16,), critic_hidden=(16,), **options)
-    return {layer: LayerLearner(layer, cfg, gamma=1.0, central=central, seed=1) for layer in LAYERS}
+def make_learner(layer="l2", central=True, start=START, **options):
+    cfg = LayerConfig(critic_hidden=(16,), **options)
+    return LayerLearner(layer, cfg, start.nets[layer], gamma=1.0, central=central, seed=1)
+
+
+def play(nets, version=0, worlds=1):
+    plans = [WorldPlan(seed=training_seed(2, world), days=(6,), levels=2) for world in range(worlds)]
+    policies = Hierarchy(nets, version, learning=tuple(nets))
+    return play_worlds([draw_world(plan) for plan in plans], policies, WEIGHTS, [5] * worlds)
 
 
 @pytest.fixture(scope="module")
 def rollouts():
-    made = learners()
-    policies = PolicySet({layer: learner.acting() for layer, learner in made.items()}, 0)
-    plans = [WorldPlan(seed=training_seed(2, world), days=(6,), levels=2) for world in range(2)]
-    return [play_world(plan, policies, WEIGHTS, 5, rounds=True) for plan in plans]
+    return play({layer: make_learner(layer).acting() for layer in LAYERS}, worlds=2)
 
 
 def batch_of(layer, rollouts, version=0, central=True):
@@ -49,10 +56,10 @@ def test_advantages_stop_at_the_end_of_each_trajectory():
 @pytest.mark.parametrize("layer", LAYERS)
 @pytest.mark.parametrize("central", [True, False])
 def test_the_replay_audit_holds_and_a_changed_policy_is_refused(layer, central, rollouts):
-    learner = learners(central)[layer]
+    learner = make_learner(layer, central)
     batch = batch_of(layer, rollouts, central=central)
     metrics = learner.learn(batch)
-    assert metrics[f"{layer}/replay_error"] <= 1e-5
+    assert metrics[f"{layer}/replay_error"] <= 1e-4
     assert learner.version == 1
     with pytest.raises(MixedVersionsError, match="version 0"):
         learner.learn(batch)
@@ -73,67 +80,36 @@ def test_a_thread_s_reward_stands_at_its_last_round(rollouts):
     assert batch.trajectory[-1] + 1 == sum(len(seat.rounds.day) for rollout in rollouts for seat in rollout.seats)
 
 
-def test_the_first_policy_is_zero_and_a_warm_start_is_copied():
-    fresh = learners()["l2"].acting()
-    view = np.random.default_rng(0).normal(size=fresh.weights[0].shape[0]).astype(np.float32)
-    assert not fresh.mean(view).any()
-    other = ActingNet(fresh.weights, (fresh.biases[0], fresh.biases[1] + 1.0), fresh.log_std)
-    cfg = LayerConfig(hidden=(16,))
-    warmed = LayerLearner("l2", cfg, gamma=1.0, central=False, seed=1, warm_start=other).acting()
-    np.testing.assert_array_equal(warmed.mean(view), other.mean(view))
-    with pytest.raises(ValueError, match="sizes"):
-        LayerLearner("l2", LayerConfig(hidden=(8,)), gamma=1.0, central=False, seed=1, warm_start=other)
-
-
-def test_outputs_that_are_not_learned_stay_0_and_are_not_explored():
-    cfg = LayerConfig(hidden=(16,), outputs=("buy_price_today", "hold"), learning_rate=0.01)
-    learner = LayerLearner("l2", cfg, gamma=1.0, central=False, seed=1)
-    own = [NAMES["l2"].index(name) for name in cfg.outputs]
-    plan = WorldPlan(seed=training_seed(2, 0), days=(6,), levels=2)
-    policies = PolicySet({"l2": learner.acting()}, 0)
-    batch = batch_of("l2", [play_world(plan, policies, WEIGHTS, 5, rounds=False)])
+def test_components_that_are_not_learned_stay_as_they_are_and_are_not_explored():
+    own = [NAMES.index(name) for name in ("buy_price_today", "hold_far")]
+    learner = make_learner(outputs=("buy_price_today", "hold_far"), learning_rate=0.01)
+    batch = batch_of("l2", play({"l2": learner.acting()}))
     assert batch.actions[:, own].all()
     assert not np.delete(batch.actions, own, axis=1).any()
-    assert learner.learn(batch)["l2/replay_error"] <= 1e-5
+    assert learner.learn(batch)["l2/replay_error"] <= 1e-4
     learned = learner.acting()
-    view = np.ones(learned.weights[0].shape[0], np.float32)
-    assert np.flatnonzero(learned.mean(view)).tolist() == own
-    again = LayerLearner("l2", cfg, gamma=1.0, central=False, seed=2, warm_start=learned).acting()
-    np.testing.assert_array_equal(again.mean(view), learned.mean(view))
-    more = LayerConfig(hidden=(16,))
-    assert LayerLearner("l2", more, gamma=1.0, central=False, seed=1, warm_start=learned).acting().log_std.tolist() == [
-        value if column in own else more.log_std_range[0] for column, value in enumerate(learned.log_std.tolist())
-    ]
-    fewer = LayerConfig(hidden=(16,), outputs=("hold",))
-    with pytest.raises(ValueError, match="moves buy_price_today too"):
-        LayerLearner("l2", fewer, gamma=1.0, central=False, seed=1, warm_start=learned)
+    for name in ("head.bias", "head.weight", "skip.weight"):
+        changed = np.abs(learned.arrays[name] - START.nets["l2"].arrays[name]).reshape(29, -1).any(1)
+        assert np.flatnonzero(changed).tolist() == own
+    assert np.flatnonzero(np.isfinite(learned.arrays["log_std"])).tolist() == own
     with pytest.raises(ConfigurationError, match="L2 has no output named buy_prices"):
-        LayerLearner("l2", LayerConfig(outputs=("buy_prices",)), gamma=1.0, central=False, seed=1)
+        make_learner(outputs=("buy_prices",))
+
+
+def test_a_later_run_begins_with_the_exploration_of_the_earlier_one(tmp_path):
+    learner = make_learner(outputs=("hold_far",), log_std=-2.0)
+    made = Hierarchy.load(Hierarchy({"l2": learner.acting()}, 3).save(tmp_path))
+    more = make_learner(start=made, log_std=-1.0).acting().arrays["log_std"]
+    steps = np.log([0.3] * 8 + [0.5] * 21)
+    expected = np.where(np.array(NAMES) == "hold_far", steps - 2.0, steps - 1.0)
+    np.testing.assert_allclose(more, expected, atol=1e-6)
 
 
 def test_the_kl_penalty_towards_the_warm_start_grows_with_the_distance(rollouts):
-    learner = learners(warm_kl=1e-6)["l2"]
+    learner = make_learner(warm_kl=1e-6)
     before = learner.warm_weight
     learner.learn(batch_of("l2", rollouts))
     assert learner.warm_weight > before
-    relaxed = learners(warm_kl=10.0)["l2"]
+    relaxed = make_learner(warm_kl=10.0)
     relaxed.learn(batch_of("l2", rollouts))
     assert relaxed.warm_weight < before
-
-
-def test_ppo_finds_the_optimum_of_a_market_where_it_is_known(patient_market):
-    weights = DayWeights(risk=0.0, liquidity=0.0)
-    cfg = LayerConfig(learning_rate=0.01, hidden=(), log_std=0.0, epochs=8, minibatch=64, target_kl=0.1, warm_kl=50.0)
-    training_world, best = patient_market.patient_market(), patient_market.best_score()
-    learner = LayerLearner("l2", cfg, gamma=1.0, central=False, seed=0)
-    heuristic = play_training_world(training_world, PolicySet(), weights, None, rounds=False)
-    reference = {training_world.setup.seed: reference_of(heuristic, weights)}
-    for update in range(16):
-        policies = PolicySet({"l2": learner.acting()}, learner.version)
-        played = [
-            play_training_world(training_world, policies, weights, 100 * update + k, rounds=False) for k in range(8)
-        ]
-        learner.learn(day_batch(played, reference, weights, ReturnScales(), learner.version))
-    trained = play_training_world(training_world, PolicySet({"l2": learner.acting()}), weights, None, rounds=False)
-    assert (heuristic.seats[0].score - 1) / (best - 1) < 0.8  # there was something to learn
-    assert (trained.seats[0].score - 1) / (best - 1) >= 0.95

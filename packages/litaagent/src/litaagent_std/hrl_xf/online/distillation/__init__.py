@@ -1,8 +1,8 @@
-"""Distillation of a trained policy into a compact one that decides faster.
+"""Distillation of trained layers into smaller networks that decide faster.
 
 * `run`: the command ``lita distill``, with `config` for its options.
 * `samples`: the inputs of a teacher in worlds that it plays.
-* `fitting`: the regression of a student on the teacher's actions.
+* `fitting`: the regression of a student on the teacher's outputs.
 * `check`: student and teacher in held-out worlds, with `shadow` for decisions in the same situations.
 """
 

@@ -10,44 +10,45 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from apexrl.statistics import paired_difference
-from litaagent_std.agents.online.acting import PolicySet
-from litaagent_std.agents.online.seat import DayRequests, RoundRequests
-from litaagent_std.agents.online.weights import save
 from litaagent_std.arena.stopwatch import start, stop, timed_path
 from litaagent_std.hrl_xf.online.distillation.shadow import Agreement, ShadowedAgent
+from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
+from litaagent_std.hrl_xf.online.opponents import LITA
 from litaagent_std.hrl_xf.online.worlds import TrainingWorld, WorldPlan, draw_world
+from litaagent_std.policy.networks.exploration import Exploration
+from litaagent_std.policy.networks.inference import CoordinatorNetwork, DecisionNetwork, GoalNetwork
 from litaagent_std.world.fast.engine import FastWorld
 from litaagent_std.world.setup import AgentSpec
 
 __all__ = ["check_world", "summarize_checks"]
 
-_AGENT: Final = "litaagent_std.agents.online.agent.LitaOnline"
 _SHADOWED: Final = "litaagent_std.hrl_xf.online.distillation.shadow.ShadowedAgent"
 _REPEATS: Final = 5
 """Repetitions of the timing; the minimum counts, because other load only adds time."""
 
 
-def check_world(plan: WorldPlan, teacher: PolicySet, others: Mapping[str, PolicySet]) -> dict[str, Any]:
+def check_world(plan: WorldPlan, teacher: Hierarchy, others: Mapping[str, Hierarchy]) -> dict[str, Any]:
     """Play a world with the teacher and its shadows, then with teacher and student alone; runs in a worker.
 
     Args:
         plan: The world; one seat is ours.
-        teacher: Policies of the teacher.
-        others: Policies to compare with it by name; one is the ``student``.
+        teacher: Networks of the teacher.
+        others: Networks to compare with it by name; one is the ``student``.
 
     Returns:
         Plain values: counts of agreement by name, scores, and CPU seconds under ``cpu``.
     """
     training_world = draw_world(plan)
     with TemporaryDirectory() as folder:
-        files = {name: str(Path(folder, f"{name}.npz")) for name in ("teacher", *others)}
-        for name, policies in {"teacher": teacher, **others}.items():
-            save(policies, files[name])
+        files = {
+            name: str(networks.save(Path(folder, name))) if networks.nets else None
+            for name, networks in {"teacher": teacher, **others}.items()
+        }
         shadowed = _shadowed(training_world, files["teacher"], {name: files[name] for name in others})
         scores, decisions = {}, {}
         for name in ("teacher", "student") if plan.seed % 2 else ("student", "teacher"):  # neither is always the first
             scores[name], decisions[name] = _timed(training_world, files[name])
-    seconds = _inference_seconds({"teacher": teacher, "student": others["student"]}, shadowed.requests)
+    seconds = _inference_seconds({"teacher": teacher, "student": others["student"]}, shadowed.asked)
     return {
         "agreement": {name: asdict(counts) for name, counts in shadowed.agreement.items()},
         "scores": scores,
@@ -55,9 +56,9 @@ def check_world(plan: WorldPlan, teacher: PolicySet, others: Mapping[str, Policy
     }
 
 
-def _shadowed(training_world: TrainingWorld, weights: str, shadows: Mapping[str, str]) -> ShadowedAgent:
+def _shadowed(training_world: TrainingWorld, teacher: str | None, shadows: Mapping[str, str | None]) -> ShadowedAgent:
     world = FastWorld(
-        training_world.with_ours(AgentSpec(_SHADOWED, {"weights": weights, "shadows": shadows})), defaults="native"
+        training_world.with_ours(AgentSpec(_SHADOWED, {"teacher": teacher, "shadows": shadows})), defaults="native"
     )
     world.run()
     agent = world.seats[training_world.seats[0]].agent
@@ -65,9 +66,9 @@ def _shadowed(training_world: TrainingWorld, weights: str, shadows: Mapping[str,
     return agent
 
 
-def _timed(training_world: TrainingWorld, weights: str) -> tuple[float, dict[str, float]]:
+def _timed(training_world: TrainingWorld, weights: str | None) -> tuple[float, dict[str, float]]:
     """Return the score of a seat, and the CPU seconds and number of its decisions."""
-    world = FastWorld(training_world.with_ours(AgentSpec(timed_path(_AGENT), {"weights": weights})), defaults="native")
+    world = FastWorld(training_world.with_ours(AgentSpec(timed_path(LITA), {"weights": weights})), defaults="native")
     start()
     try:
         world.run()
@@ -77,23 +78,22 @@ def _timed(training_world: TrainingWorld, weights: str) -> tuple[float, dict[str
     return float(score), {"seconds": reading.seconds, "calls": reading.calls}
 
 
-def _inference_seconds(
-    policies: Mapping[str, PolicySet], requests: Sequence[DayRequests | RoundRequests]
-) -> dict[str, float]:
-    """Return CPU seconds of the networks for all requests of a world; policies without rounds get days alone."""
-    own_requests = {
-        name: [request for request in requests if isinstance(request, DayRequests) or policy.rounds]
-        for name, policy in policies.items()
-    }
-    seconds = dict.fromkeys(policies, float("inf"))
+def _inference_seconds(compared: Mapping[str, Hierarchy], asked: Exploration) -> dict[str, float]:
+    """Return CPU seconds of the networks for everything that the teacher's were asked in a world."""
+    seconds = dict.fromkeys(compared, float("inf"))
     for _ in range(_REPEATS):
-        for name, policy in policies.items():
+        for name, networks in compared.items():
+            nets = networks.nets
+            goals = GoalNetwork(nets["l2"])
+            decisions = DecisionNetwork(nets["l3"]) if "l3" in nets else None
+            weigher = CoordinatorNetwork(nets["l4"]) if "l4" in nets else None
             began = time.process_time()
-            for request in own_requests[name]:
-                if isinstance(request, DayRequests):
-                    policy.act_days(request)
-                else:
-                    policy.act_rounds(request)
+            for day in asked.days:
+                goals.latents(day.inputs)
+            for threads in asked.rounds if decisions is not None else ():
+                decisions.outputs(threads.inputs)
+            for side in asked.weights if weigher is not None else ():
+                weigher(side.threads, side.mask)
             seconds[name] = min(seconds[name], time.process_time() - began)
     return seconds
 

@@ -10,8 +10,7 @@ from tyro.conf import Positional
 
 from apexrl.configuration import configuration
 from apexrl.execution import EXECUTION_FIELDS, ExecutionOptions
-from litaagent_std.agents.online.steering import Layer
-from litaagent_std.hrl_xf.online.config import Count, PoolConfig, Positive
+from litaagent_std.hrl_xf.online.config import Count, Layer, PoolConfig, Positive
 
 __all__ = ["FREE_FIELDS", "DistillConfig"]
 
@@ -21,21 +20,21 @@ FREE_FIELDS = (*EXECUTION_FIELDS, "quiet", "output_dir")
 
 @configuration
 class DistillConfig(ExecutionOptions):
-    """Distil a policy of lita train-online into a compact model, and measure its accuracy and speed.
+    """Distil trained layers into smaller networks, and measure their accuracy and speed.
 
-    The teacher plays worlds; the student learns its actions by regression and is evaluated in worlds of other
+    The teacher plays worlds; the student learns its outputs by regression and is evaluated in worlds of other
     configurations. The same command resumes a distillation that was stopped.
     """
 
     teacher: Annotated[Path, Positional]
-    """Weights of lita train-online, or the folder of its run: its best.npz, else its newest weights."""
+    """Folder of a run of lita train or lita train-online, or of its weights."""
 
     layers: tuple[Layer, ...] = ()
-    """Layers of the student, all of the teacher's if empty; the residuals of others are zero. A student of l2 alone
-    makes no decisions in rounds, which saves the most time."""
+    """Layers of the student, all of the teacher's if empty; the others are the heuristics. L2 is always one of them. A
+    student of l2 alone makes no decisions in rounds, which saves the most time."""
 
-    hidden: tuple[Count, ...] = ()
-    """Widths of the student's hidden layers; none for a linear student, which has an exact fit."""
+    dim: Annotated[int, Field(ge=2, multiple_of=2)] = 8
+    """Width of the student's networks; they have one attention block."""
 
     worlds: Annotated[int, Field(ge=2)] = 24
     """Worlds to learn from, played with the teacher's exploration. Raising it improves the fit."""
@@ -52,20 +51,20 @@ class DistillConfig(ExecutionOptions):
     pool: PoolConfig = PoolConfig()
     """Opponents."""
 
-    epochs: Count = 300
-    """Epochs at most, for a student with hidden layers."""
+    epochs: Count = 100
+    """Epochs at most."""
 
-    patience: Count = 30
-    """Epochs without a better validation error before early stopping, for the same."""
+    patience: Count = 10
+    """Epochs without a better validation error before early stopping."""
 
     learning_rate: Positive = 2e-3
-    """Adam's step size, for the same."""
+    """Adam's step size."""
 
     seed: Annotated[int, Field(ge=0, lt=1 << 20)] = 0
     """Seed of worlds, exploration and networks."""
 
     output_dir: Path = Path("distillations/default")
-    """Folder of the distillation; student.npz and report.json appear in it."""
+    """Folder of the distillation; the folder student and report.json appear in it."""
 
     time_limit: Positive = 1800.0
     """Seconds that a world may take before it is played again."""

@@ -1,115 +1,154 @@
-"""Regression of a compact net on a teacher's actions.
+"""Regression of a smaller network on a teacher's outputs.
 
-A linear student minimises ``Σ |ŷ − y|² + λ n |w|²`` over standardised inputs, which has one solution; λ is chosen by
-the error in the validation worlds. A student with hidden layers learns by behaviour cloning (`apexrl.algorithms.bc`)
-and keeps the epoch with the smallest validation error. Scales of inputs and outputs are folded into the weights: the
-result is a plain `ActingNet`.
+A student is the same network class with a smaller width. It starts as the heuristic and minimises the squared distance
+of its outputs from the teacher's, each in units of what the teacher changes in the heuristic; the weights of the epoch
+with the smallest error in the validation worlds are kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import torch
-from gymnasium.spaces import Box
-from torch import nn
+from torch import Tensor
 
 from apexrl.agent.runner import Runner
-from apexrl.algorithms.bc import BC, BCConfig
 from apexrl.collect.env_group import one_thread
 from apexrl.runs.errors import DivergedError
 from apexrl.runs.session import Files, Session
-from apexrl.storage.offline import OfflineDataset
-from litaagent_std.agents.online.acting import ActingNet
-from litaagent_std.agents.online.steering import LIMIT
 from litaagent_std.hrl_xf.epochs import EpochLearner, epoch_runner, run_epochs
+from litaagent_std.hrl_xf.online.config import Layer
 from litaagent_std.hrl_xf.online.distillation.config import DistillConfig
-from litaagent_std.policy.arrays import Floats, Floats32
+from litaagent_std.hrl_xf.online.methods.networks import NETWORKS, OUTPUTS, Network, network_of, weights_of
+from litaagent_std.policy.arrays import Floats32
+from litaagent_std.policy.buckets import n_buckets
+from litaagent_std.policy.l2.residual import goal_names
+from litaagent_std.policy.networks.weights import Weights
+from litaagent_std.world.setup import HORIZON
 
 __all__ = [
     "Pairs",
     "StudentLearner",
-    "constant_net",
     "errors_of",
     "fit",
     "multiplications",
+    "new_student",
+    "output_names",
     "pairs_of",
     "student_runner",
 ]
 
-_RIDGES: Final = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-_SAME: Final = 1e-6
-"""Inputs with a smaller standard deviation are constants and get no weight."""
 _SAVE_EVERY: Final = 25
 """Epochs between two checkpoints of a fit."""
+_MINIBATCH: Final = 256
+_SMALLEST: Final = 1e-3
+"""Smallest unit of an output's error: what the teacher changes less is not worth learning."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """Inputs and clipped actions of a teacher.
+    """Inputs of a layer, and what the teacher and the heuristic say to them.
 
     Attributes:
-        inputs: [n, in].
-        actions: [n, out], within ±`LIMIT`.
+        inputs: Flat observations [n, in].
+        outputs: The teacher's outputs [n, out].
+        heuristic: Those of a new network [n, out].
     """
 
-    inputs: Floats32
-    actions: Floats32
+    inputs: Tensor
+    outputs: Tensor
+    heuristic: Tensor
 
     def __post_init__(self) -> None:
+        """Refuse samples with NaN or infinities."""
+        self.check()
+
+    def check(self) -> None:
         """Refuse samples with NaN or infinities.
 
         Raises:
             DivergedError: It names the sample.
         """
-        for name, values in (("inputs", self.inputs), ("actions", self.actions)):
-            if not np.isfinite(values).all():
+        for name, values in (("inputs", self.inputs), ("outputs", self.outputs)):
+            sound = torch.isfinite(values).all(1)
+            if not bool(sound.all()):
                 raise DivergedError(
-                    f"{name} of sample {int(np.argwhere(~np.isfinite(values))[0, 0])} are NaN or infinite",
+                    f"{name} of sample {int((~sound).nonzero()[0, 0])} are NaN or infinite",
                     "a student learns from finite numbers",
-                    "check the teacher's weights file",
+                    "check the teacher's weights",
                 )
 
     def __len__(self) -> int:
         return len(self.inputs)
 
 
-def pairs_of(teacher: ActingNet, inputs: Floats32) -> Pairs:
-    """Return inputs with the teacher's actions."""
-    return Pairs(inputs, np.clip(teacher.mean(inputs), -LIMIT, LIMIT))
+def _sizes(teacher: Weights, dim: int) -> dict[str, Any]:
+    """Return the sizes of a student's network."""
+    sizes = dict(teacher.meta["sizes"])
+    smaller = {"dim": dim, "layers": 1, "ensemble": 1, "row_dim": min(dim, int(sizes.get("row_dim", dim)))}
+    return sizes | {name: value for name, value in smaller.items() if name in sizes}
 
 
-def multiplications(net: ActingNet) -> int:
-    """Return the number of multiplications per decision of a net."""
-    return sum(weight.size for weight in net.weights)
+def new_student(teacher: Weights, dim: int, seed: int) -> Network:
+    """Return a new network of the teacher's kind with another width: the heuristic, with the teacher's exploration."""
+    horizon = {} if teacher.kind == "l4" else {"league_horizon": teacher.meta["horizon"]}
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(seed)
+        network: Network = NETWORKS[teacher.kind](**_sizes(teacher, dim), **horizon)  # type: ignore[index]  # a layer
+    network.log_std.data = torch.from_numpy(np.array(teacher.arrays["log_std"]))
+    network.log_std.requires_grad_(False)
+    return network
 
 
-def constant_net(like: ActingNet, action: Floats32) -> ActingNet:
-    """Return a net of the same inputs and outputs whose action is constant."""
-    shape = (like.weights[0].shape[0], like.weights[-1].shape[1])
-    return ActingNet((np.zeros(shape, np.float32),), (np.asarray(action, np.float32),), like.log_std)
+@torch.no_grad()
+def pairs_of(teacher: Weights, inputs: Floats32) -> Pairs:
+    """Return inputs with the outputs of the teacher and of the heuristic."""
+    flat = torch.from_numpy(inputs)
+    networks = (network_of(teacher), new_student(teacher, 2, 0))
+    outputs, heuristic = (_outputs(network, flat) for network in networks)
+    return Pairs(flat, outputs, heuristic)
+
+
+def _outputs(network: Network, flat: Tensor) -> Tensor:
+    layer: Layer = network.kind  # type: ignore[assignment]  # one of the layers
+    if not len(flat):
+        return torch.zeros(0, len(output_names(layer)))
+    return OUTPUTS[layer](network, flat, HORIZON)
+
+
+def output_names(layer: Layer) -> tuple[str, ...]:
+    """Return the names of a layer's outputs, in order."""
+    if layer == "l2":
+        return goal_names(n_buckets(HORIZON))
+    leads = (f"lead_{lead}" for lead in range(HORIZON + 1))
+    return ("accept", "reject", "end", *leads, "quantity", "price") if layer == "l3" else ("log_alpha",)
+
+
+def multiplications(weights: Weights) -> int:
+    """Return the number of weights of a network's matrices."""
+    return sum(array.size for array in weights.arrays.values() if array.ndim == 2)
 
 
 def fit(
     cfg: DistillConfig,
-    teacher: ActingNet,
+    teacher: Weights,
     train: Pairs,
     validation: Pairs,
     folder: Path | None = None,
     session: Session | None = None,
-) -> tuple[ActingNet, dict[str, Any]]:
-    """Fit the student of one layer; return it and the report of its fit. Its exploration is the teacher's.
+) -> tuple[Weights, dict[str, Any]]:
+    """Fit the student of one layer; return it and the report of its fit.
 
     Args:
         cfg: Options of the distillation.
-        teacher: The layer's net.
+        teacher: The layer's weights.
         train: Samples to learn from.
-        validation: Samples that choose λ, or the epoch.
-        folder: Folder for metrics and checkpoints of a student with hidden layers; None writes none.
+        validation: Samples that choose the epoch.
+        folder: Folder for metrics and checkpoints; None writes none.
         session: The session around it.
 
     Raises:
@@ -122,60 +161,19 @@ def fit(
             "this layer; give more or longer worlds"
         )
     with one_thread():
-        if not cfg.hidden:
-            return _linear(teacher, train, validation)
         student = StudentLearner(cfg, teacher, train, validation)
         run_epochs(student_runner(student, folder, session), cfg.epochs)
-        report = {"epochs": student.epoch, "best_epoch": student.best_epoch}
-        return student.net(), report | {"validation_rmse": student.best_loss**0.5}
-
-
-# -- linear
-
-
-def _linear(teacher: ActingNet, train: Pairs, validation: Pairs) -> tuple[ActingNet, dict[str, Any]]:
-    solve = _solver(train)
-    nets = {ridge: _net(teacher, *solve(ridge)) for ridge in _RIDGES}
-    errors = {ridge: float(np.square(_error(net, validation)).mean()) for ridge, net in nets.items()}
-    best = min(_RIDGES, key=errors.__getitem__)
-    both = Pairs(np.concatenate((train.inputs, validation.inputs)), np.concatenate((train.actions, validation.actions)))
-    return _net(teacher, *_solver(both)(best)), {"ridge": best, "validation_rmse": errors[best] ** 0.5}
-
-
-def _solver(pairs: Pairs) -> Callable[[float], tuple[Floats, Floats]]:
-    """Return a function from λ to weights [in, out] and bias [out] for raw inputs; shared parts are computed once."""
-    centre, scale = _scales(pairs.inputs)
-    z = (pairs.inputs - centre) / scale  # [n, in]
-    middle = pairs.actions.mean(0, dtype=np.float64)  # [out]
-    square, cross = z.T @ z, z.T @ (pairs.actions - middle)  # [in, in], [in, out]
-
-    def solve(ridge: float) -> tuple[Floats, Floats]:
-        inner = np.linalg.solve(square + ridge * len(pairs) * np.eye(len(square)), cross)
-        weight = inner / scale[:, None]
-        return weight, middle - centre @ weight
-
-    return solve
-
-
-def _scales(values: Floats32) -> tuple[Floats, Floats]:
-    """Return mean and standard deviation of each column; a constant column gets an infinite scale, thus no effect."""
-    centre, deviation = values.mean(0, dtype=np.float64), values.std(0, dtype=np.float64)
-    return centre, np.where(deviation > _SAME, deviation, np.inf)
-
-
-def _net(teacher: ActingNet, weight: Floats, bias: Floats) -> ActingNet:
-    return ActingNet((weight.astype(np.float32),), (bias.astype(np.float32),), teacher.log_std)
-
-
-# -- hidden layers
+    report = {"epochs": student.epoch, "best_epoch": student.best_epoch, "validation_loss": student.best_loss}
+    meta = {name: value for name, value in teacher.meta.items() if name not in ("sizes", "kind")}
+    return weights_of(student.network, meta), report
 
 
 class StudentLearner(EpochLearner):
-    """Behaviour cloning of a layer by a student with hidden layers; the best epoch is that in the validation worlds.
+    """Regression of a layer by a smaller network; the best epoch is that in the validation worlds.
 
     Args:
         cfg: Options of the distillation.
-        teacher: The layer's net.
+        teacher: The layer's weights.
         train: Samples to learn from.
         validation: Samples that choose the epoch.
     """
@@ -183,37 +181,44 @@ class StudentLearner(EpochLearner):
     name = "litaagent.student"
     files = Files(has_log=False, checkpoints=".")
 
-    def __init__(self, cfg: DistillConfig, teacher: ActingNet, train: Pairs, validation: Pairs) -> None:
-        self._teacher, self._validation = teacher, validation
-        self._scales = (*_scales(train.inputs), *_scales(train.actions))
-        self._data = _standard(train, *self._scales)
-        self._agent = BC(
-            Box(-np.inf, np.inf, (train.inputs.shape[1],), np.float32),
-            Box(-np.inf, np.inf, (train.actions.shape[1],), np.float32),
-            BCConfig(learning_rate=cfg.learning_rate, seed=cfg.seed),
-            actor_cfg={"hidden_dims": cfg.hidden, "log_std_init": -1.0, "log_std_range": (-4.0, 1.0)},
-            device="cpu",
-        )
-        super().__init__(self._agent.policy, cfg.patience, cfg.seed)
+    def __init__(self, cfg: DistillConfig, teacher: Weights, train: Pairs, validation: Pairs) -> None:
+        self.network = new_student(teacher, cfg.dim, cfg.seed)
+        self._train, self._validation = train, validation
+        # [out] what the teacher changes in the heuristic, root mean square
+        self._scale = (train.outputs - train.heuristic).square().mean(0).sqrt().clamp(min=_SMALLEST)
+        learned = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
+        self._optimizer = torch.optim.Adam(learned, lr=cfg.learning_rate)
+        super().__init__(self.network, cfg.patience, cfg.seed)
 
     def update(self) -> dict[str, float]:
         """Learn one epoch and validate."""
-        stats = self._agent.update(self._data)
-        error = float(np.square(_error(self.net(), self._validation)).mean())
+        self._train.check()
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.epoch)
+        losses = []
+        for rows in torch.randperm(len(self._train), generator=generator).split(_MINIBATCH):
+            loss = self._loss(self._train, rows)
+            self._optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]  # torch's
+            self._optimizer.step()
+            losses.append(loss.item())
+        with torch.no_grad():
+            error = float(self._loss(self._validation, torch.arange(len(self._validation))))
         self.end_epoch(error)
-        return stats | {"validation/rmse": error**0.5}
+        return {"train/loss": float(np.mean(losses)), "validation/loss": error}
 
-    def net(self) -> ActingNet:
-        """Return the present student, for raw inputs and outputs."""
-        return _folded(self._agent, self._teacher, *self._scales)
+    def _loss(self, pairs: Pairs, rows: Tensor) -> Tensor:
+        gap = _outputs(self.network, pairs.inputs[rows]) - pairs.outputs[rows]
+        return (gap / self._scale).square().mean()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the student, and the best epoch so far."""
-        return super().state_dict() | {"agent": self._agent.state_dict()}
+        """Return the student, its optimiser, and the best epoch so far."""
+        own = {"model": self.network.state_dict(), "optimizer": self._optimizer.state_dict()}
+        return super().state_dict() | own
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
-        self._agent.load_state_dict(state["agent"])
+        self.network.load_state_dict(state["model"])
+        self._optimizer.load_state_dict(state["optimizer"])
         super().load_state_dict(state)
 
 
@@ -222,53 +227,29 @@ def student_runner(learner: StudentLearner, folder: Path | None, session: Sessio
     return epoch_runner(learner, folder, _SAVE_EVERY, session, keep_last=1)
 
 
-def _standard(pairs: Pairs, centre: Floats, scale: Floats, middle: Floats, size: Floats) -> OfflineDataset:
-    return OfflineDataset(
-        observations=torch.from_numpy(((pairs.inputs - centre) / scale).astype(np.float32)),
-        actions=torch.from_numpy(((pairs.actions - middle) / size).astype(np.float32)),
-    )
-
-
 @torch.no_grad()
-def _folded(agent: BC, teacher: ActingNet, centre: Floats, scale: Floats, middle: Floats, size: Floats) -> ActingNet:
-    """Return the net for raw inputs and outputs: x' = (x − c) / s in the first layer, y = m + y'·d in the last."""
-    linears = [module for module in agent.policy.actor.modules() if isinstance(module, nn.Linear)]
-    weights = [linear.weight.numpy().T.astype(np.float64) for linear in linears]
-    biases = [linear.bias.numpy().astype(np.float64) for linear in linears]
-    weights[0] = weights[0] / scale[:, None]
-    biases[0] = biases[0] - centre @ weights[0]
-    spread = np.where(np.isfinite(size), size, 0.0)  # a constant output is its mean
-    weights[-1], biases[-1] = weights[-1] * spread, biases[-1] * spread + middle
-    return ActingNet(
-        tuple(weight.astype(np.float32) for weight in weights),
-        tuple(bias.astype(np.float32) for bias in biases),
-        teacher.log_std,
-    )
-
-
-# -- errors
-
-
-def _error(net: ActingNet, pairs: Pairs) -> Floats32:
-    return np.clip(net.mean(pairs.inputs), -LIMIT, LIMIT) - pairs.actions
-
-
-def errors_of(net: ActingNet, pairs: Pairs, mean: Floats32, names: tuple[str, ...]) -> dict[str, Any]:
+def errors_of(student: Weights, pairs: Pairs, train: Pairs) -> dict[str, Any]:
     """Return root mean squared errors beside those of two trivial policies.
 
     Args:
-        net: The student.
+        student: The student.
         pairs: Held-out samples.
-        mean: The teacher's mean action in the training samples [out].
-        names: Names of the outputs.
+        train: Samples that it learned from.
 
     Returns:
-        Over all outputs and by output: ``student``, ``mean`` (always the mean) and ``zero`` (the heuristic agent);
-        ``explained`` is the share of the mean's squared error that the student removes, None if that error is 0.
+        Over all outputs and by output: ``student``, ``mean`` (always the teacher's mean change of the heuristic) and
+        ``zero`` (the heuristic); ``explained`` is the share of the mean's squared error that the student removes, None
+        if that error is 0.
     """
-    gaps = {"student": _error(net, pairs), "mean": mean - pairs.actions, "zero": -pairs.actions}
-    squares = {name: np.square(gap, dtype=np.float64) for name, gap in gaps.items()}
+    mean = (train.outputs - train.heuristic).mean(0)
+    gaps = {
+        "student": _outputs(network_of(student), pairs.inputs) - pairs.outputs,
+        "mean": pairs.heuristic + mean - pairs.outputs,
+        "zero": pairs.heuristic - pairs.outputs,
+    }
+    squares = {name: gap.double().square() for name, gap in gaps.items()}
     whole = {name: float(square.mean()) for name, square in squares.items()}
+    names = output_names(student.kind)  # type: ignore[arg-type]  # one of the layers
     return {
         "rows": len(pairs),
         **{name: value**0.5 for name, value in whole.items()},

@@ -3,10 +3,10 @@
 ::
 
     <folder>/
-      teacher.npz         weights of the teacher
+      teacher/*.npz       weights of the teacher
       samples/*.npz       one file per world
-      fit/<layer>/        metrics and checkpoint of a fit with hidden layers
-      student.npz         weights of the student, to play with or to train further
+      fit/<layer>/        metrics and checkpoint of a fit
+      student/*.npz       weights of the student, to play with or to train further
       checks/*.json       one file per held-out world
       report.json         errors beside those of trivial policies, agreement, scores, CPU time
 
@@ -18,9 +18,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,17 +28,16 @@ from apexrl.runs.atomic import ensure_folder, write_bytes
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError
 from apexrl.runs.reading import read_bytes, read_sealed, reading, write_sealed
 from apexrl.runs.session import Session
-from litaagent_std.agents.online.acting import LAYERS, NAMES, ActingNet, PolicySet
-from litaagent_std.agents.online.steering import Layer
-from litaagent_std.agents.online.weights import save
 from litaagent_std.hrl_xf.epochs import Interrupted
+from litaagent_std.hrl_xf.online.config import Layer
 from litaagent_std.hrl_xf.online.distillation.check import check_world, summarize_checks
 from litaagent_std.hrl_xf.online.distillation.config import FREE_FIELDS, DistillConfig
 from litaagent_std.hrl_xf.online.distillation.fitting import (
-    constant_net,
+    Pairs,
     errors_of,
     fit,
     multiplications,
+    new_student,
     pairs_of,
 )
 from litaagent_std.hrl_xf.online.distillation.samples import (
@@ -50,10 +48,13 @@ from litaagent_std.hrl_xf.online.distillation.samples import (
     read_inputs,
     write_inputs,
 )
+from litaagent_std.hrl_xf.online.hierarchy.policies import LAYERS, Hierarchy
 from litaagent_std.hrl_xf.online.jobs import Job
+from litaagent_std.hrl_xf.online.methods.networks import weights_of
+from litaagent_std.policy.networks.weights import Weights, weights_path
 from litaagent_std.world.reproducible.hashing import fixed_for_workers
 
-__all__ = ["Distilled", "run_distillation", "teacher_file"]
+__all__ = ["Distilled", "run_distillation", "teacher_files"]
 
 logger = logging.getLogger(__name__)
 
@@ -94,26 +95,24 @@ def run_distillation(cfg: DistillConfig) -> Distilled:
             report = distillation.run()
         except Interrupted:
             report = None
-    return Distilled(session.path / "student.npz", report, distillation.played, session.exit_code)
+    return Distilled(session.path / "student", report, distillation.played, session.exit_code)
 
 
-def teacher_file(path: Path) -> Path:
-    """Return the weights to distil: the file itself, or the best, else the newest, of a run's folder.
+def teacher_files(path: Path) -> dict[str, Path]:
+    """Return the weights to distil by layer: of the folder itself, or what a run's folder holds.
 
     Raises:
         ConfigurationError: If there are none.
     """
-    if path.is_file():
-        return path
-    candidates = [path / "best.npz", *sorted(path.glob("weights/v*.npz"), reverse=True)]
-    weights = next((file for file in candidates if file.is_file()), None)
-    if weights is None:
+    folder = weights_path(path)
+    files = {layer: folder / f"{layer}.npz" for layer in LAYERS if (folder / f"{layer}.npz").is_file()}
+    if not files:
         raise ConfigurationError(
-            f"there are no weights at {str(path)!r}",
-            "a teacher is a file of lita train-online, or the folder of its run",
+            f"there are no weights of layers at {str(path)!r}",
+            "a teacher is the folder of a run of lita train or lita train-online, or of its weights",
             "correct the path, or train first",
         )
-    return weights
+    return files
 
 
 class _Distillation:
@@ -134,28 +133,30 @@ class _Distillation:
         jobs = jobs_of(self.cfg, self.teacher)
         self._collect(jobs)
         student, fits = self._student()
-        trivial = self._trivial()
-        self._check(jobs, {"student": student, **trivial})
-        report = self._report(student, trivial["mean"], fits)
+        self._check(jobs, {"student": student, "zero": Hierarchy()})
+        report = self._report(student, fits)
         write_sealed(self.folder / "report.json", report)
         return report
 
     # -- teacher and student
 
-    def _keep_teacher(self) -> tuple[PolicySet, str]:
-        kept = self.folder / "teacher.npz"
-        data = read_bytes(teacher_file(self.cfg.teacher))
-        if kept.exists() and read_bytes(kept) != data:
-            raise ConfigMismatchError(
-                f"{str(self.folder)!r} distils other weights than {str(self.cfg.teacher)!r} now holds",
-                "a distillation resumes only with the teacher that it was started with",
-                f"name {str(kept)!r} as the teacher, or choose another folder",
-            )
-        write_bytes(kept, data)
+    def _keep_teacher(self) -> tuple[Hierarchy, str]:
+        kept, digest = self.folder / "teacher", sha256()
+        for layer, path in teacher_files(self.cfg.teacher).items():
+            data, file = read_bytes(path), kept / f"{layer}.npz"
+            if file.exists() and read_bytes(file) != data:
+                raise ConfigMismatchError(
+                    f"{str(self.folder)!r} distils other weights than {str(self.cfg.teacher)!r} now holds",
+                    "a distillation resumes only with the teacher that it was started with",
+                    f"name {str(kept)!r} as the teacher, or choose another folder",
+                )
+            digest.update(data)
+            write_bytes(ensure_folder(kept) / f"{layer}.npz", data)
         try:
-            return PolicySet.load(kept), sha256(data).hexdigest()
+            teacher = Hierarchy.load(kept)
         except ValueError as error:
             raise ConfigurationError(str(error), "a teacher must fit this version", "train it again") from error
+        return replace(teacher, learning=tuple(teacher.nets)), digest.hexdigest()
 
     def _student_layers(self) -> tuple[Layer, ...]:
         """Return the layers of the student.
@@ -163,27 +164,30 @@ class _Distillation:
         Raises:
             ConfigurationError: If the teacher lacks one, or the student would not be smaller.
         """
-        known = tuple(layer for layer in LAYERS if layer in self.teacher.nets)
+        known = tuple(self.teacher.nets)
         missing = [layer for layer in self.cfg.layers if layer not in known]
         if missing:
             raise ConfigurationError(
                 f"the teacher has no {', '.join(missing)}", f"its layers are {', '.join(known)}", "leave it out"
             )
-        layers = tuple(layer for layer in known if layer in (self.cfg.layers or known))
+        wanted = {"l2", *(self.cfg.layers or known)}  # the others need L2's goals
+        layers = tuple(layer for layer in known if layer in wanted)
         before = sum(map(multiplications, self.teacher.nets.values()))
-        after = sum(self._student_multiplications(self.teacher.nets[layer]) for layer in layers)
+        after = sum(multiplications(self._new_student(layer)) for layer in layers)
         if after >= before:
             raise ConfigurationError(
                 f"the student would need {after} multiplications, the teacher needs {before}",
                 "a student is smaller than its teacher",
-                "give fewer --hidden or --layers; nothing is more compact than a linear policy of a single layer",
+                "give a smaller --dim or fewer --layers",
             )
         return layers
 
-    def _student_multiplications(self, net: ActingNet) -> int:
-        """Return the multiplications of a student with a teacher net's inputs and outputs."""
-        widths = (net.weights[0].shape[0], *self.cfg.hidden, net.weights[-1].shape[1])
-        return sum(inputs * outputs for inputs, outputs in pairwise(widths))
+    def _new_student(self, layer: Layer) -> Weights:
+        return weights_of(new_student(self.teacher.nets[layer], self.cfg.dim, self.cfg.seed), {})
+
+    def _pairs(self, layer: Layer, *parts: Part) -> Pairs:
+        """Return the samples of a layer in some parts."""
+        return pairs_of(self.teacher.nets[layer], read_inputs(self._paths(*parts), layer))
 
     def _paths(self, *parts: Part) -> dict[int, Path]:
         """Return the sample files of some parts by index of the world."""
@@ -191,34 +195,23 @@ class _Distillation:
         worlds = [world for world in range(cfg.worlds + cfg.held_out) if part_of(cfg, world) in parts]
         return {world: self.folder / "samples" / f"world_{world:05d}.npz" for world in worlds}
 
-    def _student(self) -> tuple[PolicySet, dict[str, Any]]:
+    def _student(self) -> tuple[Hierarchy, dict[str, Any]]:
         """Read the student and the report of its fit, or fit it first."""
-        path, fit_file = self.folder / "student.npz", self.folder / "fit.json"
+        path, fit_file = self.folder / "student", self.folder / "fit.json"
         if path.exists() and fit_file.exists():
-            with reading(path, hint="remove student.npz; the same command then fits it again"):
-                return PolicySet.load(path), read_sealed(fit_file)
-        nets: dict[Layer, ActingNet] = {}
+            with reading(path, hint="remove the folder student; the same command then fits it again"):
+                return Hierarchy.load(path), read_sealed(fit_file)
+        nets: dict[Layer, Weights] = {}
         fits: dict[str, Any] = {}
         for layer in self.layers:
-            teacher = self.teacher.nets[layer]
-            train, validation = (
-                pairs_of(teacher, read_inputs(self._paths(part), layer)) for part in ("train", "validation")
-            )
+            train, validation = self._pairs(layer, "train"), self._pairs(layer, "validation")
             folder = self.folder / "fit" / layer
-            nets[layer], fits[layer] = fit(self.cfg, teacher, train, validation, folder, self._session)
+            nets[layer], fits[layer] = fit(self.cfg, self.teacher.nets[layer], train, validation, folder, self._session)
             logger.info("%s: fitted to %d samples, %s", layer, len(train), fits[layer])
-        student = PolicySet(nets, self.teacher.version, self.teacher.levels, self.teacher.base)
-        save(student, path, made_by="lita distill", teacher=self._digest, seed=self.cfg.seed)
+        student = replace(self.teacher, nets=nets)
+        student.save(path, made_by="lita distill", teacher=self._digest, seed=self.cfg.seed)
         write_sealed(fit_file, fits)
         return student, fits
-
-    def _trivial(self) -> dict[str, PolicySet]:
-        """Return two trivial policies: the teacher's mean action for all inputs, and zeros, the heuristic agent."""
-        nets = {}
-        for layer, net in self.teacher.nets.items():
-            pairs = pairs_of(net, read_inputs(self._paths("train", "validation"), layer))
-            nets[layer] = constant_net(net, pairs.actions.mean(0))
-        return {"mean": PolicySet(nets, levels=self.teacher.levels), "zero": PolicySet()}
 
     # -- worlds
 
@@ -232,7 +225,7 @@ class _Distillation:
     def _check_path(self, world: int) -> Path:
         return self.folder / "checks" / f"world_{world:05d}.json"
 
-    def _check(self, jobs: list[Job], others: Mapping[str, PolicySet]) -> None:
+    def _check(self, jobs: list[Job], others: Mapping[str, Hierarchy]) -> None:
         missing = [world for world in self._paths("held_out") if not self._check_path(world).exists()]
         ensure_folder(self.folder / "checks")
         tasks = (
@@ -265,11 +258,11 @@ class _Distillation:
 
     # -- the report
 
-    def _report(self, student: PolicySet, mean: PolicySet, fits: Mapping[str, Any]) -> dict[str, Any]:
-        errors = {}
-        for layer in self.layers:
-            held_out = pairs_of(self.teacher.nets[layer], read_inputs(self._paths("held_out"), layer))
-            errors[layer] = errors_of(student.nets[layer], held_out, mean.nets[layer].biases[0], NAMES[layer])
+    def _report(self, student: Hierarchy, fits: Mapping[str, Any]) -> dict[str, Any]:
+        errors = {
+            layer: errors_of(student.nets[layer], self._pairs(layer, "held_out"), self._pairs(layer, "train"))
+            for layer in self.layers
+        }
         checks = [read_sealed(self._check_path(world)) for world in self._paths("held_out")]
         return {
             "teacher": {"sha256": self._digest, **_shape(self.teacher)},
@@ -281,12 +274,9 @@ class _Distillation:
         }
 
 
-def _shape(policies: PolicySet) -> dict[str, Any]:
-    """Return the widths of each layer's net, and the multiplications of all layers."""
+def _shape(networks: Hierarchy) -> dict[str, Any]:
+    """Return the sizes of each layer's network, and the multiplications of all layers."""
     return {
-        "layers": {
-            layer: [net.weights[0].shape[0], *(weight.shape[1] for weight in net.weights)]
-            for layer, net in sorted(policies.nets.items())
-        },
-        "multiplications": sum(map(multiplications, policies.nets.values())),
+        "layers": {layer: dict(weights.meta["sizes"]) for layer, weights in sorted(networks.nets.items())},
+        "multiplications": sum(map(multiplications, networks.nets.values())),
     }

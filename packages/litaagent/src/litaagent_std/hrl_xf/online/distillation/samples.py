@@ -10,24 +10,32 @@ import numpy as np
 
 from apexrl.runs.atomic import atomic_file
 from apexrl.runs.reading import read_npz, reading
-from litaagent_std.agents.online.acting import INPUTS, PolicySet
-from litaagent_std.agents.online.steering import Layer
+from litaagent_std.hrl_xf.online.config import Layer
 from litaagent_std.hrl_xf.online.distillation.config import DistillConfig
+from litaagent_std.hrl_xf.online.hierarchy.play import play_worlds
+from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
+from litaagent_std.hrl_xf.online.hierarchy.rows import day_size, thread_sizes, weight_size
 from litaagent_std.hrl_xf.online.jobs import Job
 from litaagent_std.hrl_xf.online.opponents import OpponentPool
-from litaagent_std.hrl_xf.online.rollout import SeatRollout, play_world
-from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
+from litaagent_std.hrl_xf.online.rollout import SeatRollout
+from litaagent_std.hrl_xf.online.worlds import WorldPlan, draw_world, training_seed
 from litaagent_std.hrl_xf.rewards import DayWeights
 from litaagent_std.policy.arrays import Floats32
+from litaagent_std.world.setup import HORIZON
 
 __all__ = ["Inputs", "Part", "collect", "jobs_of", "part_of", "read_inputs", "write_inputs"]
 
 Inputs = dict[Layer, Floats32]
-"""Inputs of each layer [n, in]; the rows of a world in the order of its decisions."""
+"""Flat observations of each layer [n, in], see `hierarchy.rows`."""
 Part = Literal["train", "validation", "held_out"]
 
 _FIRST: Final = 1 << 31
 """Index of the first world within a seed's block, beyond those of any training run."""
+_SIZES: Final[Mapping[Layer, int]] = {
+    "l2": day_size(HORIZON),
+    "l3": sum(thread_sizes(HORIZON)),
+    "l4": weight_size(),
+}
 _VALIDATION: Final = 5
 """Every fifth of the worlds to learn from is for validation."""
 
@@ -39,7 +47,7 @@ def part_of(cfg: DistillConfig, world: int) -> Part:
     return "validation" if world % _VALIDATION == min(_VALIDATION, cfg.worlds) - 1 else "train"
 
 
-def jobs_of(cfg: DistillConfig, teacher: PolicySet) -> list[Job]:
+def jobs_of(cfg: DistillConfig, teacher: Hierarchy) -> list[Job]:
     """Return all worlds: those to learn from with exploration, held-out ones without."""
     pool = OpponentPool(cfg.pool)
     jobs = []
@@ -49,31 +57,25 @@ def jobs_of(cfg: DistillConfig, teacher: PolicySet) -> list[Job]:
             seed=training_seed(cfg.seed, _FIRST + world), days=cfg.days, levels=cfg.levels, opponents=pool.draw(rng)
         )
         explores = part_of(cfg, world) != "held_out"
-        jobs.append(Job(plan, teacher, world if explores else None, teacher.rounds))
+        jobs.append(Job(plan, teacher, world if explores else None))
     return jobs
 
 
 def collect(job: Job) -> Inputs:
     """Play a world and return the inputs of each layer; runs in a worker."""
-    assert isinstance(job.policies, PolicySet)  # see `jobs_of`
-    rollout = play_world(job.plan, job.policies, DayWeights(), job.rng_seed, rounds=job.rounds)
-    return {
-        layer: _concatenate(layer, [_seat_inputs(layer, seat) for seat in rollout.seats]) for layer in job.policies.nets
-    }
+    [rollout] = play_worlds([draw_world(job.plan)], job.policies, DayWeights(), [job.rng_seed], record=True)
+    return {layer: _concatenate(layer, [_seat_inputs(layer, seat) for seat in rollout.seats]) for layer in _SIZES}
 
 
 def _seat_inputs(layer: Layer, seat: SeatRollout) -> Floats32 | None:
     if layer == "l2":
         return seat.days.views if len(seat.days.day) else None
-    rows = seat.rounds
-    if rows is None or not len(rows.thread):
-        return None
-    return rows.views if layer == "l3" else np.concatenate((rows.views, rows.states[rows.state_of]), axis=1)
+    return None if seat.rounds is None else seat.rounds.views.get(layer)
 
 
 def _concatenate(layer: Layer, parts: Sequence[Floats32 | None]) -> Floats32:
     """Concatenate rows; an empty array of the right width if there are none."""
-    return np.concatenate([np.zeros((0, INPUTS[layer]), np.float32), *(part for part in parts if part is not None)])
+    return np.concatenate([np.zeros((0, _SIZES[layer]), np.float32), *(part for part in parts if part is not None)])
 
 
 def write_inputs(path: Path, inputs: Inputs) -> None:
@@ -93,7 +95,7 @@ def read_inputs(paths: Mapping[int, Path], layer: Layer) -> Floats32:
     for _, path in sorted(paths.items()):
         with reading(path, hint="remove the file; the same command then plays that world again"):
             rows = np.asarray(read_npz(path)[layer], np.float32)
-            if rows.shape[1:] != (INPUTS[layer],):
-                raise ValueError(f"inputs of {layer} have the shape {rows.shape}, not (n, {INPUTS[layer]})")
+            if rows.shape[1:] != (_SIZES[layer],):
+                raise ValueError(f"inputs of {layer} have the shape {rows.shape}, not (n, {_SIZES[layer]})")
             parts.append(rows)
     return _concatenate(layer, parts)

@@ -1,23 +1,21 @@
-"""Decisions of other policies in every situation of the teacher.
+"""Decisions of other networks in every situation of the teacher.
 
-At each decision the teacher's brain is copied once per compared policy, and each copy decides with the residuals of its
-own policy; the teacher's own decision is played. So decisions are compared in the same situation, with all of L1
-to L4, and never between two worlds that have diverged.
+At each decision the teacher's brain is copied once per compared set of networks, and each copy decides with its own;
+the teacher's own decision is played. So decisions are compared in the same situation, with all of L1 to L4, and never
+between two worlds that have diverged.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
-from litaagent_std.agents.online.acting import PolicySet
-from litaagent_std.agents.online.agent import LitaOnline
-from litaagent_std.agents.online.seat import DayRequests, RoundRequests
-from litaagent_std.policy.arrays import Floats32
+from litaagent_std.agents.hrl import LitaAgentHRL
+from litaagent_std.hrl_xf.online.hierarchy.policies import LAYERS, Hierarchy
 from litaagent_std.policy.brain import Decision
+from litaagent_std.policy.networks.exploration import Exploration
 from litaagent_std.policy.observation import Observation, ThreadObservation
 from litaagent_std.policy.plan import Goals
 
@@ -66,69 +64,46 @@ class Agreement:
                     self.price_gap += abs(own - other) / max(market, 1.0)
 
 
-class _RequestLog:
-    """A policy that keeps what it is asked.
-
-    Args:
-        policy: The policy that acts.
-    """
-
-    def __init__(self, policy: PolicySet) -> None:
-        self._policy = policy
-        self.requests: list[DayRequests | RoundRequests] = []
-
-    def act_days(self, requests: DayRequests) -> Floats32:
-        """Keep the requests and act; see `SteeringPolicy`."""
-        self.requests.append(requests)
-        return self._policy.act_days(requests)
-
-    def act_rounds(self, requests: RoundRequests) -> Floats32:
-        """Keep the requests and act; see `SteeringPolicy`."""
-        self.requests.append(requests)
-        return self._policy.act_rounds(requests)
-
-
-class ShadowedAgent(LitaOnline):
+class ShadowedAgent(LitaAgentHRL):
     """The teacher in play, with shadows that decide in the same situations.
 
     Args:
         *args: Passed to scml.
-        shadows: Files of weights by name.
-        **kwargs: As for `LitaOnline`; ``weights`` are the teacher's.
+        teacher: Folder of the teacher's weights.
+        shadows: Folders of other weights by name; None is the heuristic agent.
+        **kwargs: As for `LitaAgentHRL`.
 
     Attributes:
         agreement: Agreement of each shadow with the teacher.
         decisions: Number of decided rounds.
+        asked: What the teacher's networks were asked.
     """
 
-    def __init__(self, *args: Any, shadows: Mapping[str, str], **kwargs: Any) -> None:  # noqa: ANN401 - scml's
-        super().__init__(*args, **kwargs)
-        assert isinstance(self.layers.policy, PolicySet)  # as `LitaOnline` makes it
-        self._log = self.layers.policy = _RequestLog(self.layers.policy)
-        self._shadows = {name: PolicySet.load(path) for name, path in shadows.items()}
+    def __init__(self, *args: Any, teacher: str, shadows: Mapping[str, str | None], **kwargs: Any) -> None:  # noqa: ANN401 - scml's
+        networks = Hierarchy.load(teacher)
+        self.asked = Exploration([None])  # keeps the inputs, and explores nothing
+        layers = replace(networks, learning=LAYERS).layers(self.asked)
+        super().__init__(
+            *args,
+            goal_layer=layers.goal,
+            decision_layer=layers.decision,
+            coordination_layer=layers.coordination,
+            **{**networks.base, **kwargs},
+        )
+        self._shadows = {name: Hierarchy() if path is None else Hierarchy.load(path) for name, path in shadows.items()}
         self.agreement = {name: Agreement() for name in shadows}
         self.decisions = 0
-
-    @property
-    def requests(self) -> Sequence[DayRequests | RoundRequests]:
-        """All requests of the teacher."""
-        return self._log.requests
 
     def _decide(self, threads: Sequence[ThreadObservation]) -> dict[str, Decision]:
         if not threads:
             return super()._decide(threads)
         self.decisions += 1
-        others = {name: self._decide_as(policy, threads) for name, policy in self._shadows.items()}
+        others = {}
+        for name, networks in self._shadows.items():
+            brain = self.brain.copy_with(networks.layers())
+            others[name] = brain.respond(threads), brain.goals
         decided = super()._decide(threads)
         for name, (decisions, goals) in others.items():
             self.agreement[name].add_decisions(decisions, decided)
             self.agreement[name].add_goals(self.brain.obs, goals, self.brain.goals)
         return decided
-
-    def _decide_as(self, policy: PolicySet, threads: Sequence[ThreadObservation]) -> tuple[dict[str, Decision], Goals]:
-        """Return the decisions and goals of a copy of the brain with another policy."""
-        shared = {id(kept): kept for kept in (self.brain.obs, self.layers.policy)}  # neither is changed
-        brain, layers = copy.deepcopy((self.brain, self.layers), shared)
-        layers.policy = policy
-        layers.restart_day()
-        return brain.respond(threads), brain.goals

@@ -15,8 +15,6 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from litaagent_std.agents.online.steering import LIMIT as ACTION_LIMIT
-from litaagent_std.agents.online.views import DAY_VIEW, STATE_VIEW, THREAD_VIEW
 from litaagent_std.hrl_xf.online.envs.ids import DAY_ID, ROUND_ID, register_ids
 from litaagent_std.hrl_xf.online.envs.layers import ActionKind
 from litaagent_std.hrl_xf.online.envs.stages import (
@@ -29,6 +27,8 @@ from litaagent_std.hrl_xf.online.envs.stages import (
     RoundStage,
     RoundStages,
 )
+from litaagent_std.hrl_xf.online.envs.steering import LIMIT as ACTION_LIMIT
+from litaagent_std.hrl_xf.online.envs.views import DAY_VIEW, STATE_VIEW, THREAD_VIEW
 from litaagent_std.hrl_xf.online.worlds import PlanSampler
 from litaagent_std.hrl_xf.rewards import DayWeights, ThreadWeights
 from litaagent_std.policy.arrays import Array, Floats32

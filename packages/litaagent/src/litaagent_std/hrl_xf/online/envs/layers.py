@@ -5,16 +5,26 @@ A thread has a slot: suppliers first, then consumers, in the order of the factor
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 import numpy as np
 
-from litaagent_std.agents.online.acting import PolicySet
-from litaagent_std.agents.online.seat import PolicyLayers
-from litaagent_std.agents.online.steering import THREAD_ACTIONS, WEIGHT_ACTIONS
+from litaagent_std.hrl_xf.online.envs.steering import THREAD_ACTIONS, WEIGHT_ACTIONS, SteeredLayers
+from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
 from litaagent_std.policy.arrays import Array, Bools, Floats, Ints
 from litaagent_std.policy.columns import ThreadBatch
-from litaagent_std.policy.layers import ACCEPT, COUNTER, END, ActionBatch, LayerSet, RoundBatch, SituationBatch
+from litaagent_std.policy.layers import (
+    ACCEPT,
+    COUNTER,
+    END,
+    ActionBatch,
+    BatchGoals,
+    DayBatch,
+    LayerSet,
+    RoundBatch,
+    SituationBatch,
+)
+from litaagent_std.policy.plan import GoalsBatch
 from litaagent_std.world.setup import HORIZON
 
 __all__ = [
@@ -56,20 +66,25 @@ def slots(threads: ThreadBatch) -> Ints:
     return np.asarray(threads.selling * SLOTS_PER_SIDE + threads.partner, np.int64)
 
 
-class SlotLayers(PolicyLayers):
-    """Layers with one residual per slot, given by the user before a decision; days are decided by policies.
+class SlotLayers(SteeredLayers):
+    """Layers with one residual per slot, given by the user before a decision; days are decided by networks.
 
     Args:
-        days: Policies for the days.
+        days: Networks whose L2 decides the days; the heuristic if there is none.
         seats: Number of factories, n.
 
     Attributes:
         given: The user's actions, ``[n, THREAD_SLOTS, 4]``; zeros are the heuristic agent.
     """
 
-    def __init__(self, days: PolicySet, seats: int) -> None:
-        super().__init__(days, seats)
+    def __init__(self, days: Hierarchy, seats: int) -> None:
+        super().__init__(seats)
+        self._goals = cast("BatchGoals | None", days.layers().goal)
         self.given: Array = np.zeros((seats, THREAD_SLOTS, ROUND_ACTION_SIZE), np.float32)
+
+    def goals_of(self, day: DayBatch) -> GoalsBatch:
+        """Set the goals; see `litaagent_std.policy.layers.BatchGoals`."""
+        return super().goals_of(day) if self._goals is None else self._goals.goals_of(day)
 
     def start_round(self, round_batch: RoundBatch) -> None:
         """Take the actions of the round's threads; see `litaagent_std.policy.layers.RoundLayer`."""
@@ -83,7 +98,7 @@ class RawLayers(SlotLayers):
     The goals are those of L2; L1's guard clips the decisions to what is legal, and to what lines, input and cash allow.
     """
 
-    def __init__(self, days: PolicySet, seats: int) -> None:
+    def __init__(self, days: Hierarchy, seats: int) -> None:
         super().__init__(days, seats)
         self.given = np.zeros((seats, THREAD_SLOTS, len(RAW_SIZES)), np.int64)
 
@@ -103,7 +118,7 @@ class RawLayers(SlotLayers):
         return wanted
 
 
-def slot_layers(actions: ActionKind, days: PolicySet, seats: int) -> LayerSet:
+def slot_layers(actions: ActionKind, days: Hierarchy, seats: int) -> LayerSet:
     """Return the layers of a kind of actions, for the brain of some seats."""
     made = RawLayers(days, seats) if actions == "raw" else SlotLayers(days, seats)
     return LayerSet(made, made, made)

@@ -9,9 +9,9 @@ import numpy as np
 from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
-from litaagent_std.agents.online.steering import LIMIT as ACTION_LIMIT
-from litaagent_std.agents.online.views import DAY_VIEW
 from litaagent_std.hrl_xf.online.envs.stages import DAY_ACTION_SIZE, DayStage, DayStages
+from litaagent_std.hrl_xf.online.envs.steering import LIMIT as ACTION_LIMIT
+from litaagent_std.hrl_xf.online.envs.views import DAY_VIEW
 from litaagent_std.hrl_xf.online.worlds import PlanSampler
 from litaagent_std.hrl_xf.rewards import DayWeights
 from litaagent_std.policy.arrays import Floats32

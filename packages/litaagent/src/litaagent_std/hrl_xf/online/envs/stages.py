@@ -13,9 +13,6 @@ from typing import Final, cast
 
 import numpy as np
 
-from litaagent_std.agents.online.acting import PolicySet
-from litaagent_std.agents.online.steering import DAY_ACTIONS, LIMIT, SteeredLayers
-from litaagent_std.agents.online.views import STATE_VIEW, THREAD_VIEW, day_views, round_views
 from litaagent_std.hrl_xf.online.envs.layers import (
     RAW_SIZES,
     ROUND_ACTION_SIZE,
@@ -26,7 +23,10 @@ from litaagent_std.hrl_xf.online.envs.layers import (
     slot_layers,
     slots,
 )
+from litaagent_std.hrl_xf.online.envs.steering import DAY_ACTIONS, LIMIT, SteeredLayers
+from litaagent_std.hrl_xf.online.envs.views import STATE_VIEW, THREAD_VIEW, day_views, round_views
 from litaagent_std.hrl_xf.online.episodes import EpisodeLog, outcome_terms
+from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
 from litaagent_std.hrl_xf.online.lockstep import Lockstep, LockstepWorld
 from litaagent_std.hrl_xf.online.worlds import TrainingWorld, WorldPlan, draw_world
 from litaagent_std.hrl_xf.rewards import (
@@ -216,7 +216,7 @@ class RoundStages:
     Args:
         day_weights: Weights of the day's terms, which the threads of a day's last round share.
         thread_weights: Weights of the threads' own terms.
-        policies: Policies for the days; if None, residuals are zero.
+        policies: Networks whose L2 decides the days; if None, the heuristic does.
         actions: What an action is, see `layers.RAW_SIZES` for raw ones.
     """
 
@@ -224,11 +224,11 @@ class RoundStages:
         self,
         day_weights: DayWeights | None = None,
         thread_weights: ThreadWeights | None = None,
-        policies: PolicySet | None = None,
+        policies: Hierarchy | None = None,
         actions: ActionKind = "residual",
     ) -> None:
         self._days, self._threads = day_weights or DayWeights(), thread_weights or ThreadWeights()
-        self._policies, self._actions = policies or PolicySet(), actions
+        self._policies, self._actions = policies or Hierarchy(), actions
         self._lockstep = Lockstep(lambda seats: slot_layers(actions, self._policies, len(seats)))
 
     def start(self, plans: Sequence[WorldPlan | TrainingWorld]) -> list[RoundStage]:

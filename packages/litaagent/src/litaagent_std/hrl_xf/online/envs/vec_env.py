@@ -17,9 +17,6 @@ from torch import Tensor
 
 from apexrl.envs.multi_agent import MultiAgentExtras, MultiAgentVecEnv
 from apexrl.envs.vec_env import EnvBatch, Extras, StateDict, VecEnv
-from litaagent_std.agents.online.acting import PolicySet
-from litaagent_std.agents.online.steering import LIMIT as ACTION_LIMIT
-from litaagent_std.agents.online.views import DAY_VIEW, STATE_VIEW, THREAD_VIEW
 from litaagent_std.hrl_xf.online.envs.layers import ActionKind
 from litaagent_std.hrl_xf.online.envs.stages import (
     DAY_ACTION_SIZE,
@@ -33,6 +30,9 @@ from litaagent_std.hrl_xf.online.envs.stages import (
     RoundStages,
     RoundStep,
 )
+from litaagent_std.hrl_xf.online.envs.steering import LIMIT as ACTION_LIMIT
+from litaagent_std.hrl_xf.online.envs.views import DAY_VIEW, STATE_VIEW, THREAD_VIEW
+from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, training_seed
 from litaagent_std.hrl_xf.rewards import DAY_TERMS, THREAD_TERMS, DayWeights, ThreadWeights
 from litaagent_std.policy.arrays import Array
@@ -235,7 +235,7 @@ class LeagueRoundVecEnv(_LockstepWorlds[RoundStage, RoundStep], MultiAgentVecEnv
         plan: Days, levels and opponents of all worlds; one seat is ours.
         day_weights: Weights of the day's terms, shared by the threads of the day's last round.
         thread_weights: Weights of the threads' own terms.
-        policies: Policies for the days; if None, residuals are zero.
+        policies: Networks whose L2 decides the days; if None, the heuristic does.
         actions: ``residual`` changes the heuristic's decision in a thread; ``raw`` is the decision itself: accept,
             counter or end, the units less one, the days until delivery, the price above the lowest legal one.
     """
@@ -246,7 +246,7 @@ class LeagueRoundVecEnv(_LockstepWorlds[RoundStage, RoundStep], MultiAgentVecEnv
         plan: WorldPlan | None = None,
         day_weights: DayWeights | None = None,
         thread_weights: ThreadWeights | None = None,
-        policies: PolicySet | None = None,
+        policies: Hierarchy | None = None,
         actions: ActionKind = "residual",
     ) -> None:
         driver = RoundStages(day_weights, thread_weights, policies, actions)

@@ -4,5 +4,5 @@
 * `rows`: what the layers sampled, as rows of trajectories; observations as flat vectors.
 * `play`: worlds in lockstep with these layers.
 
-`methods.hierarchy` trains them.
+`methods` trains them.
 """

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from litaagent_std.hrl_xf.online.config import Layer
 from litaagent_std.hrl_xf.online.episodes import EpisodeLog, outcome_terms
 from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
 from litaagent_std.hrl_xf.online.hierarchy.rows import flat_days, flat_threads, flat_weights, state_of
@@ -18,11 +19,16 @@ from litaagent_std.policy.arrays import Array, Floats32, Ints, true_rows
 from litaagent_std.policy.layers import LayerSet
 from litaagent_std.policy.networks.exploration import Exploration
 
-__all__ = ["play_hierarchy"]
+__all__ = ["play_worlds"]
 
 
-def play_hierarchy(
-    worlds: Sequence[TrainingWorld], policies: Hierarchy, weights: DayWeights, rng_seeds: Sequence[int | None]
+def play_worlds(
+    worlds: Sequence[TrainingWorld],
+    policies: Hierarchy,
+    weights: DayWeights,
+    rng_seeds: Sequence[int | None],
+    *,
+    record: bool = False,
 ) -> list[WorldRollout]:
     """Play worlds to their ends in lockstep, with the same networks in all our seats.
 
@@ -31,6 +37,7 @@ def play_hierarchy(
         policies: The networks.
         weights: Form and discount of the potential.
         rng_seeds: Seed of the exploration in each world; None for none.
+        record: Whether rows are kept even if no world explores.
     """
     began = time.process_time()
     made: list[tuple[Sequence[LockstepSeat], Exploration | None]] = []
@@ -38,7 +45,8 @@ def play_hierarchy(
 
     def make_layers(seats: Sequence[LockstepSeat]) -> LayerSet:
         rngs = [_rng(rng_seeds[_world_of(lockstep, seat)], seat.seat) for seat in seats]
-        exploration = None if all(rng is None for rng in rngs) else Exploration(rngs)
+        explores = record or any(rng is not None for rng in rngs)
+        exploration = Exploration(rngs) if explores else None
         made.append((seats, exploration))
         return policies.layers(exploration)
 
@@ -209,16 +217,16 @@ def _rounds(seat: LockstepSeat, rows: _Rows, row: int) -> RoundRows | None:
     threads, thread = np.unique(made["key"] // _ROUNDS, return_inverse=True)
     keys = [(int(key) // (2 * _PARTNERS), names[int(key) // _PARTNERS % 2][int(key) % _PARTNERS]) for key in threads]
     terms = [_outcome(seat.episode, *key) for key in keys]
-    by_layer = {"l3": l3, "l4": l4}
+    by_layer: dict[Layer, dict[str, Array]] = {"l3": l3, "l4": l4}
     return RoundRows(
         thread=thread.ravel().astype(np.int64),
         day=np.array([day for day, _ in keys], np.int64),
         partner=tuple(partner for _, partner in keys),
-        views={layer: own["view"] for layer, own in by_layer.items() if own},  # type: ignore[arg-type]  # by layer
+        views={layer: own["view"] for layer, own in by_layer.items() if own},
         states=rows.states,
         state_of=l3["state"] if l3 else np.zeros(len(thread), np.int64),
-        actions={layer: own["action"] for layer, own in by_layer.items() if own},  # type: ignore[misc]
-        log_probs={layer: own["log_prob"] for layer, own in by_layer.items() if own},  # type: ignore[misc]
+        actions={layer: own["action"] for layer, own in by_layer.items() if own},
+        log_probs={layer: own["log_prob"] for layer, own in by_layer.items() if own},
         terms={name: np.array([term[name] for term in terms], np.float64) for name in THREAD_TERMS},
     )
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from apexrl.runs.atomic import atomic_file, ensure_folder
-from litaagent_std.agents.online.steering import Layer
+from litaagent_std.hrl_xf.online.config import Layer
 from litaagent_std.policy.l2.learned import LearnedGoals
 from litaagent_std.policy.l3.learned import LearnedDecisions
 from litaagent_std.policy.l4.learned import LearnedCoordination
@@ -20,10 +20,10 @@ from litaagent_std.policy.learned import check_made_with
 from litaagent_std.policy.networks.exploration import Exploration
 from litaagent_std.policy.networks.inference import CoordinatorNetwork, DecisionNetwork, GoalNetwork
 from litaagent_std.policy.networks.threads import RoundFeatures
-from litaagent_std.policy.networks.weights import Weights, WeightsError, read_weights, weights_path
+from litaagent_std.policy.networks.weights import Weights, WeightsError, read_weights
 from litaagent_std.policy.parameters import LEVELS, Level
 
-__all__ = ["LAYERS", "Hierarchy", "holds_layers"]
+__all__ = ["LAYERS", "Hierarchy"]
 
 LAYERS: Final[tuple[Layer, ...]] = ("l2", "l3", "l4")
 
@@ -48,6 +48,11 @@ class Hierarchy:
     def rounds(self) -> bool:
         """Whether a layer acts every round."""
         return "l3" in self.nets or "l4" in self.nets
+
+    @property
+    def base(self) -> dict[str, Any]:
+        """Settings of the heuristic agent that residuals are added to; empty if the weights name none."""
+        return next((dict(weights.meta["base"]) for weights in self.nets.values() if "base" in weights.meta), {})
 
     def layers(self, exploration: Exploration | None = None) -> LayerSet:
         """Return the layers to plug into a brain; with exploration, those that learn sample."""
@@ -89,10 +94,4 @@ class Hierarchy:
         if "l2" not in nets:
             raise WeightsError(f"{str(path)!r} holds no L2, which the other layers need; train phase l2 too")
         first = next(iter(nets.values())).meta
-        return cls(nets, 0, tuple(first.get("levels", LEVELS)))
-
-
-def holds_layers(path: Path) -> bool:
-    """Return whether a path holds weights of the layers (`lita train`), not those of other online methods."""
-    found = weights_path(path)
-    return found.is_dir() and any((found / f"{layer}.npz").exists() for layer in LAYERS)
+        return cls(nets, int(first.get("version", 0)), tuple(first.get("levels", LEVELS)))

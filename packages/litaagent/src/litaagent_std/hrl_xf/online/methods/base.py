@@ -9,14 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from apexrl.runs.errors import ConfigurationError
-from litaagent_std.agents.online.acting import NAMES, PolicySet
-from litaagent_std.agents.online.steering import Layer
 from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
 from litaagent_std.hrl_xf.online.jobs import Job
 from litaagent_std.hrl_xf.online.rollout import WorldRollout
 from litaagent_std.hrl_xf.online.worlds import WorldPlan
 
-__all__ = ["Method", "check_names", "output_columns"]
+__all__ = ["Method", "check_names"]
 
 
 class Method(Protocol):
@@ -26,8 +24,8 @@ class Method(Protocol):
     def version(self) -> int:
         """Updates so far; the version of the next rollouts."""
 
-    def policies(self) -> PolicySet | Hierarchy:
-        """Return the present policies, without perturbations of the search."""
+    def policies(self) -> Hierarchy:
+        """Return the present networks, without perturbations of the search."""
 
     def jobs(self, plans: Sequence[WorldPlan]) -> list[Job]:
         """Return the worlds to play under the present version."""
@@ -45,17 +43,6 @@ class Method(Protocol):
         """Resume from `state_dict`."""
 
 
-def output_columns(layer: Layer, names: Sequence[str]) -> list[int]:
-    """Return the columns of a layer's outputs by name; all of them if there are no names.
-
-    Raises:
-        ConfigurationError: If the layer has no such output.
-    """
-    known = NAMES[layer]
-    check_names(layer.upper(), "output", names, known)
-    return [known.index(name) for name in names or known]
-
-
 def check_names(owner: str, kind: str, names: Sequence[str], known: Sequence[str]) -> None:
     """Reject unknown names.
 
@@ -66,6 +53,6 @@ def check_names(owner: str, kind: str, names: Sequence[str], known: Sequence[str
     if unknown:
         raise ConfigurationError(
             f"{owner} has no {kind} named {', '.join(unknown)}",
-            f"the names of {owner}'s {kind}s are {', '.join(known)}",
-            "correct the name",
+            f"the names of {owner}'s {kind}s are {', '.join(known)}" if known else f"all {kind}s of {owner} are used",
+            "correct the name" if known else "leave the option out",
         )

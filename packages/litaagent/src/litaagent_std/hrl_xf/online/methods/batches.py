@@ -15,7 +15,7 @@ from torch import Tensor
 
 from apexrl.storage.rollout import MixedVersionsError
 from apexrl.storage.samples import gae
-from litaagent_std.agents.online.steering import Layer
+from litaagent_std.hrl_xf.online.config import Layer
 from litaagent_std.hrl_xf.online.rollout import RoundRows, SeatRollout, WorldRollout
 from litaagent_std.hrl_xf.rewards import (
     DAY_TERMS,
@@ -27,6 +27,7 @@ from litaagent_std.hrl_xf.rewards import (
     thread_reward,
 )
 from litaagent_std.policy.arrays import Floats, Floats32, Ints
+from litaagent_std.policy.networks.inputs import ALPHA_LIMIT
 
 __all__ = ["LayerBatch", "References", "day_batch", "round_batch", "trajectory_gae"]
 
@@ -143,10 +144,10 @@ def round_batch(
 
     Args:
         layer: ``l3`` or ``l4``.
-        rollouts: Worlds with residual actions in rounds.
+        rollouts: Worlds in which the layer explored.
         round_rewards: Rewards of the rows.
         version: Version that all worlds must have.
-        central: Whether L3's critic sees the factory's state beside the thread; otherwise it sees L3's inputs.
+        central: Whether L3's critic sees the factory's other threads beside its own; otherwise it sees L3's inputs.
     """
     check_version(rollouts, version)
     parts: list[tuple[Floats32, Floats32, Floats32, Floats32, Floats, Ints]] = []
@@ -156,15 +157,32 @@ def round_batch(
             rows = seat.rounds
             if rows is None or not len(rows.thread):
                 continue
-            # [m, thread view + state]
-            joined = np.concatenate((rows.views, rows.states[rows.state_of]), axis=1)
-            inputs = joined if layer == "l4" else rows.views
-            critic = joined if central else inputs
+            inputs = critic = rows.views[layer]
+            if central and layer == "l3":
+                critic = np.concatenate((inputs, rows.states[rows.state_of]), axis=1)  # [m, thread + state]
             rewards = round_rewards.of(rollout.seed, seat, rows)
+            if layer == "l4":
+                rewards = rewards + weight_rewards(rows.actions["l4"][:, 0], rewards, rows.thread, round_rewards)
             parts.append((inputs, critic, rows.actions[layer], rows.log_probs[layer], rewards, rows.thread + threads))
             threads += len(rows.day)
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     return LayerBatch(version, *columns)
+
+
+def weight_rewards(log_alpha: Floats32, rewards: Floats, thread: Ints, round_rewards: RoundRewards) -> Floats:
+    """Return L4's own term: a large α is rewarded in a thread that ends well and punished in one that ends badly.
+
+    It is ``w · log α · reward`` at the thread's last round, log α being the mean over its rounds.
+
+    Args:
+        log_alpha: ``[m]``.
+        rewards: Rewards of the rows without this term, ``[m]``.
+        thread: Which thread a row belongs to, ``[m]``.
+        round_rewards: Holds the weight.
+    """
+    count = np.bincount(thread)
+    mean = np.bincount(thread, np.clip(log_alpha, -ALPHA_LIMIT, ALPHA_LIMIT)) / np.maximum(1, count)
+    return np.asarray(round_rewards.threads.weight * mean[thread] * rewards, np.float64)
 
 
 def trajectory_gae(rewards: Tensor, values: Tensor, trajectory: Tensor, gamma: float, gae_lambda: float) -> Tensor:

@@ -5,7 +5,7 @@ worlds, so that their scores differ mostly because their parameters differ.
 
     g = 1/(2σP) Σ_i (F(θ + σε_i) − F(θ − σε_i)) ε_i        θ ← θ + Adam(g) − α·decay·θ
 
-Few parameters are learned: the biases of a linear policy, and its weights of some inputs.
+Few parameters are learned: the biases of L2's last layer, and its direct weights of some inputs.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from apexrl.runs.errors import ConfigurationError
-from litaagent_std.agents.online.acting import ActingNet, PolicySet
-from litaagent_std.agents.online.views import DAY_VIEW
 from litaagent_std.hrl_xf.online.config import EvolutionConfig
+from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
 from litaagent_std.hrl_xf.online.jobs import Job
-from litaagent_std.hrl_xf.online.methods.base import check_names, output_columns
+from litaagent_std.hrl_xf.online.methods.shifts import GoalShifts
 from litaagent_std.hrl_xf.online.rollout import WorldRollout
 from litaagent_std.hrl_xf.online.worlds import WorldPlan
 from litaagent_std.policy.arrays import Floats
@@ -31,53 +29,32 @@ __all__ = ["EvolutionMethod"]
 
 
 class EvolutionMethod:
-    """Evolution strategies on a linear L2.
+    """Evolution strategies on shifts of L2's residuals (`methods.shifts`).
 
     Args:
         cfg: Options of the search.
         seed: Seed of the perturbations.
-        warm_start: Policies to start from; L2 must be linear. If None, the heuristic agent.
+        start: Networks to start from.
         levels: Levels of the chain to learn for.
 
     Raises:
-        ConfigurationError: If an input or output does not exist, or the warm start's L2 is not linear.
+        ConfigurationError: If an input or output does not exist.
     """
 
-    def __init__(
-        self, cfg: EvolutionConfig, seed: int, warm_start: PolicySet | None = None, levels: tuple[Level, ...] = LEVELS
-    ) -> None:
-        check_names("L2", "input", cfg.inputs, DAY_VIEW)
-        self.cfg, self._seed, self._levels, self.version = cfg, seed, levels, 0
-        self._rows = [DAY_VIEW.index(name) for name in cfg.inputs]
-        nets = {} if warm_start is None else dict(warm_start.nets)
-        self._base = nets.pop("l2", ActingNet.zeros("l2"))
-        if len(self._base.weights) != 1:
-            raise ConfigurationError(
-                "the warm start's L2 has hidden layers",
-                "evolution needs a linear policy",
-                "start from another file, or without --warm",
-            )
-        self._others = nets
-        self._columns = output_columns("l2", cfg.outputs)
-        size = (1 + len(self._rows)) * len(self._columns)
+    def __init__(self, cfg: EvolutionConfig, seed: int, start: Hierarchy, levels: tuple[Level, ...] = LEVELS) -> None:
+        self.cfg, self._seed, self.version = cfg, seed, 0
+        self._shifts = GoalShifts(start, cfg.inputs, cfg.outputs, levels)
+        size = (1 + len(cfg.inputs)) * len(self._shifts.columns)
         self.theta: Floats = np.zeros(size)
         self._first, self._second = np.zeros(size), np.zeros(size)
 
-    def _net(self, theta: Floats) -> ActingNet:
-        """Return the warm start's net with the learned parameters added."""
-        # [1 + inputs, outputs] biases, then weights
-        change = theta.reshape(1 + len(self._rows), len(self._columns)).astype(np.float32)
-        weight, bias = self._base.weights[0].copy(), self._base.biases[0].copy()
-        weight[np.ix_(self._rows, self._columns)] += change[1:]
-        bias[self._columns] += change[0]
-        return ActingNet((weight,), (bias,), self._base.log_std)
+    def _hierarchy(self, theta: Floats) -> Hierarchy:
+        bias, *slopes = theta.reshape(1 + len(self.cfg.inputs), -1)  # [1 + inputs, outputs]
+        return self._shifts.hierarchy(bias, np.array(slopes).reshape(-1, len(bias)), self.version)
 
-    def _policy_set(self, theta: Floats) -> PolicySet:
-        return PolicySet({**self._others, "l2": self._net(theta)}, self.version, self._levels)
-
-    def policies(self) -> PolicySet:
-        """Return the policies at the centre of the search."""
-        return self._policy_set(self.theta)
+    def policies(self) -> Hierarchy:
+        """Return the networks at the centre of the search."""
+        return self._hierarchy(self.theta)
 
     def _perturbations(self) -> Floats:
         """Return the perturbations of this version [pairs, parameters]."""
@@ -89,9 +66,10 @@ class EvolutionMethod:
         jobs = []
         for noise in self._perturbations():
             for sign in (1.0, -1.0):
-                member = self._policy_set(self.theta + sign * self.cfg.sigma * noise)
-                jobs += [Job(plan, member, None, member.rounds) for plan in plans]
-        return jobs + [Job(plan, PolicySet({}, self.version), None, rounds=False) for plan in plans]
+                member = self._hierarchy(self.theta + sign * self.cfg.sigma * noise)
+                jobs += [Job(plan, member, None) for plan in plans]
+        reference = Hierarchy(version=self.version)
+        return jobs + [Job(plan, reference, None) for plan in plans]
 
     def update(self, jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> dict[str, float]:
         """Step along the estimated gradient."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from litaagent_std.agents.online.acting import ActingNet, PolicySet
-from litaagent_std.agents.online.steering import Layer
-from litaagent_std.hrl_xf.online.config import OnlineConfig
+from apexrl.runs.errors import ConfigurationError
+from litaagent_std.hrl_xf.online.config import Layer, OnlineConfig
+from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
 from litaagent_std.hrl_xf.online.jobs import Job
 from litaagent_std.hrl_xf.online.methods.batches import (
     References,
@@ -24,40 +24,36 @@ from litaagent_std.hrl_xf.rewards import ReturnScales
 __all__ = ["GradientMethod"]
 
 
-def _references(jobs: Sequence[Job], rollouts: Sequence[WorldRollout], cfg: OnlineConfig) -> References:
-    """Return the daily rewards of the reference policy in the worlds that it played, by seed and seat."""
-    return {
-        rollout.seed: reference_of(rollout, cfg.day_rewards)
-        for job, rollout in zip(jobs, rollouts, strict=True)
-        if not job.policies.nets
-    }
-
-
 class GradientMethod:
-    """PPO for L2; MAPPO, or independent PPO, for L3 and L4.
+    """PPO for L2; MAPPO, or independent PPO, for L3 and L4 (`methods.base.Method`).
 
     Args:
         cfg: Options of the run.
-        warm_start: Policies to start from; if None, the heuristic agent.
+        start: The networks to start from.
+
+    Raises:
+        ConfigurationError: If a layer that shall learn is not among them.
     """
 
-    def __init__(self, cfg: OnlineConfig, warm_start: PolicySet | None = None) -> None:
-        self.cfg = cfg
-        self.scales = ReturnScales()
-        initial = {} if warm_start is None else warm_start.nets
+    def __init__(self, cfg: OnlineConfig, start: Hierarchy) -> None:
+        self.cfg, self.scales, self._start = cfg, ReturnScales(), start
+        missing = [layer for layer in cfg.layers if layer not in start.nets]
+        if missing:
+            raise ConfigurationError(
+                f"--warm {cfg.warm} holds no {', '.join(missing)}",
+                "a warm start holds every layer that learns",
+                "train these layers offline, or leave them out of --layers",
+            )
         self.learners: dict[Layer, LayerLearner] = {
             layer: LayerLearner(
                 layer,
                 cfg.layer(layer),
+                start.nets[layer],
                 gamma=cfg.day_rewards.discount if layer == "l2" else 1.0,
                 central=cfg.critic == "central",
                 seed=cfg.seed + index,
-                warm_start=initial.get(layer),
             )
             for index, layer in enumerate(cfg.layers)
-        }
-        self._frozen: dict[Layer, ActingNet] = {
-            layer: net for layer, net in initial.items() if layer not in self.learners
         }
 
     @property
@@ -65,24 +61,25 @@ class GradientMethod:
         """Updates so far; the version of the next rollouts."""
         return next(iter(self.learners.values())).version
 
-    def policies(self) -> PolicySet:
-        """Return the present policies; layers of the warm start that do not learn stay unchanged."""
-        nets = self._frozen | {layer: learner.acting() for layer, learner in self.learners.items()}
-        return PolicySet(nets, self.version, self.cfg.places)
+    def policies(self) -> Hierarchy:
+        """Return the present networks; layers of the start that do not learn stay unchanged."""
+        nets = dict(self._start.nets) | {layer: learner.acting() for layer, learner in self.learners.items()}
+        return Hierarchy(nets, self.version, self.cfg.places, tuple(self.learners))
 
     def jobs(self, plans: Sequence[WorldPlan]) -> list[Job]:
         """Return each world with exploration, and with the control variate also under the reference policy."""
-        policies = self.policies()
-        jobs = [Job(plan, policies, _exploration_seed(plan.seed, self.version), policies.rounds) for plan in plans]
-        if self.cfg.control_variate:
-            reference = PolicySet({}, self.version)
-            jobs += [Job(plan, reference, None, rounds=False) for plan in plans]
-        return jobs
+        policies, reference = self.policies(), Hierarchy(version=self.version)
+        jobs = [Job(plan, policies, (plan.seed << 24) ^ self.version) for plan in plans]
+        return jobs + ([Job(plan, reference, None) for plan in plans] if self.cfg.control_variate else [])
 
     def update(self, jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> dict[str, float]:
         """Update the scales of returns, build a batch per layer, and update each layer."""
         cfg = self.cfg
-        references = _references(jobs, rollouts, cfg)
+        references: References = {
+            rollout.seed: reference_of(rollout, cfg.day_rewards)
+            for job, rollout in zip(jobs, rollouts, strict=True)
+            if not job.policies.nets
+        }
         played = [rollout for job, rollout in zip(jobs, rollouts, strict=True) if job.policies.nets]
         # scales are updated before any batch is built, so that all layers use the same ones
         for rollout in played:
@@ -116,8 +113,3 @@ class GradientMethod:
         for layer, learner in self.learners.items():
             learner.load_state_dict(state["learners"][layer])
         self.scales.load_state_dict(state["scales"])
-
-
-def _exploration_seed(seed: int, version: int) -> int:
-    """Return the seed of a world's exploration: another one for every version, the same on every engine."""
-    return (seed << 24) ^ version

@@ -1,7 +1,7 @@
-"""The learner of one layer: PPO on trajectories of any length, with a KL penalty towards the warm start.
+"""The learner of one layer: PPO on trajectories of any length, with a KL penalty towards the start.
 
 L2 learns from days, L3 and L4 from rounds. With a central critic the latter is MAPPO: every thread acts on its own view
-and the critic sees the whole factory; with a local critic it is independent PPO.
+and the critic sees the factory's other threads too; with a local critic it is independent PPO.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, Final
 import numpy as np
 import torch
 from gymnasium.spaces import Box
-from torch import Tensor, nn
+from torch import Tensor
 
-from apexrl.algorithms.actor_critic import evaluate_actor
+from apexrl.algorithms.actor_critic import ActorCritic, evaluate_actor
 from apexrl.algorithms.blueprint import Spaces
 from apexrl.algorithms.losses import explained_variance, standardize
 from apexrl.algorithms.ppo import PPO, PPOConfig
@@ -23,19 +23,33 @@ from apexrl.models.base import Actor
 from apexrl.models.distributions import Distribution
 from apexrl.storage.rollout import MixedVersionsError
 from apexrl.storage.samples import Samples
-from litaagent_std.agents.online.acting import INPUTS, NAMES, ActingNet
-from litaagent_std.agents.online.steering import Layer
-from litaagent_std.agents.online.views import STATE_VIEW, THREAD_VIEW
-from litaagent_std.hrl_xf.online.config import LayerConfig
-from litaagent_std.hrl_xf.online.methods.base import output_columns
+from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO, initial_log_std
+from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
+from litaagent_std.hrl_xf.online.config import Layer, LayerConfig
+from litaagent_std.hrl_xf.online.hierarchy.rows import day_size, thread_sizes, weight_size
+from litaagent_std.hrl_xf.online.methods.base import check_names
 from litaagent_std.hrl_xf.online.methods.batches import LayerBatch, trajectory_gae
+from litaagent_std.hrl_xf.online.methods.networks import (
+    DecisionHead,
+    NetworkActor,
+    learn_only,
+    network_of,
+    state_size,
+    weights_of,
+)
 from litaagent_std.policy.arrays import Floats32
+from litaagent_std.policy.buckets import n_buckets
+from litaagent_std.policy.l2.residual import goal_names
+from litaagent_std.policy.networks.inputs import ALPHA_STEP, OFFER_STEPS
+from litaagent_std.policy.networks.weights import Weights
 
 __all__ = ["LayerLearner"]
 
 
 _COEFFICIENTS: Final = (1e-3, 10.0)
-"""Bounds of the weight of the KL penalty towards the warm start."""
+"""Bounds of the weight of the KL penalty towards the start."""
+_REPLAY: Final = 0.02
+"""Largest difference of log-probabilities between numpy, which acts, and torch, which learns."""
 
 
 def _box(size: int) -> Box:
@@ -43,38 +57,35 @@ def _box(size: int) -> Box:
 
 
 class LayerLearner(PPO):
-    """PPO for one layer.
+    """PPO for the network of one layer, the same that offline training trains and the agent plays.
 
     Args:
         layer: The layer.
         cfg: Its learning options.
+        weights: The network to start from.
         gamma: Discount of its rewards.
-        central: Whether L3's critic sees the factory's state beside the thread's view.
-        seed: Seed of networks and minibatches.
-        warm_start: Policy to start from; if None, zeros, which is the heuristic agent.
+        central: Whether L3's critic sees the factory's other threads beside its own.
+        seed: Seed of the critic and of minibatches.
 
     Attributes:
         layer: The layer.
-        warm_weight: Weight of the KL penalty towards the warm start in the next update.
+        learned: Columns of the layer's outputs that are learned; empty for L3 and L4, where all are.
+        warm_weight: Weight of the KL penalty towards the start in the next update.
     """
 
     def __init__(
-        self,
-        layer: Layer,
-        cfg: LayerConfig,
-        *,
-        gamma: float,
-        central: bool,
-        seed: int,
-        warm_start: ActingNet | None = None,
+        self, layer: Layer, cfg: LayerConfig, weights: Weights, *, gamma: float, central: bool, seed: int
     ) -> None:
-        self.layer = layer
-        self._layer_cfg = cfg
-        self._columns = output_columns(layer, cfg.outputs)
-        privileged = _box(len(THREAD_VIEW) + len(STATE_VIEW)) if central and layer == "l3" else None
+        self.layer, self._layer_cfg, self._meta = layer, cfg, dict(weights.meta)
+        self.horizon = int(weights.meta.get("horizon", 10))
+        names = goal_names(n_buckets(self.horizon)) if layer == "l2" else ()
+        check_names(layer.upper(), "output", cfg.outputs, names)
+        self.learned = [names.index(name) for name in cfg.outputs] or list(range(len(names)))
+        sizes = {"l2": day_size(self.horizon), "l3": sum(thread_sizes(self.horizon)), "l4": weight_size()}
+        privileged = _box(sizes["l3"] + state_size()) if central and layer == "l3" else None
         spaces = Spaces(
-            observation_space=_box(INPUTS[layer]),
-            action_space=_box(len(self._columns)),
+            observation_space=_box(sizes[layer]),
+            action_space=_box({"l2": len(self.learned), "l3": 4, "l4": 1}[layer]),
             privileged_observation_space=privileged,
         )
         ppo = PPOConfig(
@@ -87,78 +98,61 @@ class LayerLearner(PPO):
             target_kl=cfg.target_kl,
             ent_coef=cfg.entropy,
             normalize_values=True,
+            replay_tolerance=_REPLAY,
             seed=seed,
         )
-        actor = {"hidden_dims": cfg.hidden, "log_std_init": cfg.log_std, "log_std_range": cfg.log_std_range}
-        super().__init__(spaces, ppo, actor_cfg=actor, critic_cfg={"hidden_dims": cfg.critic_hidden}, device="cpu")
-        self._start_from(warm_start)
+        self._network = network_of(weights)
+        # weights of an online run hold the exploration that they were trained with
+        self._explored = "version" in weights.meta
+        super().__init__(
+            spaces,
+            ppo,
+            actor_class=NetworkActor,
+            actor_cfg={"horizon": self.horizon},
+            critic_cfg={"hidden_dims": cfg.critic_hidden},
+            device="cpu",
+        )
         self.warm_weight = 0.01
-        self._warm: Actor = copy.deepcopy(self._actor).requires_grad_(False)
+        self._warm = copy.deepcopy(self._actor).requires_grad_(False)
 
     @property
     def _actor(self) -> Actor:
         assert isinstance(self.policy.actor, Actor)  # it was built feed-forward
         return self.policy.actor
 
-    def _linears(self) -> list[nn.Linear]:
-        return [module for module in self._actor.modules() if isinstance(module, nn.Linear)]
+    def _build(self, *args: Any) -> ActorCritic:  # noqa: ANN401 - as PPO's
+        policy = super()._build(*args)
+        actor, cfg, network = policy.actor, self._layer_cfg, self._network
+        assert isinstance(actor, NetworkActor)
+        actor.layer, actor.network, actor.columns = self.layer, network, self.learned or None
+        if self.layer == "l3":
+            assert isinstance(network, TemporalDecisionTransformer)
+            actor.head = DecisionHead(network.horizon + 1, cfg.log_std_range)
+        known, steps = network.log_std.detach(), initial_log_std(n_buckets(self.horizon), 0.0)
+        if self.layer == "l2":
+            known, steps = known[self.learned], steps[self.learned]
+        else:
+            steps = torch.tensor({"l3": OFFER_STEPS, "l4": (ALPHA_STEP,)}[self.layer]).log()
+        # components that were not explored before begin with the options' exploration
+        log_std = torch.where(known.isfinite() & self._explored, known, steps + cfg.log_std)
+        head: Any = actor.head  # a Gaussian's, or that of decisions
+        low, high = cfg.log_std_range
+        head.log_std_range = (low + float(log_std.min()), max(high, float(log_std.max())))
+        head.log_std.data = log_std.clone()
+        network.log_std.requires_grad_(False)
+        if isinstance(network, HorizonManagerPPO) and len(self.learned) < network.n_latents:
+            learn_only(network, self.learned)
+        return policy
 
-    @torch.no_grad()
-    def _start_from(self, warm_start: ActingNet | None) -> None:
-        """Copy the warm start into the actor; if None, set its last layer to zero."""
-        linears = self._linears()
-        if warm_start is None:
-            linears[-1].weight.zero_()  # the mean is 0 for all inputs
-            linears[-1].bias.zero_()
-            return
-        initial = self._own_part(warm_start)
-        shapes = [tuple(weight.shape[::-1]) for weight in initial.weights]
-        own = [tuple(linear.weight.shape) for linear in linears]
-        if shapes != own:
-            raise ValueError(
-                f"the warm start of {self.layer} has layers {shapes}, this learner {own}; "
-                "give the hidden sizes that it was trained with"
-            )
-        for linear, weight, bias in zip(linears, initial.weights, initial.biases, strict=True):
-            linear.weight.copy_(torch.from_numpy(weight.T.copy()))
-            linear.bias.copy_(torch.from_numpy(bias.copy()))
-        self._actor.head.log_std.copy_(torch.from_numpy(initial.log_std.copy()))  # type: ignore[operator]  # a Gaussian head's
-
-    def _own_part(self, net: ActingNet) -> ActingNet:
-        """Return a net with only the outputs that this learner learns.
-
-        Raises:
-            ValueError: If its other outputs are not zero, as they would be lost.
-        """
-        own, low = self._columns, self._layer_cfg.log_std_range[0]
-        nonzero = net.weights[-1].any(0) | (net.biases[-1] != 0.0)
-        others = [name for column, name in enumerate(NAMES[self.layer]) if nonzero[column] and column not in own]
-        if others:
-            raise ValueError(
-                f"the warm start of {self.layer} moves {', '.join(others)} too, which would be lost; "
-                "learn these outputs as well"
-            )
-        return ActingNet(
-            (*net.weights[:-1], net.weights[-1][:, own]),
-            (*net.biases[:-1], net.biases[-1][own]),
-            np.maximum(net.log_std[own], low),
-        )
-
-    def acting(self) -> ActingNet:
-        """Return the present policy as numpy arrays; ``log_std`` is clipped, and outputs that are not learned are 0."""
-        low, high = self._layer_cfg.log_std_range
-        own_log_std = self._actor.head.log_std.detach().clamp(low, high)  # type: ignore[operator]  # a Gaussian head's
-        *weights, last = (linear.weight.detach().numpy().T.copy() for linear in self._linears())
-        *biases, shift = (linear.bias.detach().numpy().copy() for linear in self._linears())
-        log_std = np.full(len(NAMES[self.layer]), -np.inf, np.float32)
-        log_std[self._columns] = own_log_std.numpy()
-        return ActingNet((*weights, self._spread(last)), (*biases, self._spread(shift)), log_std)
-
-    def _spread(self, own: Floats32) -> Floats32:
-        """Return columns [*, learned] among zeros for the other outputs [*, out]."""
-        whole = np.zeros((*own.shape[:-1], len(NAMES[self.layer])), np.float32)
-        whole[..., self._columns] = own
-        return whole
+    def acting(self) -> Weights:
+        """Return the present network as weights; log σ of components that are not learned is −∞."""
+        network = self._network
+        head: Any = self._actor.head  # see `_build`
+        own = head.log_std.detach().clamp(*head.log_std_range)
+        log_std = torch.full_like(network.log_std, -torch.inf)
+        log_std[self.learned if self.layer == "l2" else slice(None)] = own
+        arrays = dict(weights_of(network, self._meta).arrays) | {"log_std": log_std.numpy().copy()}
+        return Weights(arrays, weights_of(network, self._meta).meta, f"the {self.layer} that is trained")
 
     def learn(self, batch: LayerBatch) -> dict[str, float]:
         """Make one update from whole trajectories: values, advantages, replay audit, gradient steps.
@@ -196,9 +190,13 @@ class LayerLearner(PPO):
             "stopped_early": float(stopped),
             "replay_error": replay,
             "rows": float(len(batch)),
-            "mean_output": float(np.abs(batch.actions[:, self._columns]).mean()),
+            "mean_output": float(np.abs(self._own(batch.actions)).mean()),
         }
         return {f"{self.layer}/{name}": value for name, value in metrics.items()}
+
+    def _own(self, actions: Floats32) -> Floats32:
+        """Return the columns of actions ``[n, out]`` that are learned."""
+        return actions[:, self.learned] if self.learned else actions
 
     @torch.no_grad()
     def _samples(self, batch: LayerBatch) -> tuple[Samples, float]:
@@ -216,7 +214,7 @@ class LayerLearner(PPO):
         return Samples(
             observations=torch.from_numpy(batch.observations),
             critic_observations=critic_inputs,
-            actions=torch.from_numpy(batch.actions[:, self._columns]),
+            actions=torch.from_numpy(self._own(batch.actions)),
             log_probs=torch.from_numpy(batch.log_probs),
             advantages=standardize(advantages),
             returns=policy.from_rewards(returns),
@@ -224,7 +222,7 @@ class LayerLearner(PPO):
         ), quality
 
     def penalty(self, distribution: Distribution, samples: Samples) -> Tensor:
-        """Return c_w·KL(π ‖ π_warm), which keeps the policy near the warm start."""
+        """Return c_w·KL(π ‖ π_warm), which keeps the policy near the start."""
         with torch.no_grad():
             warm = self._warm.head.distribution(self._warm(samples.observations))
         return self.warm_weight * distribution.kl(warm).mean()
@@ -236,7 +234,7 @@ class LayerLearner(PPO):
         return float(evaluate_actor(self.policy, samples).kl(warm).mean())
 
     def _adapt_warm_weight(self, distance: float) -> None:
-        """Double the penalty's weight when the policy is far from the warm start, and halve it when it is close."""
+        """Double the penalty's weight when the policy is far from the start, and halve it when it is close."""
         target = self._layer_cfg.warm_kl
         if distance > 1.5 * target:
             self.warm_weight *= 2.0

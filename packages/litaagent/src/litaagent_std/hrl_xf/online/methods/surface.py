@@ -24,11 +24,10 @@ import numpy as np
 import torch
 
 from apexrl.runs.errors import ConfigurationError
-from litaagent_std.agents.online.acting import ActingNet, PolicySet
-from litaagent_std.agents.online.views import DAY_VIEW
 from litaagent_std.hrl_xf.online.config import SurfaceConfig
+from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
 from litaagent_std.hrl_xf.online.jobs import Job
-from litaagent_std.hrl_xf.online.methods.base import check_names, output_columns
+from litaagent_std.hrl_xf.online.methods.shifts import GoalShifts
 from litaagent_std.hrl_xf.online.rollout import WorldRollout
 from litaagent_std.hrl_xf.online.worlds import WorldPlan
 from litaagent_std.policy.arrays import Floats
@@ -37,6 +36,8 @@ from litaagent_std.policy.parameters import LEVELS, Level
 __all__ = ["Optimum", "SufficientStatistics", "SurfaceMethod"]
 
 
+_ROLE: Final = ("buys", "sells")
+"""Inputs that tell the level."""
 _ROWS: Final = {str(level): row for row, level in enumerate(LEVELS)}
 _DEVIATIONS: Final = tuple(0.001 * 2.0**power for power in range(8))
 """Candidates for s_g and s_d, in scores per unit."""
@@ -138,34 +139,23 @@ class SurfaceMethod:
     Args:
         cfg: Options of the search.
         seed: Seed of the perturbations.
-        warm_start: Must be None: the surface is centred on the heuristic agent.
+        start: Networks to start from; their L2 must give zeros, because the surface is centred on the heuristic agent.
         levels: Levels of the chain to learn for.
 
     Raises:
-        ConfigurationError: If an input or output does not exist, inputs are given for more than one level, or there is
-            a warm start.
+        ConfigurationError: If an input or output does not exist, or inputs are given for more than one level.
     """
 
-    def __init__(
-        self, cfg: SurfaceConfig, seed: int, warm_start: PolicySet | None = None, levels: tuple[Level, ...] = LEVELS
-    ) -> None:
-        if warm_start is not None:
-            raise ConfigurationError(
-                "--method surface was given a warm start",
-                "its surface is centred on the heuristic agent",
-                "remove --warm, or use --method ppo or es",
-            )
-        check_names("L2", "input", cfg.inputs, DAY_VIEW)
+    def __init__(self, cfg: SurfaceConfig, seed: int, start: Hierarchy, levels: tuple[Level, ...] = LEVELS) -> None:
+        self.cfg, self._seed, self._levels, self.version = cfg, seed, levels, 0
+        self._shifts = GoalShifts(start, (*_ROLE, *cfg.inputs), cfg.outputs, levels)
         if cfg.inputs and len(levels) > 1:
             raise ConfigurationError(
                 f"--surface.inputs {' '.join(cfg.inputs)} were given for {', '.join(levels)}",
                 "a linear policy has one slope for all levels",
                 "give one of --places, or no --surface.inputs",
             )
-        self.cfg, self._seed, self._levels, self.version = cfg, seed, levels, 0
-        self._columns = output_columns("l2", cfg.outputs)
-        self._inputs = [DAY_VIEW.index(name) for name in cfg.inputs]
-        size = (1 + len(self._inputs)) * len(self._columns)
+        size = (1 + len(cfg.inputs)) * len(self._shifts.columns)
         self._statistics = {level: SufficientStatistics.empty(size) for level in _ROWS}
         self._optima = self._find_optima()
 
@@ -177,20 +167,20 @@ class SurfaceMethod:
         """Present optimum by level [levels, K]: constants of each output, then their slopes, input by input."""
         return np.stack([self._optima[level].x for level in LEVELS])
 
-    def _policy_set(self, x: Floats) -> PolicySet:
-        """Return the linear policy of positions x [levels, K]."""
-        net, constants = ActingNet.zeros("l2"), len(self._columns)
-        rows = [DAY_VIEW.index(f"level_{level}") for level in LEVELS]
-        net.weights[0][np.ix_(rows, self._columns)] = x[:, :constants]
-        if self._inputs:
-            slopes = x[_ROWS[self._levels[0]], constants:].reshape(len(self._inputs), constants)
-            net.weights[0][np.ix_(self._inputs, self._columns)] = slopes
-            net.biases[0][self._columns] = -_MIDDLE * slopes.sum(0)
-        return PolicySet({"l2": net}, self.version, self._levels)
+    def _hierarchy(self, x: Floats) -> Hierarchy:
+        """Return the networks of positions x [levels, K]."""
+        size = len(self._shifts.columns)
+        first, middle, last = x[:, :size]  # constants of each level
+        slopes = np.zeros((len(self.cfg.inputs), size))
+        if len(slopes):
+            slopes = x[_ROWS[self._levels[0]], size:].reshape(-1, size)
+        # what a factory trades tells its level: the first only sells, the last only buys
+        bias = first + last - middle - _MIDDLE * slopes.sum(0)
+        return self._shifts.hierarchy(bias, np.stack([middle - first, middle - last, *slopes]), self.version)
 
-    def policies(self) -> PolicySet:
-        """Return the policies at the optima of the surfaces."""
-        return self._policy_set(self.centre)
+    def policies(self) -> Hierarchy:
+        """Return the networks at the optima of the surfaces."""
+        return self._hierarchy(self.centre)
 
     def _members(self, worlds: int) -> Floats:
         """Return the positions to play [worlds, 2 · pairs, levels, K]: every world has directions of its own."""
@@ -202,8 +192,9 @@ class SurfaceMethod:
         """Return every world with its members and with the reference policy."""
         jobs = []
         for plan, members in zip(plans, self._members(len(plans)), strict=True):
-            jobs += [Job(plan, self._policy_set(member), None, rounds=False) for member in members]
-        return jobs + [Job(plan, PolicySet({}, self.version), None, rounds=False) for plan in plans]
+            jobs += [Job(plan, self._hierarchy(member), None) for member in members]
+        reference = Hierarchy(version=self.version)
+        return jobs + [Job(plan, reference, None) for plan in plans]
 
     def update(self, jobs: Sequence[Job], rollouts: Sequence[WorldRollout]) -> dict[str, float]:
         """Add the worlds to the statistics and move to the new optima."""

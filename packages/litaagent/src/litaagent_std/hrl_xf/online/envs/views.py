@@ -1,4 +1,4 @@
-"""Inputs of policies and critics: vectors for L2, for L3 and L4, and the state that a central critic sees.
+"""Observations of the environments: vectors of days and of threads, and the state that a central critic sees.
 
 The features are those of `litaagent_std.policy.features`, as in live play and in the data pipeline. Here they are
 concatenated and averaged over buckets of delivery days, so that a vector's length depends neither on the horizon nor on
@@ -36,7 +36,7 @@ DAY_VIEW: Final = (
     *DAY_FEATURES["x_static"],
     *(f"{name}_{bucket}" for bucket in _BUCKETS for name in DAY_FEATURES["x_temporal"]),
 )
-"""Names of L2's inputs, in order."""
+"""Names of a day's observation, in order."""
 
 THREAD_VIEW: Final = (
     *(f"level_{name}" for name in LEVELS),
@@ -47,7 +47,7 @@ THREAD_VIEW: Final = (
     *(f"partner_{name}" for name in THREAD_FEATURES["x_partner"]),
     *(f"offer_{index}_{name}" for index in range(_KEPT) for name in (*THREAD_FEATURES["history"], "there")),
 )
-"""Names of L3's and L4's inputs, in order."""
+"""Names of a thread's observation, in order."""
 
 STATE_VIEW: Final = (
     *DAY_VIEW,
@@ -64,7 +64,7 @@ def level_index(obs: ObservationBatch) -> Ints:
 
 
 def day_views(obs: ObservationBatch) -> Floats32:
-    """Return L2's inputs at day start, float32 ``[B, len(DAY_VIEW)]``."""
+    """Return the observations of day starts, float32 ``[B, len(DAY_VIEW)]``."""
     features = day_features(obs)
     levels = np.eye(len(LEVELS), dtype=np.float32)[level_index(obs)]  # [B, 3] one-hot
     temporal = _by_bucket(features.x_temporal, obs.horizon)

@@ -1,75 +1,56 @@
-"""Residual actions: how a policy's outputs change what the heuristic layers decide, for a batch of factories.
+"""Actions of an environment's user as changes of what the heuristic layers decide, for a batch of factories.
 
-Actions have no units and zero changes nothing, so a policy whose outputs are zero is the heuristic agent:
+Actions have no units and zero changes nothing, so that zeros are the heuristic agent:
 
-* L2, once a day: shifts of the goals' quantities and reservation prices by side and group of delivery days, of the
-  value of unsold capacity, and of the value of a unit of input.
+* L2, once a day: the residual of the learned L2 (`policy.l2.residual`), each component in its steps.
 * L3, per thread and round: shifts of the counter-offer's price and quantity, and of the lowest price at which the
   partner's offer is accepted. A positive price shift favours us on both sides.
 * L4, per thread and round: log α, the thread's weight; α scales L3's residual and orders joint acceptance.
 
-The result passes through L1's bounds like every decision. `SteeredLayers` are the three layers; in play the batch is
-one factory, in training all seats that wait.
+The result passes through L1's bounds like every decision.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import exp
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
-from litaagent_std.policy.arrays import Array, Bools, Floats, Floats32, Ints, true_rows
-from litaagent_std.policy.columns import BUY, SELL
+from litaagent_std.policy.arrays import Array, Bools, Floats, Ints, true_rows
+from litaagent_std.policy.buckets import n_buckets
 from litaagent_std.policy.l2.heuristic import heuristic_goals
+from litaagent_std.policy.l2.residual import goal_names, shift_goals
 from litaagent_std.policy.layers import ACCEPT, COUNTER, KEEP, ActionBatch, DayBatch, SituationBatch
+from litaagent_std.policy.networks.inputs import GOAL_STEPS
 from litaagent_std.policy.plan import GoalsBatch, best_subsets
+from litaagent_std.world.setup import HORIZON
 
 __all__ = [
     "DAY_ACTIONS",
     "LIMIT",
     "THREAD_ACTIONS",
     "WEIGHT_ACTIONS",
-    "Layer",
     "SteeredLayers",
     "clipped",
-    "shift_goals",
 ]
-
-Layer = Literal["l2", "l3", "l4"]
-"""A layer that takes residual actions."""
 
 LIMIT: Final = 3.0
 """Actions are clipped to ±LIMIT."""
 
-SELL_GROUPS: Final = (0, 1, 3)
-"""First leads of the groups that share a shift of sales: today, the next two days, and later."""
-BUY_GROUPS: Final = (0, 1)
-"""The same of purchases: today, and later."""
-
-DAY_ACTIONS: Final = (
-    *(f"sell_quantity_{name}" for name in ("today", "near", "far")),
-    *(f"sell_price_{name}" for name in ("today", "near", "far")),
-    *(f"buy_quantity_{name}" for name in ("today", "later")),
-    *(f"buy_price_{name}" for name in ("today", "later")),
-    "hold",
-    "unit_value",
-)
+DAY_ACTIONS: Final = goal_names(n_buckets(HORIZON))
 """Components of L2's action, in order."""
 THREAD_ACTIONS: Final = ("price", "quantity", "acceptance")
 """Components of L3's action, in order."""
 WEIGHT_ACTIONS: Final = ("log_alpha",)
 """Components of L4's action, in order."""
 
-QUANTITY_STEP: Final = 0.3
-"""Change of L2's sales quantities per unit of action, in lines. Quantities change by whole units; with a smaller step
-the small actions of a policy without exploration would be rounded to no change."""
+_DAY_STEPS: Final = np.repeat(
+    [*GOAL_STEPS, GOAL_STEPS[2]], [2 * n_buckets(HORIZON), 2 * n_buckets(HORIZON), 3 * n_buckets(HORIZON), 1]
+)
+"""Change of each component of L2's residual per unit of action, ``[len(DAY_ACTIONS)]``."""
 PRICE_STEP: Final = 0.5
-"""Change of prices per unit of action, in widths of the legal price band. L2's price limits change by whole prices: the
-heuristic's limits are whole, and a limit slightly beyond a whole price would exclude that price."""
-VALUE_STEP: Final = 0.5
-"""Change of the logarithm of a value, or of the quantity bought for stock, per unit of action."""
+"""Change of L3's prices per unit of action, in widths of the legal price band."""
 OFFER_STEP: Final = 0.2
 """Change of L3's quantities per unit of action, in lines."""
 ACCEPT_STEP: Final = 0.3
@@ -92,61 +73,6 @@ def _exp(values: Floats) -> Floats:
     return np.array([exp(value) for value in values.ravel().tolist()]).reshape(values.shape)
 
 
-def shift_goals(goals: GoalsBatch, day: DayBatch, actions: Floats32) -> GoalsBatch:
-    """Return goals shifted by L2's actions ``[B, len(DAY_ACTIONS)]``; zeros return the goals themselves."""
-    if not actions.any():
-        return goals
-    action = clipped(actions)
-    sell_quantity, sell_price, buy_quantity, buy_price = np.split(action[:, :10], (3, 6, 8), axis=1)
-    values = _exp(VALUE_STEP * action[:, 10:])  # [B, 2] factors of capacity and of input
-    obs = day.obs
-    lead = np.arange(goals.q_sell.shape[1])
-    there = lead <= obs.horizon[:, None]  # [B, H + 1]
-    sells, buys = obs.trades[:, SELL, None] & there, obs.trades[:, BUY, None] & there
-    # sales: whole units, within the lines
-    step = (QUANTITY_STEP * obs.n_lines)[:, None]
-    change = np.rint(step * _by_lead(sell_quantity, SELL_GROUPS, lead)).astype(np.int64)
-    moved = np.maximum(0, np.minimum(goals.q_sell + change, day.bounds.lines))
-    q_sell = np.where(sells & (change != 0), moved, goals.q_sell)
-    # purchases: those beyond today's need are scaled; none is added where none is wanted
-    due = np.where(lead == 0, np.minimum(goals.q_buy, _lacking(day)[:, None]), 0)
-    extra = (goals.q_buy - due) * _exp(VALUE_STEP * _by_lead(buy_quantity, BUY_GROUPS, lead))
-    most = np.maximum(goals.q_buy, day.bounds.buy[:, None])
-    scaled = np.minimum(due + np.rint(extra).astype(np.int64), most)
-    return replace(
-        goals,
-        q_sell=q_sell,
-        p_sell=np.where(sells, _prices(goals.p_sell, sell_price, obs.agenda[:, SELL], selling=True), goals.p_sell),
-        q_buy=np.where(buys, scaled, goals.q_buy),
-        p_buy=np.where(buys, _prices(goals.p_buy, buy_price, obs.agenda[:, BUY], selling=False), goals.p_buy),
-        hold=goals.hold * values[:, :1],
-        unit_value=goals.unit_value * values[:, 1],
-    )
-
-
-def _by_lead(shifts: Floats, groups: tuple[int, ...], lead: Ints) -> Floats:
-    """Return the shift of each lead ``[B, H + 1]``, given those of the groups ``[B, groups]``."""
-    return shifts[:, np.searchsorted(groups, lead, side="right") - 1]
-
-
-def _lacking(day: DayBatch) -> Ints:
-    """Return the units of input that today's output needs and that neither stock nor contracts cover, ``[B]``."""
-    obs, calendar = day.obs, day.calendar
-    due = np.minimum(obs.n_lines, calendar.sold[:, 0] + obs.exogenous_out)
-    return np.asarray(np.maximum(0, due - obs.stock_in - obs.exogenous_in - calendar.bought[:, 0]))
-
-
-def _prices(values: Floats, shifts: Floats, agenda: Ints, *, selling: bool) -> Floats:
-    """Shift price limits ``[B, H + 1]`` by whole prices; a positive shift favours us."""
-    low, high = agenda[:, 4, None], agenda[:, 5, None]
-    groups = SELL_GROUPS if selling else BUY_GROUPS
-    change = np.rint(PRICE_STEP * (high - low) * _by_lead(shifts, groups, np.arange(values.shape[1])))
-    # a limit beyond the legal band would end all trade
-    if selling:
-        return np.minimum(values + change, np.maximum(values, high))
-    return np.maximum(values - change, np.minimum(values, low))
-
-
 class SteeredLayers:
     """L2, L3 and L4 with residual actions: a `BatchGoals`, a `BatchDecisions` and a `BatchCoordination` in one.
 
@@ -166,7 +92,7 @@ class SteeredLayers:
     def goals_of(self, day: DayBatch) -> GoalsBatch:
         """Set the goals; see `litaagent_std.policy.layers.BatchGoals`."""
         heuristic = heuristic_goals(day.obs, day.calendar, day.bounds, day.memory, day.parameters)
-        return shift_goals(heuristic, day, self.days[day.seats])
+        return shift_goals(heuristic, day.obs, clipped(self.days[day.seats]) * _DAY_STEPS, HORIZON)
 
     def weigh_all(self, situation: SituationBatch) -> Floats:
         """Return α of each thread; see `litaagent_std.policy.layers.BatchCoordination`."""
