@@ -30,7 +30,7 @@ def rounds(rows, seed):
     mask = np.arange(THREADS) < count[:, None]
     tokens[~mask] = 0.0
     own = rng.integers(0, count)
-    flat = np.concatenate([tokens.reshape(rows, -1), mask, own[:, None]], axis=1).astype(np.float32)
+    flat = np.concatenate([tokens.reshape(rows, THREADS * L4_SIZE), mask, own[:, None]], axis=1).astype(np.float32)
     assert flat.shape[1] == weight_size()
     return flat
 

@@ -27,7 +27,7 @@ def test_a_shadow_with_the_teacher_s_policy_always_agrees_and_others_do_not(chec
     assert same["price_gap"] == 0.0
     for counts in (other, zero):
         assert counts["threads"] == same["threads"]
-        assert counts["same"] < counts["kinds"] <= counts["threads"]
+        assert counts["same"] <= counts["kinds"] < counts["threads"]
         assert counts["same_quantities"] < counts["quantities"]
         assert counts["price_gap"] > 0.0
 
@@ -35,7 +35,7 @@ def test_a_shadow_with_the_teacher_s_policy_always_agrees_and_others_do_not(chec
 def test_shadows_leave_the_teacher_s_world_as_it_is(check, teacher):
     [played] = play_worlds([draw_world(PLAN)], teacher, DayWeights(), [None], record=True)
     assert check["scores"] == {"teacher": played.seats[0].score, "student": played.seats[0].score}
-    assert check["cpu"]["asked"] == check["cpu"]["decisions"]["teacher"]["calls"] > 20
+    assert check["cpu"]["asked"] == check["cpu"]["decisions"]["teacher"]["calls"] >= 20
 
 
 def test_worlds_are_summarised(check):

@@ -21,11 +21,12 @@ from apexrl.collect.env_group import one_thread
 from apexrl.runs.errors import DivergedError
 from apexrl.runs.session import Files, Session
 from litaagent_std.hrl_xf.epochs import EpochLearner, epoch_runner, run_epochs
+from litaagent_std.hrl_xf.l2_manager import HorizonManagerPPO
+from litaagent_std.hrl_xf.l3_executor import TemporalDecisionTransformer
 from litaagent_std.hrl_xf.online.config import Layer
 from litaagent_std.hrl_xf.online.distillation.config import DistillConfig
 from litaagent_std.hrl_xf.online.methods.networks import NETWORKS, OUTPUTS, Network, network_of, weights_of
 from litaagent_std.policy.arrays import Floats32
-from litaagent_std.policy.buckets import n_buckets
 from litaagent_std.policy.l2.residual import goal_names
 from litaagent_std.policy.networks.weights import Weights
 from litaagent_std.world.setup import HORIZON
@@ -116,16 +117,18 @@ def pairs_of(teacher: Weights, inputs: Floats32) -> Pairs:
 def _outputs(network: Network, flat: Tensor) -> Tensor:
     layer: Layer = network.kind  # type: ignore[assignment]  # one of the layers
     if not len(flat):
-        return torch.zeros(0, len(output_names(layer)))
+        return torch.zeros(0, len(output_names(network)))
     return OUTPUTS[layer](network, flat, HORIZON)
 
 
-def output_names(layer: Layer) -> tuple[str, ...]:
-    """Return the names of a layer's outputs, in order."""
-    if layer == "l2":
-        return goal_names(n_buckets(HORIZON))
-    leads = (f"lead_{lead}" for lead in range(HORIZON + 1))
-    return ("accept", "reject", "end", *leads, "quantity", "price") if layer == "l3" else ("log_alpha",)
+def output_names(network: Network) -> tuple[str, ...]:
+    """Return the names of a network's outputs, in order."""
+    if isinstance(network, HorizonManagerPPO):
+        return goal_names(network.encoder.n_buckets)
+    if isinstance(network, TemporalDecisionTransformer):
+        leads = (f"lead_{lead}" for lead in range(network.horizon + 1))
+        return ("accept", "reject", "end", *leads, "quantity", "price")
+    return ("log_alpha",)
 
 
 def multiplications(weights: Weights) -> int:
@@ -242,20 +245,20 @@ def errors_of(student: Weights, pairs: Pairs, train: Pairs) -> dict[str, Any]:
         if that error is 0.
     """
     mean = (train.outputs - train.heuristic).mean(0)
+    network = network_of(student)
     gaps = {
-        "student": _outputs(network_of(student), pairs.inputs) - pairs.outputs,
+        "student": _outputs(network, pairs.inputs) - pairs.outputs,
         "mean": pairs.heuristic + mean - pairs.outputs,
         "zero": pairs.heuristic - pairs.outputs,
     }
     squares = {name: gap.double().square() for name, gap in gaps.items()}
     whole = {name: float(square.mean()) for name, square in squares.items()}
-    names = output_names(student.kind)  # type: ignore[arg-type]  # one of the layers
     return {
         "rows": len(pairs),
         **{name: value**0.5 for name, value in whole.items()},
         "explained": 1.0 - whole["student"] / whole["mean"] if whole["mean"] > 0.0 else None,
         "outputs": {
             output: {name: float(square[:, column].mean()) ** 0.5 for name, square in squares.items()}
-            for column, output in enumerate(names)
+            for column, output in enumerate(output_names(network))
         },
     }
