@@ -85,15 +85,17 @@ def _inference_seconds(compared: Mapping[str, Hierarchy], asked: Exploration) ->
         for name, networks in compared.items():
             nets = networks.nets
             goals = GoalNetwork(nets["l2"])
-            decisions = DecisionNetwork(nets["l3"]) if "l3" in nets else None
+            decisions = DecisionNetwork(nets["l3"]).outputs if "l3" in nets else None
             weigher = CoordinatorNetwork(nets["l4"]) if "l4" in nets else None
             began = time.process_time()
             for day in asked.days:
                 goals.latents(day.inputs)
-            for threads in asked.rounds if decisions is not None else ():
-                decisions.outputs(threads.inputs)
-            for side in asked.weights if weigher is not None else ():
-                weigher(side.threads, side.mask)
+            if decisions is not None:
+                for threads in asked.rounds:
+                    decisions(threads.inputs)
+            if weigher is not None:
+                for side in asked.weights:
+                    weigher(side.threads, side.mask)
             seconds[name] = min(seconds[name], time.process_time() - began)
     return seconds
 

@@ -198,7 +198,7 @@ class StudentLearner(EpochLearner):
         self._train.check()
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.epoch)
         losses = []
-        for rows in torch.randperm(len(self._train), generator=generator).split(_MINIBATCH):
+        for rows in torch.split(torch.randperm(len(self._train), generator=generator), _MINIBATCH):
             loss = self._loss(self._train, rows)
             self._optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]  # torch's

@@ -98,7 +98,7 @@ def run_distillation(cfg: DistillConfig) -> Distilled:
     return Distilled(session.path / "student", report, distillation.played, session.exit_code)
 
 
-def teacher_files(path: Path) -> dict[str, Path]:
+def teacher_files(path: Path) -> dict[Layer, Path]:
     """Return the weights to distil by layer: of the folder itself, or what a run's folder holds.
 
     Raises:
