@@ -84,7 +84,7 @@ def online(name, folder, given, spoiled):
         def play_jobs(*args, **kwargs):
             rollouts = play(*args, **kwargs)
             if next(calls) == 3:
-                rollouts[0].seats[0].days.views[1, 0] = NAN
+                rollouts[0].seats[0].days.terms["cash"][1] = NAN
             return rollouts
 
         given.patch.setattr(online_trainer, "play_jobs", play_jobs)
@@ -101,14 +101,12 @@ def skills(name, folder, given, spoiled):
 
 ROLLOUT = r"rewards of environment \d at step \d+ of the rollout"
 RECORDING = "observations of decision 17 of the dataset"
-WORLD = r"L2's view of seat \d on day \d of world \d+"
+WORLD = r"reward term cash of seat \d on day \d of world \d+"
 CASES = {
     **{name: (partial(engine, name), RECORDING if name in ("bc", "awr") else ROLLOUT, 3) for name in ENGINE},
     **{f"phase {name}": (partial(phase, name), r"\w+ of row \d+ of the dataset", 3) for name in PHASES},
     "distillation": (distillation, "inputs of sample 17", 30),
-    **{
-        f"online {name}": (partial(online, name), r"L2's view of seat \d on day \d of world \d+", 2) for name in METHODS
-    },
+    **{f"online {name}": (partial(online, name), WORLD, 2) for name in METHODS},
     **{name: (partial(skills, name), ROLLOUT, 2) for name in SKILLS},
 }
 """By name: how to build its runner, how NaN is reported, and N."""
