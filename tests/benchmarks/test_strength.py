@@ -5,6 +5,8 @@ from benchmarks.harness import Benchmark
 
 from benchmarks import strength
 from litaagent_std.arena.seeds import SeedBlock
+from litaagent_std.tournament.competitors.names import Competitor
+from litaagent_std.world.setup import AgentSpec
 
 
 def make_row(name, low, mean, worlds=400, answer="better"):
@@ -19,9 +21,8 @@ def make_plans(*words):
 def test_the_lower_end_is_held_against_0_and_the_bar_needs_a_lead():
     [other] = strength.advantage(make_row("SBD", 0.01, 0.04))
     assert (other.value, other.ok) == (0.01, True)
-    end, lead = strength.advantage(make_row(strength.BAR, 0.01, 0.04))
-    assert end.ok
-    assert not lead.ok
+    assert [figure.ok for figure in strength.advantage(make_row(strength.BAR, 0.05, 0.09))] == [False, False]
+    assert [figure.ok for figure in strength.advantage(make_row(strength.BAR, 0.07, 0.11))] == [True, True]
     assert not strength.advantage(make_row("SBD", -0.01, 0.04, answer="open"))[0].ok
 
 
@@ -45,26 +46,27 @@ def test_quick_worlds_are_never_the_verdicts():
 
 
 def test_all_ten_are_met_and_the_bar_is_measured_precisely():
-    bar, others, _ = make_plans()
-    assert [one.name for one in bar.against] == [strength.BAR]
-    assert [one.name for one in others.against] == list(strength.OTHERS)
+    bar, others = make_plans()
+    assert [other.name for other in bar.against] == [strength.BAR]
+    assert [other.name for other in others.against] == list(strength.OTHERS)
     assert bar.precision < others.precision == math.inf
     assert {bar.worlds, others.worlds} == {1500}
+    assert {bar.alpha, others.alpha} == {0.005}
     assert bar.block.name == others.block.name == "verdict"
-    assert all("integer_offers" in one.spec.path for one in others.against)
+    assert all("integer_offers" in other.spec.path for other in others.against)
     assert bar.rules.days == (50, 100, 200)
 
 
-def test_the_trained_weights_are_compared_with_the_agent_itself():
-    *_, plan = make_plans()
-    assert (plan.focal.name, [one.name for one in plan.against]) == ("trained", ["lita"])
-    assert plan.places == ("middle",)
+def test_trained_weights_are_compared_with_the_agent_itself(monkeypatch):
+    trained = Competitor("trained", AgentSpec("agents.Trained", competitor=True))
+    monkeypatch.setattr(strength, "trained_agent", {"online_runs/mine": (trained, ("middle",))}.__getitem__)
+    *_, plan = make_plans("--weights", "online_runs/mine")
+    assert (plan.focal, [other.name for other in plan.against], plan.places) == (trained, ["lita"], ("middle",))
     assert strength.advantage(make_row("lita", 0.01, 0.04), of="trained")[0].name == "trained minus lita: lower end"
-    assert len(make_plans("--weights", "")) == 2
 
 
 def test_weights_that_are_not_there_are_named():
-    with pytest.raises(SystemExit, match="no file of weights 'nowhere'"):
+    with pytest.raises(SystemExit, match="there are no weights 'nowhere'"):
         strength.main(["--weights", "nowhere"])
 
 
