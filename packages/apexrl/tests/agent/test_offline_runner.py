@@ -45,6 +45,20 @@ def test_callbacks_stop_epochs_and_rollout_events_are_refused(recording, make_en
         runner.add_callback("post_rollout", print)
 
 
+def test_the_learning_rate_that_is_logged_is_the_one_that_is_used(recording, tmp_path):
+    stats = []
+    for rate, reset in ((1e-2, False), (1e-3, False), (1e-3, True)):
+        cfg = BCConfig(learning_rate=rate)
+        runner = OfflineRunner(recording, cfg=cfg, eval_env="CartPole-v1", save_dir=tmp_path, show_progress=False)
+        if stats:
+            runner.load_checkpoint("first.pt", reset_learning_rate=reset)
+        runner.add_callback("post_update", lambda runner, metrics: stats.append(metrics["train/learning_rate"]))
+        runner.learn(num_iterations=1)
+        if len(stats) == 1:
+            runner.save_checkpoint("first.pt")
+    assert stats == [1e-2, 1e-2, 1e-3]
+
+
 def test_refusals(recording, make_env):
     with pytest.raises(ValueError, match="need spaces"):
         OfflineRunner(recording)

@@ -196,10 +196,11 @@ def test_unknown_fields_and_bad_values_are_refused():
         PPOConfig(learning_rate_range=(1e-2, 1e-5))
 
 
-def test_asking_for_cuda_without_one_falls_back_with_a_warning(make_env, caplog, monkeypatch):
+@pytest.mark.parametrize("device", [torch.device("cuda"), "cuda:0", "gpu"])
+def test_asking_for_cuda_without_one_falls_back_with_a_warning(make_env, caplog, monkeypatch, device):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with caplog.at_level(logging.WARNING):
-        agent = PPO(make_env("Pendulum-v1"), actor_class=MLPActor, critic_class=MLPCritic, device=torch.device("cuda"))
+        agent = PPO(make_env("Pendulum-v1"), actor_class=MLPActor, critic_class=MLPCritic, device=device)
     assert agent.device.type == "cpu"
     assert "falling back to the CPU" in caplog.text
 

@@ -39,6 +39,13 @@ def test_time_out_bootstraps_from_the_true_final_observation():
     torch.testing.assert_close(advantages, column(1 + 0.25 * 3, 3.0, 2.5))
 
 
+def test_steps_that_last_for_different_times_have_discounts_of_their_own():
+    rewards, values, following = column(1.0, 2.0), column(0.5, 1.0), column(1.0, 4.0)
+    advantages = gae(rewards, values, following, column(0, 0), gamma=column(0.25, 0.5), gae_lambda=0.5)
+    # A₁ = 2 + .5·4 − 1 = 3; A₀ = 1 + .25·1 − .5 + .25·.5·3
+    torch.testing.assert_close(advantages, column(0.75 + 0.125 * 3, 3.0))
+
+
 def test_lambda_one_gives_discounted_returns_minus_values():
     generator = torch.Generator().manual_seed(3)
     rewards, values, final = torch.randn(3, 20, 4, generator=generator, dtype=torch.float64)

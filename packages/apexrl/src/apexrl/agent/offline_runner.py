@@ -15,6 +15,7 @@ from apexrl.algorithms.bc import BC
 from apexrl.algorithms.offline import OfflineAlgorithm, OfflineConfig
 from apexrl.collect.env_group import AnyVecEnv
 from apexrl.configuration import to_mapping
+from apexrl.envs.coercion import as_vec_env
 from apexrl.models.base import Policy, ValueFunction
 from apexrl.runs.session import Files, Sink
 from apexrl.storage.offline import OfflineDataset
@@ -107,7 +108,7 @@ class OfflineRunner(PolicyRunner):
         device: Where to learn; None and ``"auto"`` take CUDA if there is one, else the CPU.
         log_interval: Log every so many epochs, and the last; 0 never logs.
         save_interval: Save every so many epochs; 0 never saves.
-        eval_env: Environments to play on; needed for :meth:`eval`.
+        eval_env: Environments to play on, as ``OnPolicyRunner`` takes them; needed for :meth:`eval`.
         eval_interval: Play every so many epochs; 0 never does by itself.
         eval_episodes: Episodes per periodic evaluation.
         keep_last: How many periodic checkpoints stay; None keeps all.
@@ -136,13 +137,14 @@ class OfflineRunner(PolicyRunner):
         device: torch.device | str | None = None,
         log_interval: int = 1,
         save_interval: int = 0,
-        eval_env: AnyVecEnv | None = None,
+        eval_env: Any = None,  # noqa: ANN401 - whatever stands for environments
         eval_interval: int = 0,
         eval_episodes: int = 20,
         keep_last: int | None = None,
         sinks: Sequence[Sink] | None = None,
         show_progress: bool = True,
     ) -> None:
+        eval_env = None if eval_env is None else as_vec_env(eval_env)
         if agent is None:
             name = (algorithm or "bc").lower()
             if name not in self.algorithms:
@@ -152,6 +154,8 @@ class OfflineRunner(PolicyRunner):
             agent = algorithm_class(*spaces, cfg, actor_class, critic_class, actor_cfg, critic_cfg, device)
         else:
             refuse_beside_agent(
+                agent,
+                cfg,
                 algorithm=algorithm,
                 actor_class=actor_class,
                 critic_class=critic_class,
@@ -159,8 +163,6 @@ class OfflineRunner(PolicyRunner):
                 critic_cfg=critic_cfg,
                 device=device,
             )
-            if cfg is not None and cfg != agent.cfg:
-                raise ValueError(f"cfg={cfg} differs from agent.cfg={agent.cfg}; give one of them, or the same to both")
         self.learner: OfflineLearner
         super().__init__(
             OfflineLearner(agent, dataset, validation, Evaluator(agent, None, eval_env, eval_episodes)),

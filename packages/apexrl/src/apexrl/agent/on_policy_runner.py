@@ -19,6 +19,7 @@ from apexrl.agent.evaluation import SAME_ENV, EvaluationError, Evaluator, Policy
 from apexrl.agent.learner import Learner
 from apexrl.algorithms.actor_critic import PolicySnapshot
 from apexrl.algorithms.losses import masked_mean
+from apexrl.algorithms.offline import OfflineAlgorithm, OfflineConfig
 from apexrl.algorithms.ppo import PPO
 from apexrl.algorithms.ppo_config import PPOConfig
 from apexrl.collect.collector import EnvFactory, ExecutorGroups, Groups
@@ -204,6 +205,8 @@ class OnPolicyRunner(PolicyRunner):
             agent = chosen(self._checked(template), cfg, actor_class, critic_class, actor_cfg, critic_cfg, device)
         else:
             refuse_beside_agent(
+                agent,
+                cfg,
                 algorithm=algorithm,
                 actor_class=actor_class,
                 critic_class=critic_class,
@@ -211,8 +214,6 @@ class OnPolicyRunner(PolicyRunner):
                 critic_cfg=critic_cfg,
                 device=device,
             )
-            if cfg is not None and cfg != agent.cfg:
-                raise ValueError(f"cfg={cfg} differs from agent.cfg={agent.cfg}; give one of them, or the same to both")
         eval_env = None if eval_env is None else as_vec_env(eval_env)
         # A list of factories leaves the template unused by training, so evaluation may have it.
         spare = template if isinstance(env, Sequence) else None
@@ -310,14 +311,20 @@ def _coerced(env: Any) -> tuple[AnyVecEnv | Sequence[EnvFactory], AnyVecEnv]:  #
     return batch, batch
 
 
-def refuse_beside_agent(**given: object) -> None:
-    """Refuse arguments that an existing agent has already decided."""
+def refuse_beside_agent(agent: PPO | OfflineAlgorithm, cfg: PPOConfig | OfflineConfig | None, **given: object) -> None:
+    """Refuse arguments that an existing agent has already decided; an equal configuration is fine."""
     names = [f"{name}={value!r}" for name, value in given.items() if value is not None]
     if names:
         raise ConfigurationError(
             f"agent= and {', '.join(names)} are given",
             "an agent has its algorithm, networks and device already, and they would be ignored",
             "leave them out, or leave agent out",
+        )
+    if cfg is not None and cfg != agent.cfg:
+        raise ConfigurationError(
+            f"cfg={cfg} differs from agent.cfg={agent.cfg}",
+            "an agent has its configuration already",
+            "give one of them",
         )
 
 

@@ -152,7 +152,7 @@ class OfflineAlgorithm(ABC):
         self.version += 1
         check_weights(self.policy, self.version)
         stats = {f"train/{name}": float(torch.stack([part[name] for part in seen]).mean()) for name in seen[0]}
-        return stats | {"train/learning_rate": self.cfg.learning_rate}
+        return stats | {"train/learning_rate": self.optimizer.param_groups[0]["lr"]}
 
     def _check(self, dataset: OfflineDataset) -> None:
         """Refuse a dataset with NaN or infinities, once for each dataset."""

@@ -33,7 +33,9 @@ def next_values(
     return following.masked_fill(terminated.bool(), 0.0)
 
 
-def gae(rewards: Tensor, values: Tensor, following: Tensor, dones: Tensor, gamma: float, gae_lambda: float) -> Tensor:
+def gae(
+    rewards: Tensor, values: Tensor, following: Tensor, dones: Tensor, gamma: float | Tensor, gae_lambda: float
+) -> Tensor:
     """Compute generalised advantage estimates (Schulman et al., 2016).
 
     Args:
@@ -41,13 +43,18 @@ def gae(rewards: Tensor, values: Tensor, following: Tensor, dones: Tensor, gamma
         values: V(s_t) [T, ...].
         following: V of what came after, from :func:`next_values` [T, ...].
         dones: 1 where an episode ended at step t for whatever reason: no advantage flows over that border [T, ...].
-        gamma: γ, the discount; raising it makes distant rewards count more.
+        gamma: γ, the discount; raising it makes distant rewards count more. A tensor [T, ...] where steps last for
+            different times.
         gae_lambda: λ; raising it trusts the critic less: less bias, more variance.
 
     Returns:
         A_t [T, ...]; ``A_t + V(s_t)`` is the critic's target.
     """
-    delta = torch.add(rewards - values, following, alpha=gamma)  # δ_t = r_t + γ·V' − V(s_t)
+    # δ_t = r_t + γ·V' − V(s_t)
+    if isinstance(gamma, Tensor):
+        delta = torch.addcmul(rewards - values, gamma, following)
+    else:
+        delta = torch.add(rewards - values, following, alpha=gamma)
     decay = (gamma * gae_lambda) * (1.0 - dones.to(values.dtype))  # γλ·(1 − d_t)
     advantages = torch.empty_like(delta)
     running = torch.zeros_like(delta[0])

@@ -9,8 +9,10 @@ in an earlier batch, by an earlier policy version, is none.
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from apexrl.arrays import Bools, Floats, Ints
+from apexrl.storage.samples import gae
 
 
 class SkillClock:
@@ -198,14 +200,13 @@ def interval_advantages(
     Returns:
         Advantages ``(M, tokens)``.
     """
-    delta = intervals.reward[:, None] + discount[:, None] * next_values - values  # (M, tokens)
-    # (M,) weight of the next interval's advantage; 0 at the end of an episode or of the rollout
-    carry = np.where(intervals.continues, discount * lam, 0.0)
-    advantages = np.zeros_like(delta)
-    running = np.zeros(delta.shape[1])
-    for index in range(delta.shape[0] - 1, -1, -1):
-        running = delta[index] + carry[index] * running
-        advantages[index] = running
+    # (M, 1): no advantage flows over the end of an episode or of the rollout
+    rewards, ends, gammas = (
+        torch.from_numpy(column[:, None]) for column in (intervals.reward, ~intervals.continues, discount)
+    )
+    advantages: Floats = gae(
+        rewards, torch.from_numpy(values), torch.from_numpy(next_values), ends, gammas, lam
+    ).numpy()
     return advantages
 
 
