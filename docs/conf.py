@@ -23,6 +23,8 @@ extensions = [
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "_generated/*.md", "_templates"]
 templates_path = ["_templates"]
+# Named here, because autosummary looks for new pages only in the build after the one that found them.
+autosummary_generate = sorted(f"api/{page.name}" for page in (Path(__file__).parent / "api").glob("*.md"))
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 autodoc_typehints = "description"
