@@ -36,6 +36,19 @@ def test_the_rate_of_false_alarms(kind, most):
     assert 0.005 < alarms <= most
 
 
+def test_with_several_opponents_all_answers_together_err_at_most_as_often_as_one():
+    """Four opponents without a difference in worlds that all of them share; the differences are correlated."""
+    rng = np.random.default_rng(11)
+    runs, opponents, worlds = 400, 4, 400
+    focal, others = rng.normal(size=(runs, 1, worlds)), rng.normal(size=(runs, opponents, worlds))
+
+    def family_error(alpha):
+        answers = [[decide(values, alpha=alpha).answer for values in run] for run in focal - others]
+        return np.mean([set(run) != {"open"} for run in answers])
+
+    assert family_error(ALPHA / opponents) <= ALPHA < family_error(ALPHA)
+
+
 @pytest.mark.parametrize("kind", ["normal", "heavy", "skewed", "disasters"])
 def test_who_waits_for_200_worlds_keeps_the_level_although_what_is_plain_counts_before(kind):
     verdicts = [decide(values, fewest=200) for values in draws(kind)]

@@ -16,7 +16,7 @@ from litaagent_std.arena.evaluation import Evaluation, Unit
 from litaagent_std.arena.sequential import ALPHA
 from litaagent_std.arena.units import code_version
 
-__all__ = ["report_of", "statistics_values", "strata", "tables_of"]
+__all__ = ["comparison_title", "report_of", "statistics_values", "strata", "tables_of"]
 
 _MEANS: Final = ("sales", "purchases", "produced", "stock", "shortfall_units", "shortfall", "storage", "bankruptcies")
 _COSTS: Final = ("decision_ms", "day_ms", "world_seconds")
@@ -141,10 +141,15 @@ def _facts(report: Mapping[str, Any]) -> Table:
     return table
 
 
-def _comparisons(report: Mapping[str, Any]) -> Table:
+def comparison_title(report: Mapping[str, Any]) -> str:
+    """Return the title of the comparisons, which says if their intervals hold for all of them together."""
     count = len(report["comparisons"])
     together = f" (at any time: all {count} hold together)" if count > 1 and report.get("alpha", ALPHA) < ALPHA else ""
-    title = f"{report['focal']} minus the other, in the same worlds; more than {report['lead']:+g}?{together}"
+    return f"{report['focal']} minus the other, in the same worlds{together}"
+
+
+def _comparisons(report: Mapping[str, Any]) -> Table:
+    title = f"{comparison_title(report)}; more than {report['lead']:+g}?"
     table = _table(title, "minus", "difference", "95 % interval", "any time", "won", "worlds", "answer")
     for row in report["comparisons"]:
         every, verdict = row["difference"]["all"], row["verdict"]

@@ -10,6 +10,7 @@ from typing import Any, Final
 from apexrl.charts import Chart, Estimate, Series, color_of, forest_plot
 from apexrl.runs.errors import ReadFailedError
 from apexrl.runs.reading import contained, read_sealed
+from litaagent_std.arena.report import comparison_title
 from litaagent_std.dashboard.history import grows
 from litaagent_std.dashboard.page import Link, Page, Table, number, signed
 
@@ -92,7 +93,7 @@ def _comparison_table(report: Mapping[str, Any]) -> Table:
             ]
         )
     columns = ["minus", "answer", "difference", "95 % interval", "at any time", "won", "worlds"]
-    return Table(f"{report['focal']} minus the other, in the same worlds", columns, rows, n_texts=2)
+    return Table(comparison_title(report), columns, rows, n_texts=2)
 
 
 def _differences(report: Mapping[str, Any]) -> Chart:
@@ -117,7 +118,7 @@ def _differences(report: Mapping[str, Any]) -> Chart:
     )
     return replace(
         chart,
-        note="Bars: 95 % bootstrap intervals. An order is settled when the interval leaves out the lead asked for.",
+        note="Bars: 95 % bootstrap intervals, each for itself. An answer follows from the interval at any time, above.",
     )
 
 
