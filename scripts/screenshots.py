@@ -18,6 +18,7 @@ from litaagent_std.dashboard.warehouse import Warehouse
 from litaagent_std.records.reader import RECORDS_FOLDER
 
 HEIGHTS = {1280: 1250, 390: 1500}
+FIRST_SCREEN = {"x": 0, "y": 0, "width": 1280, "height": 815}  # ranking, its chart and the distributions
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 
 
@@ -54,6 +55,8 @@ def main(folder: Path, target: Path) -> None:
                     page.get_by_text("Why it did so").evaluate("heading => heading.scrollIntoView()")
                     page.wait_for_timeout(1000)
                 page.screenshot(path=target / f"{name}_{width}.png")
+                if (name, width) == ("tournament", FIRST_SCREEN["width"]):
+                    page.screenshot(path=target / "ranking_1280.png", clip=FIRST_SCREEN)
         browser.close()
     server.shutdown()
 

@@ -72,6 +72,8 @@ def test_the_same_command_plays_nothing_again(inline, capsys):
         (["--block", "verdict"], "--open-verdict"),
         (["--days", "2"], "Use lengths of 3 or more"),
         (["--against", "Nobody"], "no competitor 'Nobody'"),
+        (["--against", "nowhere.Nobody"], "nowhere.Nobody cannot be loaded"),
+        (["--opponents", "built-in", "nowhere.Nobody"], "nowhere.Nobody cannot be loaded"),
         (["--places", "middle"], "Use more --levels"),
     ],
 )

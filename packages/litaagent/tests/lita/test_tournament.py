@@ -73,6 +73,9 @@ def test_logs_can_be_exported_later(collected, tmp_path, capsys):
         (["--competitors", "RandomStd", "GreedyStd", "--max-worlds-per-config", "1"], "2 competitors plays every seat"),
         (["--parallelism", "loky", "--executor", "ray"], "names of one option"),
         (["--competitors", "Nobody"], "there is no competitor 'Nobody'"),
+        (["--competitors", "RandomStd", "nowhere.Nobody"], "No module named 'nowhere'"),
+        (["--competitors", "os.Nobody"], "PYTHONPATH=FOLDER before the command"),
+        (["--competitors", "os.system"], "a seat needs a subclass of scml's OneShotAgent"),
         (["--competitors", "RandomStd", "--steps", "4"], "more days than there are levels"),
     ],
 )

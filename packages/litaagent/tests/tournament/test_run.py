@@ -64,15 +64,17 @@ def test_accidents_are_retried_then_recorded_and_never_stop_the_tournament(run_p
     assert "timed out: longer than the limit of 20 s" in reason
 
 
-def test_competitors_that_cannot_play_are_named_before_the_start(tmp_path, capfd):
+def test_competitors_that_cannot_play_are_named_before_the_start(tmp_path, capfd, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
     words = {"configs": 1, "runs": 1, "steps": 5, "levels": 2, "executor": "inline", "retries": 0, "csv": False}
-    with pytest.raises(ConfigurationError, match=r"no competitor can play: system: raised: TypeError"):
-        run_tournament(TournamentConfig(competitors=("os.system",), output_dir=tmp_path / "nobody", **words))
-    both = TournamentConfig(competitors=("os.system", "RandomStd"), output_dir=tmp_path / "one", **words)
+    born = "troubled_agents.RaisesAtBirth"
+    with pytest.raises(ConfigurationError, match=r"no competitor can play: RaisesAtBirth: raised"):
+        run_tournament(TournamentConfig(competitors=(born,), output_dir=tmp_path / "nobody", **words))
+    both = TournamentConfig(competitors=(born, "RandomStd"), output_dir=tmp_path / "one", **words)
     outcome = run_tournament(both)
     assert outcome.exit_code == 0
     assert [standing.competitor for standing in outcome.results.standings] == ["RandomStdAgent"]
-    assert "system cannot play (raised: TypeError" in capfd.readouterr().out
+    assert "RaisesAtBirth cannot play (raised: " in capfd.readouterr().out
 
 
 def test_failed_worlds_can_be_played_again(tmp_path, monkeypatch, tree):

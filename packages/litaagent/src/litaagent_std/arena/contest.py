@@ -25,7 +25,7 @@ from litaagent_std.arena.sequential import ALPHA
 from litaagent_std.arena.units import UnitStore
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.policy.parameters import LEVELS
-from litaagent_std.tournament.competitors.names import opponents, resolve
+from litaagent_std.tournament.competitors.names import opponents, read_agent, require_classes, resolve
 from litaagent_std.world.reproducible.hashing import fixed_for_workers
 
 __all__ = ["TASKS_PER_WORKER", "Outcome", "plan_of", "progress_of", "run_contest"]
@@ -78,8 +78,10 @@ def plan_of(config: ArenaConfig) -> Plan:
     block = seed_block(config.block, open_verdict=config.open_verdict)
     integer = not config.as_shipped
     focal, *against = resolve([config.agent, *config.against], integer_offers=integer, distinct=True)
+    others = opponents(config.opponents, integer_offers=integer)
+    require_classes([*(who.spec for who in (focal, *against)), *map(read_agent, others)])
     rules = Rules(
-        opponents(config.opponents, integer_offers=integer),
+        others,
         config.mix,
         config.days,
         config.levels,

@@ -24,7 +24,7 @@ from apexrl.runs.session import Session
 from litaagent_std.records.reader import RECORDS_FOLDER, Records, open_records
 from litaagent_std.records.segment import pack_failure
 from litaagent_std.records.store import RecordStore
-from litaagent_std.tournament.competitors.names import Competitor, resolve
+from litaagent_std.tournament.competitors.names import Competitor, require_classes, resolve
 from litaagent_std.tournament.competitors.registry import default_roster
 from litaagent_std.tournament.config import FREE, TournamentConfig, executor_name
 from litaagent_std.tournament.export import LOGS, export_configurations, export_scores, write_world
@@ -94,6 +94,8 @@ def run_tournament(config: TournamentConfig, *, prefix: str = "hrl_data", say: S
         config.competitors or default_roster(config.max_top_2025, config.max_top_2024),
         integer_offers=config.integer_offers,
     )
+    if executor != "ray":  # Ray may bring the classes to its workers
+        require_classes(competitor.spec for competitor in competitors)
     _check_days(config)
     plan = make_plan(config, len(competitors))
     played = what_is_played(config, competitors)

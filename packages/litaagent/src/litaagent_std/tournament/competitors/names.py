@@ -19,7 +19,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from apexrl.runs.digest import digest_bytes, digest_config, digest_file
 from apexrl.runs.errors import ConfigurationError, ReadFailedError
@@ -41,7 +41,19 @@ from litaagent_std.tournament.competitors.registry import (
 from litaagent_std.world.scml.published import INSTALL, published_agents_installed
 from litaagent_std.world.setup import AgentSpec
 
-__all__ = ["Competitor", "agent_text", "digest_named_files", "opponents", "read_agent", "resolve", "resolve_one"]
+__all__ = [
+    "Competitor",
+    "agent_text",
+    "digest_named_files",
+    "opponents",
+    "read_agent",
+    "require_classes",
+    "resolve",
+    "resolve_one",
+]
+
+
+_KNOWN_PACKAGES: Final = ("scml.", "scml_agents.", "litaagent_std.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +135,26 @@ def resolve_one(name: str, *, integer_offers: bool = True) -> Competitor:
             f"name one of them: {', '.join(competitor.name for competitor in competitors)}",
         )
     return competitors[0]
+
+
+def require_classes(agents: Iterable[AgentSpec]) -> None:
+    """Refuse class paths of the user's that do not lead to an agent's class in this process.
+
+    Raises:
+        ConfigurationError: If a module or class is not there, or is no agent of the league.
+    """
+    for agent in agents:
+        path = original_path(agent.path)
+        if path.startswith(_KNOWN_PACKAGES):
+            continue
+        try:
+            agent.load()
+        except (ImportError, AttributeError, TypeError) as error:
+            raise ConfigurationError(
+                f"{path} cannot be loaded: {error}",
+                "the path of a competitor leads to the class of an agent",
+                "correct the path, or name the folder of its module: PYTHONPATH=FOLDER before the command",
+            ) from error
 
 
 def opponents(names: Sequence[str], *, integer_offers: bool = True) -> tuple[str, ...]:
