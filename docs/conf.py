@@ -23,6 +23,12 @@ extensions = [
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "_generated/*.md", "_templates"]
 templates_path = ["_templates"]
+SOURCES = Path(__file__).parents[1].glob("packages/*/src")
+autosummary_context = {  # a page per folder: the modules of a folder are sections of its page
+    "packages": sorted(
+        ".".join(path.relative_to(source).parts[:-1]) for source in SOURCES for path in source.rglob("__init__.py")
+    )
+}
 # Named here, because autosummary looks for new pages only in the build after the one that found them.
 autosummary_generate = sorted(f"api/{page.name}" for page in (Path(__file__).parent / "api").glob("*.md"))
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]

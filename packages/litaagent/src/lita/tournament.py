@@ -86,7 +86,8 @@ def _show(results: Results) -> None:
             p_value = "–" if pair.p_holm is None else f"{pair.p_holm:.3f}{' *' if pair.is_clear else ''}"
             pairs.add_row(pair.first, pair.second, f"{pair.difference:+.3f}", interval, p_value, str(pair.pairs))
         console.print(pairs)
-        console.print("* clear at 5 % whatever pair one looks at", highlight=False)
+        if any(pair.is_clear for pair in best):
+            console.print("* clear at 5 % whatever pair one looks at", highlight=False)
     for world, reason in results.failed.items():
         console.print(f"failed: {world}: {reason}", markup=False)
 
