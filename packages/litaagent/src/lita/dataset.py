@@ -41,6 +41,9 @@ class BuildConfig:
     labels: Literal["intention", "deals"] = "intention"
     """L2's goals: the agent's first proposals, within its need (intention), or its agreements of the day (deals)."""
 
+    decisions: Literal["taken", "reasons"] = "taken"
+    """L3's labels: the decisions that were taken, or those that the recorded reasons name (of a teacher)."""
+
     horizon: Annotated[int, Field(ge=1)] | None = None
     """Delivery days after today in each sample; those beyond the league's are masked. Default: the league's."""
 
@@ -69,6 +72,7 @@ def build(config: BuildConfig) -> int:
         top=config.top,
         min_score=config.min_score,
         labels=config.labels,
+        decisions=config.decisions,
         horizon=config.horizon,
         split_seed=config.split_seed,
         ratios=config.ratios,

@@ -8,7 +8,7 @@ scml: offers are plain tuples. With ``keep_log`` a `DecisionRecord` tells why ea
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -53,7 +53,7 @@ from .observation import Calendar, Observation, Offer, ThreadObservation
 from .parameters import ParameterColumns, Parameters, level_name
 from .partners.types import PartnerTypes, shipped_types
 from .plan import Goals, GoalsBatch, PlanBatch, best_subsets, greedy_subsets
-from .reasons import Decision, DecisionRecord, decisions_of, record_round
+from .reasons import Decision, DecisionRecord, decisions_of, plan_of, record_round
 from .sides import Side
 
 __all__ = ["BatchBrain", "Brain", "Decision", "DecisionRecord"]
@@ -493,8 +493,16 @@ class Brain:
         """Return the first proposal of each thread; None where nothing should be offered."""
         return {partner: decision.offer for partner, decision in self.respond(threads).items()}
 
-    def respond(self, threads: Sequence[ThreadObservation]) -> dict[str, Decision]:
-        """Decide on all offers of a round together."""
+    def respond(
+        self, threads: Sequence[ThreadObservation], acted: Mapping[str, Decision] | None = None
+    ) -> dict[str, Decision]:
+        """Decide on all offers of a round together.
+
+        Args:
+            threads: The threads.
+            acted: What is done in them by partner, if that is decided elsewhere: it is remembered instead of the
+                decisions.
+        """
         if not threads:
             return {}
         assert self._batch is not None  # the day has started
@@ -512,6 +520,7 @@ class Brain:
             live=(self.obs,),
             calendars=(calendar,),
             rows=threads,
+            acted=None if acted is None else plan_of([acted[thread.partner] for thread in threads]),
         )
         return {thread.partner: made for thread, made in zip(threads, decisions_of(plan, threads), strict=True)}
 

@@ -141,6 +141,16 @@ def decisions_of(plan: PlanBatch, threads: Sequence[ThreadObservation]) -> list[
 _END: Final = Decision("end")
 
 
+def plan_of(decisions: Sequence[Decision]) -> PlanBatch:
+    """Return decisions as a plan: the inverse of `decisions_of`."""
+    plan = PlanBatch.none(len(decisions))
+    for row, decision in enumerate(decisions):
+        plan.accept[row], plan.propose[row] = decision.kind == "accept", decision.kind == "reject"
+        if decision.kind == "reject" and decision.offer is not None:
+            plan.offer[row] = decision.offer
+    return plan
+
+
 def decision_of(plan: PlanBatch, row: int, received: Offer | None) -> Decision:
     """Return the decision of one thread."""
     if plan.accept[row]:

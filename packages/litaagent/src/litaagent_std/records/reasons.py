@@ -18,11 +18,11 @@ from litaagent_std.policy.brain import Brain, Decision, DecisionRecord
 from litaagent_std.policy.observation import Offer
 from litaagent_std.policy.plan import Bounds, Goals
 from litaagent_std.records.assembly import from_rows
-from litaagent_std.records.columns import WorldColumns, ints
+from litaagent_std.records.columns import REJECT, WorldColumns, ints
 from litaagent_std.records.schema import REASON_TABLES
 from litaagent_std.records.segment import Tables
 
-__all__ = ["TURN_REASONS", "ReasonLog", "SeatReasons", "seat_reasons", "turn_reasons"]
+__all__ = ["TURN_REASONS", "ReasonLog", "SeatReasons", "seat_reasons", "turn_decisions", "turn_reasons"]
 
 _KINDS: Final = ("accept", "reject", "end")
 _GOALS: Final = ("q_buy", "p_buy", "q_sell", "p_sell", "hold", "unit_value", "u_buy", "u_sell")
@@ -166,8 +166,39 @@ def turn_reasons(tables: Tables, world: WorldColumns) -> dict[str, Floats]:
         world: Its negotiations.
     """
     columns = {name: np.full(len(world.thread), np.nan) for name in TURN_REASONS}
+    turns, rows = _decided_turns(tables, world)
+    for name, values in columns.items():
+        if len(turns):
+            values[turns] = np.asarray(tables["reasons"][name].to_numpy(), np.float64)[rows]
+    return columns
+
+
+def turn_decisions(tables: Tables, world: WorldColumns) -> tuple[Ints, Ints]:
+    """Return the decision that the reasons name for each turn: operations ``[turns]``, counter-offers ``[turns, 3]``.
+
+    An agent whose decisions are labelled by a teacher does something else than its reasons say. Both are -1 where
+    there is none; a counter-offer is quantity, delivery day and unit price.
+
+    Args:
+        tables: The world's tables.
+        world: Its negotiations.
+    """
+    op, offer = np.full(len(world.thread), -1), np.full((len(world.thread), 3), -1)
+    turns, rows = _decided_turns(tables, world)
+    if len(turns):
+        table = tables["reasons"]
+        op[turns] = ints(table["decision"])[rows]
+        for column, name in enumerate(("quantity", "time", "unit_price")):
+            offer[turns, column] = np.nan_to_num(np.asarray(table[name].to_numpy(), np.float64), nan=-1.0)[rows]
+        offer[op != REJECT] = -1
+    return op, offer
+
+
+def _decided_turns(tables: Tables, world: WorldColumns) -> tuple[Ints, Ints]:
+    """Return the turns that have reasons, and the rows of these."""
+    nothing = np.zeros(0, np.int64)
     if "reasons" not in tables or not len(world.thread):
-        return columns
+        return nothing, nothing
     table, n = tables["reasons"], tables["negotiations"]
     # number of the negotiation in its world, from day and number within the day
     known = ints(n["day"]) << 32 | ints(n["negotiation"])
@@ -179,9 +210,7 @@ def turn_reasons(tables: Tables, world: WorldColumns) -> dict[str, Floats]:
     order = np.argsort(turn)
     found = order[np.minimum(np.searchsorted(turn[order], decided), len(turn) - 1)]
     taken = turn[found] == decided  # a decision whose negotiation ended before has no turn
-    for name, values in columns.items():
-        values[found[taken]] = np.asarray(table[name].to_numpy(), np.float64)[taken]
-    return columns
+    return found[taken], np.flatnonzero(taken)
 
 
 def _goals_and_bounds(row: Row) -> tuple[Goals, Bounds]:

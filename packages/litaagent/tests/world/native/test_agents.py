@@ -1,9 +1,11 @@
 """Native agents against the agent objects that they replace: the same worlds, event by event."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
+from litaagent_std.world.events import ACCEPT, REJECT
 from litaagent_std.world.fast.engine import FastWorld
 from litaagent_std.world.fast.external import external_seat
 from litaagent_std.world.native.greedy import NativeGreedy
@@ -172,3 +174,66 @@ def test_the_plan_of_the_verification():
     assert {case.defaults for case in plans} == {"native"}
     assert {case.fill for case in plans} == {"defaults"}
     assert sum(not case.competitors for case in plans) == 50
+
+
+def within(native, link, step, offer):
+    """Whether an offer is within an agent's limits; asking twice changes nothing."""
+    quantity, day, price = offer
+    limits = native.limits(link, step, day)
+    assert limits == native.limits(link, step, day)
+    return quantity <= limits.quantity and (price >= limits.price if link.selling else price <= limits.price)
+
+
+def check_respond(native, seen):
+    """Compare limits with every response of an agent that decides offer by offer."""
+    respond = native.respond
+
+    def checked(link, step, offer):
+        allowed = within(native, link, step, offer)
+        answer = respond(link, step, offer)
+        seen[answer] += 1
+        if isinstance(native, NativeRandom):
+            assert allowed
+        else:
+            assert (answer == ACCEPT) == allowed
+        return answer
+
+    native.respond = checked
+
+
+def check_choose(native, seen):
+    """Compare limits with the choice of an agent that decides about all offers together."""
+    choose = native._choose
+
+    def checked(offers):
+        links, steps = native.links, native._steps
+        allowed = {pid for pid, offer in offers.items() if within(native, links[pid], steps[pid], offer)}
+        accepted = choose(offers)
+        assert accepted <= allowed
+        taken = {(links[pid].selling, offers[pid][1]) for pid in accepted}
+        # what is within the limits is refused only if another offer for the same day was accepted
+        assert all((links[pid].selling, offers[pid][1]) in taken for pid in allowed - accepted)
+        seen[ACCEPT] += len(accepted)
+        seen[REJECT] += len(offers) - len(accepted)
+        return accepted
+
+    native._choose = checked
+
+
+@pytest.mark.parametrize("n_levels", [2, 3])
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_limits_are_what_an_agent_accepts(name, n_levels):
+    # partners that come as agent objects, so that every offer passes through the agent's own methods
+    setup = of_one_kind(official_setup(33, n_days=12, n_levels=n_levels), name)
+    hosted = AgentSpec("litaagent_std.agents.hrl.LitaAgentHRL")
+    odd = [seat for seat, factory in enumerate(setup.factories) if factory.level % 2]
+    world = FastWorld(setup.with_agents(dict.fromkeys(odd, hosted)), defaults="native")
+    seen = Counter()
+    for seat in world.seats:
+        if isinstance(seat.native, NativeSyncRandom):
+            check_choose(seat.native, seen)
+        elif seat.native is not None:
+            check_respond(seat.native, seen)
+    world.run()
+    assert seen[ACCEPT] > 5
+    assert seen[REJECT] > 5

@@ -236,7 +236,9 @@ def _tasks(
     for source, group in groupby(missing, key=lambda item: item[1].key.source):
         folder = str(records.sources[source].folder)
         while batch := tuple(islice(group, _WORLDS_PER_TASK)):
-            yield ShardTask(folder, batch, str(shards), options.labels, options.horizon, options.reasons)
+            yield ShardTask(
+                folder, batch, str(shards), options.labels, options.horizon, options.reasons, options.decisions
+            )
 
 
 def _split(worlds: Sequence[SelectedWorld], provenance: Provenance, options: DatasetOptions) -> WorldSplit:

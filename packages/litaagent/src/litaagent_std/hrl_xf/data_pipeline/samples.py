@@ -16,6 +16,7 @@ from litaagent_std.hrl_xf.data_pipeline.options import (
     DEFAULT_AGENT,
     DEFAULT_RATIOS,
     DatasetOptions,
+    Decisions,
     Labels,
     Split,
 )
@@ -179,6 +180,7 @@ def load_tournament_data(
     top: int | None = None,
     min_score: float | None = None,
     labels: Labels = "intention",
+    decisions: Decisions = "taken",
     horizon: int | None = None,
     split_seed: int = 0,
     ratios: tuple[float, float, float] = DEFAULT_RATIOS,
@@ -194,6 +196,7 @@ def load_tournament_data(
         top: Only the best agents of each tournament, this many.
         min_score: Only factories that ended with at least this score.
         labels: L2's goals from intentions or from deals; see `extraction.labels`.
+        decisions: L3's labels: the decisions that were taken, or those of a teacher in the recorded reasons.
         horizon: Delivery days that the arrays hold; those beyond the league's are masked, with a warning.
         split_seed: Seed of the split by configurations.
         ratios: Shares of configurations in train, val and test.
@@ -208,6 +211,7 @@ def load_tournament_data(
         top=top,
         min_score=min_score,
         labels=labels,
+        decisions=decisions,
         horizon=horizon,
         split_seed=split_seed,
         ratios=ratios,

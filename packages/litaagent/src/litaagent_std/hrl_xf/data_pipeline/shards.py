@@ -29,7 +29,7 @@ from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import (
     pad_histories,
     world_samples,
 )
-from litaagent_std.hrl_xf.data_pipeline.options import Labels
+from litaagent_std.hrl_xf.data_pipeline.options import Decisions, Labels
 from litaagent_std.hrl_xf.data_pipeline.selection import SelectedWorld
 from litaagent_std.records.columns import ints
 from litaagent_std.records.reader import Records, WorldKey, open_records
@@ -69,6 +69,7 @@ class ShardTask:
         labels: What counts as L2's goal.
         horizon: Delivery days after today that the arrays hold; default: the league's horizon.
         reasons: Whether actions hold the recorded reasons of their agents, too.
+        decisions: What counts as L3's decision.
     """
 
     records: str
@@ -77,6 +78,7 @@ class ShardTask:
     labels: Labels
     horizon: int | None
     reasons: bool = False
+    decisions: Decisions = "taken"
 
 
 def shard_path(folder: Path, index: int) -> Path:
@@ -90,9 +92,17 @@ def make_shards(task: ShardTask) -> int:
     missing = [(index, world) for index, world in task.worlds if not shard_path(folder, index).exists()]
     if not missing:
         return 0
-    read = read_worlds(task.records, [world for _, world in missing], reasons=task.reasons)
+    needed = task.reasons or task.decisions == "reasons"
+    read = read_worlds(task.records, [world for _, world in missing], reasons=needed)
     for (index, world), record in zip(missing, read, strict=True):
-        samples = world_samples(record, world.seats, labels=task.labels, horizon=task.horizon, reasons=task.reasons)
+        samples = world_samples(
+            record,
+            world.seats,
+            labels=task.labels,
+            decisions=task.decisions,
+            horizon=task.horizon,
+            reasons=task.reasons,
+        )
         _write(shard_path(folder, index), samples)
     return len(missing)
 

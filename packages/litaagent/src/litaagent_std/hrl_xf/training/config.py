@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from apexrl.configuration import configuration
-from litaagent_std.hrl_xf.data_pipeline.options import DEFAULT_AGENT, Labels
+from litaagent_std.hrl_xf.data_pipeline.options import DEFAULT_AGENT, Decisions, Labels
 
 __all__ = [
     "FREE",
@@ -270,6 +270,9 @@ class TrainRunConfig(TrainConfig):
 
     labels: Labels = "intention"
     """L2's goals from intentions (first proposals, within needs) or from the day's deals."""
+
+    decisions: Decisions = "taken"
+    """L3's labels: the decisions that were taken, or those that the recorded reasons name (of a teacher)."""
 
     split_seed: Annotated[int, Field(ge=0)] = 0
     """Seed of the assignment of configurations to train, val and test."""

@@ -90,6 +90,7 @@ def _train_layers(config: TrainRunConfig, record: TrainingRecord, session: Sessi
         DatasetOptions(
             agent_name=config.agent_name,
             labels=config.labels,
+            decisions=config.decisions,
             split_seed=config.split_seed,
             ratios=config.split_ratios,
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from litaagent_std.world.events import Outcome
 
@@ -12,12 +12,26 @@ if TYPE_CHECKING:
     from litaagent_std.world.reproducible.streams import Stream
     from litaagent_std.world.rules.settlement import Terms
 
-__all__ = ["Bounds", "Link", "NativeAgent", "NativeSeat"]
+__all__ = ["Bounds", "Limits", "Link", "NativeAgent", "NativeSeat"]
 
 Bounds = tuple[int, int, int, int, int, int]
 """Lowest and highest quantity, delivery day and unit price."""
 
 _INFINITY: Final = float("inf")
+
+
+class Limits(NamedTuple):
+    """What an agent accepts for one delivery day, as of now.
+
+    Attributes:
+        quantity: The most units.
+        price: The worst unit price for the agent.
+        chance: Probability of accepting what is within both; nothing else is accepted.
+    """
+
+    quantity: int
+    price: int
+    chance: float = 1.0
 
 
 class NativeSeat(Protocol):
@@ -153,6 +167,13 @@ class NativeAgent(ABC):
     @abstractmethod
     def respond(self, link: Link, step: int, offer: Outcome) -> int:
         """Return the response to an offer: ACCEPT, REJECT, END or WAIT."""
+
+    @abstractmethod
+    def limits(self, link: Link, step: int, day: int) -> Limits:
+        """Return what `respond` would accept now for a delivery day; nothing changes.
+
+        An agent that decides about all its partners together may accept less, if others offer the same.
+        """
 
     @abstractmethod
     def propose(self, link: Link, step: int) -> Outcome | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil, floor
 
 from litaagent_std.world.events import ACCEPT, REJECT, Outcome
-from litaagent_std.world.native.agent import Bounds, Link, NativeAgent, NativeSeat
+from litaagent_std.world.native.agent import Bounds, Limits, Link, NativeAgent, NativeSeat
 from litaagent_std.world.native.draws import between, shuffle
 
 _INFINITY = float("inf")
@@ -72,21 +73,32 @@ class NativeGreedy(NativeAgent):
     def respond(self, link: Link, step: int, offer: Outcome) -> int:
         """Accept what is needed at a good price."""
         quantity, day, price = offer
-        today = self.today
-        if day != today:
-            contracted = self.sales if link.selling else self.supplies
-            if not (quantity < self._target * (self.n_lines - contracted[day]) and day > today):
-                return REJECT
-            threshold = self._future_threshold
-        elif quantity <= self._need(link):
-            threshold = self._thresholds[step]
-        else:
+        if quantity > self._most(link, day):
             return REJECT
-        low, high = self._range(link, day == today)
-        gain = price - low if link.selling else high - price
-        if day == today:
+        worst = self._worst(link, step, day)
+        if day == self.today:
             self._update_best_today(link, price)
-        return ACCEPT if gain >= threshold * (high - low) else REJECT
+        return ACCEPT if (price >= worst if link.selling else price <= worst) else REJECT
+
+    def limits(self, link: Link, step: int, day: int) -> Limits:
+        """Return what it needs for a day, and the price that it has conceded to."""
+        return Limits(self._most(link, day), self._worst(link, step, day))
+
+    def _most(self, link: Link, day: int) -> int:
+        """Return the most units that are needed for a day; negative for a day that is over."""
+        if day == self.today:
+            return floor(self._need(link))
+        if day < self.today:
+            return -1
+        contracted = self.sales if link.selling else self.supplies
+        return ceil(self._target * (self.n_lines - contracted[day])) - 1
+
+    def _worst(self, link: Link, step: int, day: int) -> int:
+        """Return the worst acceptable price: whole prices, so rounding the margin up excludes none."""
+        today = day == self.today
+        low, high = self._range(link, today)
+        margin = ceil((self._thresholds[step] if today else self._future_threshold) * (high - low))
+        return low + margin if link.selling else high - margin
 
     def _update_best_today(self, link: Link, price: int) -> None:
         """Update the best price that was offered for today."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from litaagent_std.world.events import ACCEPT, END, REJECT, Outcome
-from litaagent_std.world.native.agent import Link, NativeAgent, NativeSeat
+from litaagent_std.world.native.agent import Limits, Link, NativeAgent, NativeSeat
 from litaagent_std.world.native.draws import between
 
 
@@ -22,6 +22,11 @@ class NativeRandom(NativeAgent):
         if self.uniform() < self._p_end:
             return END
         return ACCEPT if self.uniform() < self._p_accept else REJECT
+
+    def limits(self, link: Link, step: int, day: int) -> Limits:
+        """Return what it may accept: everything, by chance."""
+        _, most, _, _, low, high = self.sold if link.selling else self.bought
+        return Limits(most, low if link.selling else high, (1 - self._p_end) * self._p_accept)
 
     def propose(self, link: Link, step: int) -> Outcome:
         """Return a random outcome."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from math import ceil, floor
+from typing import Final, NamedTuple
 
 from litaagent_std.world.native.agent import Bounds
+
+_TOLERANCE: Final = 0.0001
 
 
 class Concession(NamedTuple):
@@ -74,11 +77,21 @@ class SyncPrices:
 
     def is_acceptable(self, selling: bool, price: int, day: int, step: int) -> bool:
         """Return whether the price of a partner's offer is acceptable."""
+        limit = self.limit(selling, day, step)
+        return price + _TOLERANCE >= limit if selling else price - _TOLERANCE <= limit
+
+    def worst(self, selling: bool, day: int, step: int) -> int:
+        """Return the worst whole price that is acceptable."""
+        limit = self.limit(selling, day, step)
+        return ceil(limit - _TOLERANCE) if selling else floor(limit + _TOLERANCE)
+
+    def limit(self, selling: bool, day: int, step: int) -> float:
+        """Return the limit price of a delivery day in a round."""
         key = selling, -1 - step if day == self._today else day
         limit = self._limits.get(key)
         if limit is None:
             limit = self._limits[key] = self._limit(selling, day, step)
-        return price + 0.0001 >= limit if selling else price - 0.0001 <= limit
+        return limit
 
     def _limit(self, selling: bool, day: int, step: int) -> float:
         concession = self._concession

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from litaagent_std.world.events import ACCEPT, END, REJECT, WAIT, Outcome
-from litaagent_std.world.native.agent import Bounds, Link, NativeAgent, NativeSeat
+from litaagent_std.world.native.agent import Bounds, Limits, Link, NativeAgent, NativeSeat
 from litaagent_std.world.native.draws import distribute, shuffle, words_of
 from litaagent_std.world.native.sync_prices import Concession, SyncPrices
 
@@ -147,21 +147,28 @@ class NativeSyncRandom(NativeAgent):
 
     # -- what to accept and what to offer
 
+    def limits(self, link: Link, step: int, day: int) -> Limits:
+        """Return the need of a day and the price that it has conceded to, if nobody else offers for the same day."""
+        selling, prices = link.selling, self._prices
+        most = self._need(selling, day) - 1 if (prices.sells if selling else prices.buys) else 0
+        return Limits(max(0, most), prices.worst(selling, day, step))
+
+    def _need(self, selling: bool, day: int) -> int:
+        """Return the units needed for a delivery day; less than that is accepted."""
+        if day != self.today:
+            purchases, sales = self._needs or self._future_needs()
+            return (sales if selling else purchases).get(day, 0)
+        need = self.surplus if selling else -self.surplus
+        return max(need, self._least_today) if self.is_middle else need
+
     def _choose(self, offers: dict[str, Outcome]) -> set[str]:
         """Return the partners whose offers are needed and well priced, in order of arrival."""
-        today, prices, links = self.today, self._prices, self.links
-        purchases, sales = self._needs or self._future_needs()
-        surplus = self.surplus
+        prices, links = self._prices, self.links
         taken: dict[tuple[bool, int], int] = {}
         accepted = set()
         for pid, (quantity, day, price) in offers.items():
             selling = links[pid].selling
-            if day != today:
-                need = (sales if selling else purchases).get(day, 0)
-            else:
-                need = surplus if selling else -surplus
-                if self.is_middle and need < self._least_today:
-                    need = self._least_today
+            need = self._need(selling, day)
             if not 0 < quantity < need or not (prices.sells if selling else prices.buys):
                 continue
             already = taken.get((selling, day), 0)

@@ -14,14 +14,14 @@ import numpy as np
 from litaagent_std.hrl_xf.data_pipeline.errors import BadSampleError
 from litaagent_std.hrl_xf.data_pipeline.extraction.heuristic import Heuristic, fold_heuristic
 from litaagent_std.hrl_xf.data_pipeline.extraction.labels import day_goals
-from litaagent_std.hrl_xf.data_pipeline.options import Labels
+from litaagent_std.hrl_xf.data_pipeline.options import Decisions, Labels
 from litaagent_std.policy.arrays import Array, Bools, Floats32, Ints
 from litaagent_std.policy.columns import ObservationBatch
 from litaagent_std.policy.features import ThreadFeatures, WiderHorizonWarning, day_features, thread_features
 from litaagent_std.policy.l1.thread import thread_baseline
 from litaagent_std.records.columns import REJECT, WorldColumns
 from litaagent_std.records.observations import WorldDays
-from litaagent_std.records.reasons import TURN_REASONS, turn_reasons
+from litaagent_std.records.reasons import TURN_REASONS, turn_decisions, turn_reasons
 from litaagent_std.records.threads import recorded_threads
 from litaagent_std.records.world import WorldRecord
 
@@ -109,6 +109,7 @@ def world_samples(
     seats: Sequence[int],
     *,
     labels: Labels = "intention",
+    decisions: Decisions = "taken",
     horizon: int | None = None,
     reasons: bool = False,
 ) -> WorldSamples:
@@ -118,19 +119,48 @@ def world_samples(
         record: The world.
         seats: The factories.
         labels: What counts as L2's goal.
+        decisions: What counts as L3's decision: the one that was taken, or the one that the reasons name.
         horizon: Delivery days after today that the arrays hold; default: the league's horizon.
         reasons: Whether turns have the arrays of `REASONS`, too.
 
     Raises:
-        BadSampleError: If a value is not finite.
+        BadSampleError: If a value is not finite, or no decision has reasons that are asked for.
     """
     with _collector_paused():
         samples = _samples(record, seats, labels, horizon)
+    world = record.columns
+    turns = np.concatenate([_own_turns(world, seat, samples.macro) for seat in seats])
+    if decisions == "reasons":
+        _relabel(samples.micro, record, turns)
     if reasons:
-        world, known = record.columns, turn_reasons(record.tables, record.columns)
-        turns = np.concatenate([_own_turns(world, seat, samples.macro) for seat in seats])
+        known = turn_reasons(record.tables, world)
         samples.micro.update({f"reason_{name}": values[turns].astype("f4") for name, values in known.items()})
     return samples
+
+
+def _relabel(micro: Arrays, record: WorldRecord, turns: Ints) -> None:
+    """Replace the decisions at turns by those that the recorded reasons name, where there are any.
+
+    Whether a partner would have taken another counter-offer is not known.
+
+    Raises:
+        BadSampleError: If there are none.
+    """
+    op, offer = (values[turns] for values in turn_decisions(record.tables, record.columns))
+    known = op >= 0
+    if len(turns) and not known.any():
+        raise BadSampleError(
+            f"world {record.facts['world']} has no reasons of these factories",
+            "decisions of reasons need a record that holds them",
+            "collect with --reasons, or use --decisions taken",
+        )
+    counters = op == REJECT
+    day = record.columns.day[record.columns.thread[turns]]
+    offer[counters, 1] -= day[counters]  # from delivery day to lead
+    same = (op == micro["op"]) & (offer == micro["offer"]).all(1)
+    micro["taken"] = np.where(known & ~same, -1, micro["taken"]).astype(MICRO["taken"])
+    micro["op"] = np.where(known, op, micro["op"]).astype(MICRO["op"])
+    micro["offer"] = np.where(known[:, None], offer, micro["offer"]).astype(MICRO["offer"])
 
 
 @contextmanager

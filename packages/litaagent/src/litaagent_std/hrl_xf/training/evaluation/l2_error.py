@@ -98,6 +98,7 @@ def _dataset(config: L2ErrorConfig) -> OfflineData:
     options = DatasetOptions(
         agent_name=str(run_config["agent_name"]) if config.agent_name is None else config.agent_name,
         labels="deals" if run_config["labels"] == "deals" else "intention",
+        decisions="reasons" if run_config.get("decisions") == "reasons" else "taken",
         split_seed=int(str(run_config["split_seed"])),
         ratios=(shares[0], shares[1], shares[2]),
     )
