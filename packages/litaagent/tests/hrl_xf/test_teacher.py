@@ -1,5 +1,6 @@
 """The privileged teacher: it knows what partners accept, labels what a student does, and is no part of the agent."""
 
+import json
 import subprocess
 import sys
 import zipfile
@@ -8,10 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from litaagent_std import LitaAgentHRL, TournamentConfig, run_tournament
 from litaagent_std.agents.export import Submission, write
 from litaagent_std.hrl_xf.data_pipeline.errors import BadSampleError
 from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import world_samples
 from litaagent_std.hrl_xf.teacher import TeacherAgent, type_of
+from litaagent_std.hrl_xf.training.config import TrainRunConfig
+from litaagent_std.hrl_xf.training.launch import train
 from litaagent_std.policy.l3.heuristic import ARCHETYPES
 from litaagent_std.policy.layers import Layers
 from litaagent_std.records.recorder import Recorder, WorldFacts
@@ -112,6 +116,45 @@ def test_labels_need_reasons(setup, seat):
     record = recorded(seated(setup, seat, OURS), reasons=False)
     with pytest.raises(BadSampleError, match="--reasons"):
         world_samples(record, [seat], decisions="reasons")
+
+
+def test_a_student_learns_from_its_labels_and_plays(tmp_path, monkeypatch):
+    """The documented way: collect with a student, train L3 on the labels, collect again with the trained student."""
+    monkeypatch.chdir(tmp_path)
+    student: dict[str, str] = {}
+    for step in (0, 1):
+        collected = TournamentConfig(
+            competitors=(f"{TEACHER}:{json.dumps({'student': student})}", "GreedyStd"),
+            configs=2,
+            runs=1,
+            steps=5,
+            levels=2,
+            seed=step,
+            executor="inline",
+            quiet=True,
+            csv=False,
+            reasons=True,
+            output_dir=tmp_path / "history" / str(step),
+        )
+        assert run_tournament(collected).exit_code == 0
+        config = TrainRunConfig(
+            data_dir=tmp_path / "history",
+            agent_name="TeacherAgent",
+            decisions="reasons",
+            phases=("l2", "l3"),
+            l2_epochs=0,
+            l3_epochs=1,
+            backfill_folds=2,
+            split_ratios=(1.0, 0.0, 0.0),
+            num_workers=1,
+            output_dir=tmp_path / f"taught{step}",
+        )
+        assert train(config) == 0
+        student = {"weights": str(tmp_path / f"taught{step}")}
+    manifests = list((tmp_path / "history" / "datasets").glob("*/manifest.json"))
+    assert len(manifests) == 2  # the second one holds both collections
+    agent = LitaAgentHRL(**student)
+    assert agent.brain.layers == Layers(l2="learned", l3="learned")
 
 
 def test_the_shipped_agent_cannot_reach_it(tmp_path):
