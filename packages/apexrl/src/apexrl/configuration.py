@@ -180,6 +180,28 @@ def _split_config_flag(arguments: Sequence[str]) -> tuple[Path | None, list[str]
     return path, rest
 
 
+def of_class(config_class: type[T], cfg: T | None, owner: str) -> T:
+    """Return a configuration if it is of a class exactly; None is the default.
+
+    Args:
+        config_class: The class.
+        cfg: What was given.
+        owner: Whose configuration it is, for the message.
+
+    Raises:
+        ConfigurationError: It is of another class, whose fields the owner does not read.
+    """
+    if cfg is None:
+        return config_class()
+    if type(cfg) is not config_class:
+        raise ConfigurationError(
+            f"cfg is a {type(cfg).__name__}",
+            f"{owner} takes a {config_class.__name__}, and nothing of another class would be read",
+            f"write cfg={config_class.__name__}(…)",
+        )
+    return cfg
+
+
 def to_mapping(config: Any) -> dict[str, Any]:  # noqa: ANN401 - any configuration class
     """Return the plain values of a configuration, ready for YAML or JSON; the inverse of :func:`from_mapping`."""
     values = TypeAdapter(type(config)).dump_python(config, mode="json")

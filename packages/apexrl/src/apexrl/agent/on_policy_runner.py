@@ -397,11 +397,12 @@ class EpisodeWindow:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a window from :meth:`state_dict`."""
         self.total = state["total"]
+        successes = state.get("successes")
         self._table = EpisodeTable(
             returns=state["returns"].cpu().numpy().copy(),
             lengths=state["lengths"].cpu().numpy().copy(),
             components={name: values.cpu().numpy().copy() for name, values in state["components"].items()},
-            successes=None if (told := state.get("successes")) is None else told.cpu().numpy().copy(),
+            successes=None if successes is None else successes.cpu().numpy().copy(),
         )
 
 

@@ -42,10 +42,10 @@ def check_resume(
     if not 0 < resumed.iteration <= iterations:
         raise ResumeCheckError(f"the run was killed after {iterations} iterations and resumes at {resumed.iteration}")
     resumed.learn(total_timesteps=total)
-    found = differences(whole.state_dict(), resumed.state_dict())
-    found = [where for where in found if not any(part in where for part in ignored)]
-    if found:
-        raise ResumeCheckError(f"the resumed run differs in {', '.join(found[:10])}")
+    paths = differences(whole.state_dict(), resumed.state_dict())
+    paths = [path for path in paths if not any(part in path for part in ignored)]
+    if paths:
+        raise ResumeCheckError(f"the resumed run differs in {', '.join(paths[:10])}")
     metrics = [(runner.log_dir or folder) / runner.learner.files.metrics for runner in (whole, resumed)]
     if metrics[0].exists() and metrics[0].read_bytes() != metrics[1].read_bytes():
         raise ResumeCheckError(f"the metrics {metrics[0]} and {metrics[1]} differ")
@@ -80,11 +80,11 @@ def differences(one: Any, other: Any, where: str = "state") -> list[str]:  # noq
     if isinstance(one, dict):
         if one.keys() != other.keys():
             return [f"{where} ({sorted(map(str, one.keys() ^ other.keys()))})"]
-        return [found for key in one for found in differences(one[key], other[key], f"{where}.{key}")]
+        return [path for key in one for path in differences(one[key], other[key], f"{where}.{key}")]
     if isinstance(one, list | tuple):
         if len(one) != len(other):
             return [where]
         pairs = enumerate(zip(one, other, strict=True))
-        return [found for index, (a, b) in pairs for found in differences(a, b, f"{where}[{index}]")]
+        return [path for index, (a, b) in pairs for path in differences(a, b, f"{where}[{index}]")]
     same = torch.equal(one, other) if isinstance(one, torch.Tensor) else one == other
     return [] if same else [where]

@@ -52,12 +52,9 @@ class AWR(OfflineAlgorithm):
     """Advantage-weighted regression; arguments as in :class:`apexrl.algorithms.offline.OfflineAlgorithm`."""
 
     name = "awr"
+    config_class = AWRConfig
     cfg: AWRConfig
     policy: ActorCritic
-
-    @staticmethod
-    def _default_config() -> AWRConfig:
-        return AWRConfig()
 
     def _build(
         self,

@@ -30,11 +30,8 @@ class BC(OfflineAlgorithm):
     """Behaviour cloning; arguments as in :class:`apexrl.algorithms.offline.OfflineAlgorithm`."""
 
     name = "bc"
+    config_class = BCConfig
     cfg: BCConfig
-
-    @staticmethod
-    def _default_config() -> BCConfig:
-        return BCConfig()
 
     def _build(
         self,

@@ -252,5 +252,5 @@ def _refuse(
 def random_layers(modules: Iterable[tuple[str, nn.Module]]) -> str:
     """Name the layers whose output is not a function of their input alone: dropout and batch normalisation."""
     kinds = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
-    found = [f"{type(module).__name__} ({name})" for name, module in modules if isinstance(module, kinds)]
-    return ", ".join(found)
+    layers = [f"{type(module).__name__} ({name})" for name, module in modules if isinstance(module, kinds)]
+    return ", ".join(layers)

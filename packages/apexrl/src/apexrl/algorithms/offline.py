@@ -15,9 +15,9 @@ from apexrl.algorithms.actor_critic import ActingPolicy, FlatParameters
 from apexrl.algorithms.devices import resolve_device
 from apexrl.algorithms.losses import check_weights
 from apexrl.algorithms.ppo_config import Count, Positive
-from apexrl.configuration import configuration
+from apexrl.configuration import configuration, of_class
 from apexrl.models.base import Policy, ValueFunction
-from apexrl.runs.errors import ConfigurationError, DivergedError
+from apexrl.runs.errors import DivergedError
 from apexrl.storage.offline import OfflineDataset
 from apexrl.storage.samples import even_sizes
 
@@ -60,6 +60,7 @@ class OfflineAlgorithm(ABC):
     """
 
     name: ClassVar[str]
+    config_class: ClassVar[type[OfflineConfig]]
     policy: ActingPolicy
 
     def __init__(
@@ -76,13 +77,7 @@ class OfflineAlgorithm(ABC):
         for network in (actor_class, critic_class):
             if network is not None and network.is_recurrent:
                 raise TypeError(f"{self.name} takes feed-forward networks, got {network.__name__}")
-        self.cfg = self._default_config() if cfg is None else cfg
-        if type(self.cfg) is not type(self._default_config()):
-            raise ConfigurationError(
-                f"cfg is a {type(cfg).__name__}",
-                f"{type(self).__name__} takes a {type(self._default_config()).__name__}",
-                f"write cfg={type(self._default_config()).__name__}(…)",
-            )
+        self.cfg = of_class(self.config_class, cfg, type(self).__name__)
         self.device = resolve_device(device)
         spaces = (observation_space, action_space)
         with torch.random.fork_rng(devices=[]):  # the seed decides the networks, and the caller's stream is left alone
@@ -97,10 +92,6 @@ class OfflineAlgorithm(ABC):
         )
         self._has_statistics = False
         self._checked: OfflineDataset | None = None
-
-    @staticmethod
-    @abstractmethod
-    def _default_config() -> OfflineConfig: ...
 
     @abstractmethod
     def _build(

@@ -33,10 +33,10 @@ from apexrl.algorithms.losses import (
 )
 from apexrl.algorithms.ppo_config import PPOConfig, stored_config
 from apexrl.algorithms.reward_scale import RewardScale
+from apexrl.configuration import of_class
 from apexrl.models.base import Policy, ValueFunction
 from apexrl.models.distributions import Distribution
 from apexrl.runs.checkpoints.checkpoint import Schema, load_checkpoint
-from apexrl.runs.errors import ConfigurationError
 from apexrl.storage.rollout import RolloutStorage
 from apexrl.storage.samples import Samples, as_sequences, gae, minibatches
 
@@ -86,7 +86,7 @@ class PPO:
         device: torch.device | str | None = None,
         **spaces: Any,  # noqa: ANN401 - fields of Spaces
     ) -> None:
-        self.cfg = self._checked(cfg)
+        self.cfg = of_class(self.config_class, cfg, type(self).__name__)
         self.spaces = Spaces.from_arguments(env, spaces, type(self).__name__)
         self.device = resolve_device(device, self.spaces.device)
         self._networks = {
@@ -108,19 +108,6 @@ class PPO:
             [self._parameters.flat], lr=self.learning_rate, eps=self.cfg.adam_epsilon, fused=fused
         )
         self._last_kl: float | None = None
-
-    @classmethod
-    def _checked(cls, cfg: PPOConfig | None) -> PPOConfig:
-        """Return the configuration if it is of the algorithm's class; None is the default."""
-        if cfg is None:
-            return cls.config_class()
-        if type(cfg) is not cls.config_class:
-            raise ConfigurationError(
-                f"cfg is a {type(cfg).__name__}",
-                f"{cls.__name__} takes a {cls.config_class.__name__}, and nothing of another class would be read",
-                f"write cfg={cls.config_class.__name__}(…)",
-            )
-        return cfg
 
     def _build(
         self,

@@ -39,7 +39,7 @@ class EpisodeTable:
         """Join several tables; a component that a table does not know counts as missing there."""
         names = dict.fromkeys(name for table in tables for name in table.components)
         unknown = [np.full(len(table), np.nan) for table in tables]
-        told = [none if t.successes is None else t.successes for t, none in zip(tables, unknown, strict=True)]
+        successes = [none if t.successes is None else t.successes for t, none in zip(tables, unknown, strict=True)]
         return EpisodeTable(
             returns=np.concatenate([table.returns for table in tables]),
             lengths=np.concatenate([table.lengths for table in tables]),
@@ -47,7 +47,7 @@ class EpisodeTable:
                 name: np.concatenate([t.components.get(name, none) for t, none in zip(tables, unknown, strict=True)])
                 for name in names
             },
-            successes=None if all(table.successes is None for table in tables) else np.concatenate(told),
+            successes=None if all(table.successes is None for table in tables) else np.concatenate(successes),
         )
 
     def last(self, count: int) -> "EpisodeTable":
@@ -352,12 +352,12 @@ class EpisodeTracker:
         order = np.lexsort((envs, times))
         totals = {name: self._close(name, values, envs, times)[order] for name, values in series.items()}
         known = {name: np.where(totals[f"steps/{name}"] > 0, totals[f"part/{name}"], np.nan) for name in names}
-        told = None if successes is None else successes.cpu().numpy()[times, envs][order].astype(np.float64)
+        at_ends = None if successes is None else successes.cpu().numpy()[times, envs][order].astype(np.float64)
         return EpisodeTable(
             returns=totals["reward"],
             lengths=totals["length"].astype(np.int64),
             components={name: part for name, part in known.items() if name in components or np.isfinite(part).any()},
-            successes=told,
+            successes=at_ends,
         )
 
     def _close(self, name: str, values: Tensor, envs: Indices, times: Indices) -> Floats:
