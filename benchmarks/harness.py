@@ -178,6 +178,7 @@ class Benchmark:
         parser = argparse.ArgumentParser(prog=self.target, description=self.description)
         parser.add_argument("--quick", action="store_true", help="a small version, within three minutes")
         parser.add_argument("--fresh", action="store_true", help="compute every unit again")
+        parser.add_argument("--again", metavar="KEY", help="compute the units whose keys start with KEY again")
         parser.add_argument(
             "--workers", type=int, default=2, help="processes for units that can run at once (default 2)"
         )
@@ -250,8 +251,12 @@ class Benchmark:
         return result
 
     def kept(self, key: str) -> dict[str, Any] | None:
-        """Return what is kept under a key whatever its arguments; ``--fresh`` hides the units of earlier runs."""
-        return None if self.options.fresh and key not in self._made else self._units().get(key)
+        """Return what is kept under a key whatever its arguments.
+
+        ``--fresh`` hides the units of earlier runs, ``--again`` some of them.
+        """
+        again = self.options.fresh or (self.options.again and key.startswith(self.options.again))
+        return None if again and key not in self._made else self._units().get(key)
 
     def keep(self, key: str, arguments: Mapping[str, JsonValue], result: Mapping[str, Any], commit: str = "") -> None:
         """Keep a finished unit; ``commit`` is the present one if empty."""

@@ -51,6 +51,20 @@ def test_a_finished_unit_is_read_and_a_changed_one_computed() -> None:
     assert calls == [3, 4, 4]
 
 
+def test_some_units_are_computed_again() -> None:
+    calls: list[str] = []
+
+    def work(name: str) -> dict[str, str]:
+        calls.append(name)
+        return {"name": name}
+
+    for argv in ([], ["--again", "tr"]):
+        bench = Benchmark("speed", "How fast.", argv=argv)
+        for name in ("train", "play", "train"):
+            bench.unit(name, work, name=name)
+    assert calls == ["train", "play", "train"]
+
+
 def test_quick_results_are_kept_apart(results: Path) -> None:
     bench = Benchmark("speed", "How fast.", argv=["--quick"])
     bench.unit("u", lambda: {"x": 1})

@@ -110,11 +110,13 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
             types=chosen.types,
         )
         self._today: Observation | None = None
+        self._suppliers: frozenset[str] = frozenset()
         self._turns: dict[str, list[Turn]] = {}
 
     def before_step(self) -> None:
         """Start the day with its observation."""
         self._today = observe_day(self.awi, self._today)
+        self._suppliers = frozenset(self.awi.my_suppliers)
         self._turns = {}
         self.brain.start_day(self._today)
 
@@ -197,7 +199,7 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         return ThreadObservation(
             day=self._today.day,
             partner=name,
-            buying=name in self.awi.my_suppliers,
+            buying=name in self._suppliers,
             round=round_,
             n_rounds=n_rounds,
             # Not the mechanism's own clock: it is 0 at first proposals and depends on the speed of the machine.

@@ -27,9 +27,11 @@ from .columns import (
 from .l1.baseline import baseline_proposals
 from .l1.guard import Allowance, guard, wanted_plan
 from .l1.risk import bounded_goals, purchase_cap, sale_caps
-from .l1.safety import bounds, clip
+from .l1.safety import bounds, clip, legal
 from .l2.heuristic import heuristic_goals
-from .l4.heuristic import SideView, Subsets, accept_offers, excess_cost, free_room, spread
+from .l4.heuristic import Subsets, accept_offers, excess_cost
+from .l4.spread import spread
+from .l4.view import SideView, free_room
 from .layers import (
     ACCEPT,
     KEEP,
@@ -56,7 +58,10 @@ from .plan import Goals, GoalsBatch, PlanBatch, best_subsets, greedy_subsets
 from .reasons import Decision, DecisionRecord, decisions_of, plan_of, record_round
 from .sides import Side
 
-__all__ = ["BatchBrain", "Brain", "Decision", "DecisionRecord"]
+__all__ = ["BatchBrain", "Brain", "Decision", "DecisionRecord", "End"]
+
+End = tuple[int, int, int, Offer | None]
+"""The end of a thread: its factory, its side, the index of its partner, and the agreement if there is one."""
 
 
 class BatchBrain:
@@ -94,7 +99,7 @@ class BatchBrain:
         levels = [level_name(*pair) for pair in zip(obs.level.tolist(), obs.n_levels.tolist(), strict=True)]
         self.parameters = ParameterColumns.of([own.at(level) for own, level in zip(parameters, levels, strict=True)])
         self.memory = Memory(self.n, obs.calendar.sold.shape[1], self.parameters)
-        self.obs = obs.take(np.arange(self.n))  # a copy, whose rows change by the day
+        self.obs = obs
         named = types if layers.typed else None
         model = layers.l3 != "baseline"
         self.sides = tuple(Side(obs, self.parameters, side, model=model, types=named) for side in (BUY, SELL))
@@ -133,11 +138,23 @@ class BatchBrain:
             seats: The factories, rising; default: all.
         """
         rows: Array | slice = slice(None) if seats is None else seats
-        self.obs.put(rows, obs)
+        self.obs = self.obs.with_rows(rows, obs)
         self.memory.start_day(obs, rows)
         for side in self.sides:
             side.start_day(obs, rows)
         self._known = None
+
+    def end_threads(self, ends: Sequence[End]) -> None:
+        """Update beliefs and outstanding proposals after threads ended, each partner at most once."""
+        for side in self.sides:
+            agreed = [(row, partner, *offer) for row, of, partner, offer in ends if of == side.side and offer]
+            failed = [(row, partner) for row, of, partner, offer in ends if of == side.side and not offer]
+            if agreed:
+                table = np.array(agreed)
+                side.on_agreements(table[:, 0], table[:, 1], table[:, 2:])
+            if failed:
+                table = np.array(failed)
+                side.on_failures(table[:, 0], table[:, 1])
 
     def decide(
         self,
@@ -170,12 +187,17 @@ class BatchBrain:
             round_batch = RoundBatch(day, goals, threads, made)
             for layer in self._round_layers:
                 layer.start_round(round_batch)
-        plan, everybody = PlanBatch.none(len(threads)), len(seats) == self.n
+        plan, everybody = None, len(seats) == self.n
+        selling = np.count_nonzero(threads.selling)
         for side in self.sides:
-            own = true_rows((threads.selling == side.selling) & day.obs.trades[threads.seat, side.side])
+            number = selling if side.selling else len(threads) - selling
+            if not number:
+                continue
+            trades = day.obs.trades[:, side.side]
+            whole = number == len(threads) and np.count_nonzero(trades) == len(trades)
+            own = np.arange(number) if whole else true_rows((threads.selling == side.selling) & trades[threads.seat])
             if not len(own):
                 continue
-            whole = len(own) == len(threads)
             situation = SituationBatch(
                 selling=side.selling,
                 seats=seats,
@@ -185,14 +207,15 @@ class BatchBrain:
                 threads=threads if whole else threads.take(own),
                 pending=side.pending if everybody else side.pending[seats],
                 outstanding=side.outstanding if everybody else side.outstanding[seats],
-                rows=[rows[row] for row in own.tolist()] if rows else (),
+                rows=rows if whole or not rows else [rows[row] for row in own.tolist()],
                 index=own,
             )
             decided = self._decide_side(side, situation, None if acted is None else acted.take(own))
             if whole:
                 return decided
+            plan = plan or PlanBatch.none(len(threads))
             plan.put(own, decided)
-        return plan
+        return plan or PlanBatch.none(len(threads))
 
     def _goals(
         self, calendar: CalendarBatch, seats: Ints, live: Sequence[Observation], calendars: Sequence[Calendar]
@@ -219,7 +242,7 @@ class BatchBrain:
     def _decide_side(self, side: Side, situation: SituationBatch, acted: PlanBatch | None) -> PlanBatch:
         view = side.view(situation)
         side.on_round(situation, view.partner)
-        if situation.pending is not side.pending:
+        if len(situation.seats) < self.n:  # a copy
             situation.pending = side.pending[situation.seats]
         budgets = side.budgets[situation.seats]
         plan = self._plan(situation, view, budgets)
@@ -243,8 +266,9 @@ class BatchBrain:
         accept = accept_offers(situation, view, room, self._choose)
         if view.acceptance is None:
             return self._baseline(situation, accept, room)
-        taken = np.zeros(room.shape, np.int64)
+        taken = None
         if np.count_nonzero(accept):
+            taken = np.zeros(room.shape, np.int64)
             seat, offer = threads.seat[accept], threads.offer[accept]
             np.add.at(taken, (seat, offer[:, 1] - situation.day.obs.day[seat]), offer[:, 0])
         risked = budgets if self._overbooks else np.zeros(budgets.shape)
@@ -372,12 +396,13 @@ class BatchBrain:
         proposes = plan.propose & ~plan.accept
         if not np.count_nonzero(proposes):
             return PlanBatch(plan.accept, proposes, plan.offer)
-        threads, day = situation.threads, situation.day
-        seat = threads.seat
-        lead = np.where(proposes, plan.offer[:, 1] - day.obs.day[seat], 0)
+        day, seat, offer = situation.day, situation.threads.seat, plan.offer
+        agenda, lead = situation.agenda[seat], np.where(proposes, offer[:, 1] - day.obs.day[seat], 0)
         most = day.bounds.lines[seat, lead] if situation.selling else day.bounds.buy[seat]
-        clipped, left = clip(plan.offer, situation.agenda[seat], most)
-        self.interventions += int((proposes & ((clipped != plan.offer).any(1) | ~left)).sum())
+        if np.count_nonzero(proposes & legal(offer, agenda) & (offer[:, 0] <= most)) == len(offer):
+            return PlanBatch(plan.accept, proposes, offer)  # nothing to clip
+        clipped, left = clip(offer, agenda, most)
+        self.interventions += int(np.count_nonzero(proposes & ((clipped != offer).any(1) | ~left)))
         return PlanBatch(plan.accept, proposes & left, clipped)
 
 
@@ -430,9 +455,11 @@ class Brain:
         self._batch: BatchBrain | None = None
         self._calendar: Calendar | None = None  # the latest, and its columns
         self._seat = np.zeros(1, np.int64)
+        self._ends: list[End] = []  # not taken yet
 
     def start_day(self, obs: Observation) -> None:
         """Start a day with its observation."""
+        self._end_threads()
         self.obs = obs
         batch = ObservationBatch.of([obs])
         if self._batch is None:
@@ -506,6 +533,7 @@ class Brain:
         if not threads:
             return {}
         assert self._batch is not None  # the day has started
+        self._end_threads()
         threads = sorted(threads, key=lambda thread: not thread.buying)  # purchases first
         partners = [self._index[not thread.buying][thread.partner] for thread in threads]
         batch = ThreadBatch.of(threads, partners, [0] * len(threads))
@@ -526,16 +554,19 @@ class Brain:
 
     def contract(self, partner: str, *, buying: bool, offer: Offer) -> None:
         """Update beliefs and outstanding proposals after a thread ended in agreement."""
-        assert self._batch is not None  # the day has started
-        index = np.array([self._index[not buying][partner]])
-        self._batch.sides[not buying].on_agreements(self._seat, index, np.array([offer]))
+        side = BUY if buying else SELL
+        self._ends.append((0, side, self._index[side][partner], offer))
 
     def thread_failed(self, partner: str) -> None:
         """Update beliefs and outstanding proposals after a thread ended without agreement."""
-        assert self._batch is not None  # the day has started
-        for side, names in zip(self._batch.sides, self._index, strict=True):
-            if partner in names:
-                side.on_failures(self._seat, np.array([names[partner]]))
+        self._ends += [(0, side, names[partner], None) for side, names in enumerate(self._index) if partner in names]
+
+    def _end_threads(self) -> None:
+        """Take the threads that ended since the latest decision, all at once."""
+        if self._ends:
+            assert self._batch is not None  # the day has started
+            ends, self._ends = self._ends, []
+            self._batch.end_threads(ends)
 
     def end_day(self, calendar: Calendar) -> None:
         """Remember the commitments with which the day goes into settlement."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -49,6 +50,7 @@ _REAL: Final = (
     "cash", "initial_balance", "exogenous_in_value", "exogenous_out_value", "production_cost", "shortfall_penalty",
     "storage_cost", "disposal_cost", "shortfall_penalty_mean", "storage_cost_mean", "disposal_cost_mean",
 )  # fmt: skip
+_whole_of, _real_of = attrgetter(*_WHOLE), attrgetter(*_REAL)
 _NO_AGENDA: Final = (0, 0, 0, 0, 0, 0)
 
 
@@ -65,6 +67,19 @@ class Batch:
             value = getattr(self, name)
             taken.append(value.take(rows) if isinstance(value, Batch) else value[rows])
         return type(self)(*taken)
+
+    def copy(self) -> Self:
+        """Return a copy."""
+        names: tuple[str, ...] = self.__slots__
+        return type(self)(*[getattr(self, name).copy() for name in names])
+
+    def with_rows(self, rows: Array | slice, other: Self) -> Self:
+        """Return the batch with some rows replaced, all of them if they are a slice; the batch stays as it is."""
+        if isinstance(rows, slice):
+            return other
+        made = self.copy()
+        made.put(rows, other)
+        return made
 
     def put(self, rows: Array | slice, other: Self) -> None:
         """Replace some rows in place."""
@@ -125,25 +140,30 @@ class PartnerBatch(Batch):
     def of(cls, groups: Sequence[Sequence[Partner]], width: int | None = None) -> PartnerBatch:
         """Stack groups of partners, padded to `width`."""
         columns = max((len(group) for group in groups), default=0) if width is None else width
-        shape = (len(groups), columns)
-        # [B, P, 5] there, bankrupt, assets, breach probability, breach level
-        table, n_reports = np.zeros((*shape, 5)), np.zeros(shape, np.int64)
-        days, cash = np.zeros((*shape, REPORTS_KEPT), np.int64), np.zeros((*shape, REPORTS_KEPT))
-        for row, group in enumerate(groups):
-            for column, p in enumerate(group):
-                table[row, column] = (1.0, p.bankrupt, p.assets, p.breach_probability, p.breach_level)
-                n_reports[row, column] = kept = len(p.report_days)
-                if kept:
-                    days[row, column, -kept:], cash[row, column, -kept:] = p.report_days, p.report_cash
+        rows = [row for group in groups for row in (*map(_partner_row, group), *[_NO_PARTNER] * (columns - len(group)))]
+        # [B, P, …] there, bankrupt, assets, breach probability, breach level, reports, their days, their cash
+        table = np.array(rows, np.float64).reshape(len(groups), columns, len(_NO_PARTNER))
         there, bankrupt = table[..., 0] > 0.0, table[..., 1] > 0.0
+        whole = table[..., 5:-REPORTS_KEPT].astype(np.int64)
+        n_reports, days, cash = whole[..., 0], whole[..., 1:], table[..., -REPORTS_KEPT:]
         return cls(there, bankrupt, n_reports, days, cash, table[..., 2], table[..., 3], table[..., 4])
 
     def report(self, kept: int) -> tuple[Ints, Floats]:
         """Return day and cash of the oldest of a partner's latest `kept` reports, ``[B, P]``; 0 if there is none."""
-        back = np.maximum(1, np.minimum(kept, self.n_reports))[..., None]
-        index = REPORTS_KEPT - back
-        day, cash = np.take_along_axis(self.report_days, index, 2), np.take_along_axis(self.report_cash, index, 2)
-        return day[..., 0], cash[..., 0]
+        index = REPORTS_KEPT - np.maximum(1, np.minimum(kept, self.n_reports))
+        index += REPORTS_KEPT * np.arange(index.size).reshape(index.shape)  # of all partners' reports in a row
+        return self.report_days.reshape(-1).take(index), self.report_cash.reshape(-1).take(index)
+
+
+_NO_PARTNER: Final = (0.0,) * (6 + 2 * REPORTS_KEPT)
+
+
+def _partner_row(p: Partner) -> tuple[float, ...]:
+    """Return a partner as a row of the table of `PartnerBatch.of`."""
+    kept = len(p.report_days)
+    pad = _NO_PARTNER[: REPORTS_KEPT - kept]
+    facts = (1.0, p.bankrupt, p.assets, p.breach_probability, p.breach_level, kept)
+    return (*facts, *pad, *p.report_days, *pad, *p.report_cash)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,8 +238,8 @@ class ObservationBatch(Batch):
             partners: Entries of suppliers, consumers and competitors; default: the most that an observation has.
         """
         suppliers, consumers, competitors = (None, None, None) if partners is None else partners
-        whole = np.array([[getattr(obs, name) for name in _WHOLE] for obs in observations], np.int64)
-        real = np.array([[getattr(obs, name) for name in _REAL] for obs in observations], np.float64)
+        whole = np.array([_whole_of(obs) for obs in observations], np.int64)
+        real = np.array([_real_of(obs) for obs in observations], np.float64)
         agendas = [(_ends(obs.buy_agenda), _ends(obs.sell_agenda)) for obs in observations]
         # [B, 5, 2] prices, catalog prices, and the market's ends: price, quantity, value
         pairs = np.array([_price_pairs(obs) for obs in observations])
@@ -309,7 +329,7 @@ class OfferBatch(Batch):
     terms: Ints
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class ThreadBatch(Batch):
     """M threads before a decision, those of a factory in the order in which it was asked.
 

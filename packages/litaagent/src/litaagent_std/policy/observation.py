@@ -12,7 +12,7 @@ not counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, NamedTuple, Self
 
@@ -294,17 +294,18 @@ def observe_day(awi: DayInterface, yesterday: Observation | None = None) -> Obse
 
 def observe_calendar(awi: DayInterface) -> Calendar:
     """Sum the standing contracts by delivery day as they are at this moment."""
-    day, length = int(awi.current_step), int(awi.horizon) + 1
+    day, length, partners = int(awi.current_step), int(awi.horizon) + 1, (*awi.my_suppliers, *awi.my_consumers)
+    void = {name for name in partners if not awi.is_system(name) and awi.is_bankrupt(name)}
     return Calendar(
-        bought=tuple(int(x) for x in _by_day(awi, day, length, awi.supplies, awi.future_supplies)),
-        bought_value=_by_day(awi, day, length, awi.supplies_cost, awi.future_supplies_cost),
-        sold=tuple(int(x) for x in _by_day(awi, day, length, awi.sales, awi.future_sales)),
-        sold_value=_by_day(awi, day, length, awi.sales_cost, awi.future_sales_cost),
+        bought=tuple(map(int, _by_day(void, day, length, awi.supplies, awi.future_supplies))),
+        bought_value=_by_day(void, day, length, awi.supplies_cost, awi.future_supplies_cost),
+        sold=tuple(map(int, _by_day(void, day, length, awi.sales, awi.future_sales))),
+        sold_value=_by_day(void, day, length, awi.sales_cost, awi.future_sales_cost),
     )
 
 
 def _by_day(
-    awi: DayInterface,
+    void: Set[str],
     day: int,
     length: int,
     today: Mapping[str, float],
@@ -313,7 +314,8 @@ def _by_day(
     totals = [0.0] * length
     for time, partners in [(day, today), *later.items()]:
         if 0 <= time - day < length:
-            totals[time - day] += float(sum(x for name, x in partners.items() if not awi.is_bankrupt(name)))
+            standing = [x for name, x in partners.items() if name not in void] if void else partners.values()
+            totals[time - day] += float(sum(standing))
     return tuple(totals)
 
 

@@ -156,7 +156,7 @@ class Plan:
     offers: Mapping[str, Offer | None]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class PlanBatch(Batch):
     """Decisions in M threads; a thread where nothing is accepted or proposed ends.
 
@@ -263,7 +263,7 @@ class Books:
     def __init__(self, room: Ints, most: int, proposals: int) -> None:
         self._room, self._quantities = np.maximum(0, room), np.arange(most + 1)
         self.excess = np.maximum(0.0, self._quantities - self._room[:, :, None])
-        self._capacity = most * proposals + 1
+        self._capacity, self._possible = most * proposals + 1, 1
         self._mass: Floats | None = None  # [S, L, T] probability of each total of accepted units
 
     def add(self, seat: Ints, lead: Ints, quantity: Ints, probability: Floats) -> None:
@@ -271,16 +271,17 @@ class Books:
         if self._mass is None:
             self._mass = np.zeros((*self._room.shape, self._capacity))
             self._mass[:, :, 0] = 1.0
-        totals = np.arange(self._capacity)
-        mass = self._mass[seat, lead]  # [A, T]
-        before = totals - quantity[:, None]
-        moved = mass[np.arange(len(mass))[:, None], np.maximum(before, 0)] * (before >= 0)
-        mass = probability[:, None] * moved + (1.0 - probability)[:, None] * mass
-        self._mass[seat, lead] = mass
-        # [A, T] totals that are possible; the others add nothing
-        last = int(true_rows(mass.any(0))[-1]) + 1
-        over = totals[:last] - self._room[seat, lead][:, None]  # [A, T]
-        # [A, Q, T] units beyond the room with the offer accepted, minus those without it
-        more = np.maximum(0, over[:, None, :] + self._quantities[:, None]) - np.maximum(0, over)[:, None, :]
-        # averaged over the totals in their order: [A, Q]
-        self.excess[seat, lead] = np.cumsum(more * mass[:, None, :last], axis=2)[:, :, -1]
+            self._totals = np.arange(self._capacity)
+        # totals that are possible now; the others have no mass and add nothing
+        self._possible = min(self._capacity, self._possible + max(quantity.tolist()))
+        totals = self._totals[: self._possible, None]
+        mass = self._mass[seat, lead, : self._possible].T  # [T, A]
+        before = totals - quantity
+        moved = np.take_along_axis(mass, np.maximum(before, 0), 0) * (before >= 0)
+        mass = probability * moved + (1.0 - probability) * mass
+        self._mass[seat, lead, : self._possible] = mass.T
+        over = totals - self._room[seat, lead]  # [T, A]
+        # [T, A, Q] units beyond the room with the offer accepted, minus those without it
+        more = np.maximum(0, over[:, :, None] + self._quantities) - np.maximum(0, over)[:, :, None]
+        # averaged over the totals: a sum over the first axis adds its rows in order, [A, Q]
+        self.excess[seat, lead] = np.add.reduce(more * mass[:, :, None], axis=0)

@@ -11,7 +11,8 @@ import numpy as np
 from .arrays import Bools, Floats, Ints, true_rows
 from .l1.safety import legal
 from .l3.heuristic import Offers, archetypes
-from .l4.heuristic import SideView, limit_prices
+from .l4.heuristic import limit_prices
+from .l4.view import SideView
 from .layers import SituationBatch
 from .observation import Offer, ThreadObservation
 from .plan import Bounds, Goals, PlanBatch

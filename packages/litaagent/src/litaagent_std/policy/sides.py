@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arrays import Array, Bools, Floats, Ints, true_rows
+from .arrays import Array, Bools, Floats, Ints, every_term, true_rows
 from .columns import SELL, ObservationBatch
-from .l1.baseline import curve, power, start_price
+from .l1.baseline import curve, start_price
 from .l3.grid import OfferGrid
 from .l3.heuristic import Acceptance, Belief, Market, Mixture, Offers, archetypes
 from .l3.rounds import RoundTable
-from .l4.heuristic import SideView, excess_cost
+from .l4.heuristic import excess_cost
+from .l4.view import SideGoals, SideView
 from .layers import SituationBatch
 from .memory import LEAVING_PRIOR, LEAVING_RATE, forecast_bankruptcy
 from .parameters import ParameterColumns
 from .partners.signature import LEFT_BEFORE, Frames
 from .partners.types import PartnerTypes, TypeBelief
-from .plan import GoalsBatch
 
 __all__ = ["Side"]
 
@@ -38,8 +38,6 @@ class Side:
         market: The day's markets, n rows.
         acceptance: L3's probabilities; None if there is no model.
         budgets: Expected cost of excess that may still be risked today, ``[n, H + 1]``.
-        pending: Whether a proposal of ours is not answered yet, ``[n, P]``.
-        outstanding: These proposals, ``[n, P, 3]``.
     """
 
     def __init__(
@@ -55,27 +53,38 @@ class Side:
         self.width = width = max(1, obs.partners(side).there.shape[1])
         self.side, self.selling = side, side == SELL
         self._parameters = parameters
-        self.market = Market.of(obs, side).take(np.arange(n))  # a copy, whose rows change by the day
+        self.market = Market.of(obs, side)
         self._rounds = RoundTable(parameters, selling=self.selling)
         self._start, self._cost = np.zeros(n), np.zeros(n)
         self.budgets = np.zeros((n, leads))
-        self.pending, self.outstanding = np.zeros((n, width), np.bool_), np.zeros((n, width, 3), np.int64)
-        self._proposed_at = np.zeros((n, width))
+        # by partner: whether a proposal of ours is not answered yet [n · P], these proposals [n · P, 3]
+        self._pending, self._outstanding = np.zeros(n * width, np.bool_), np.zeros((n * width, 3), np.int64)
+        self._proposed_at, self._leaving = np.zeros(n * width), np.full(n * width, LEAVING_PRIOR)
         self._last_day = np.full((n, width), np.inf)
-        self._leaving = np.full((n, width), LEAVING_PRIOR)
         self._typed = TypeBelief(types, n * width, selling=self.selling) if types is not None else None
-        self._frames = self._frames_of(obs).take(np.arange(n))
+        self._frames = self._frames_of(obs)
         self.acceptance: Acceptance | None = None
-        self._urgent: tuple[GoalsBatch, Floats | None, Floats | None] | None = None  # of the latest goals
+        self._wanted: SideGoals | None = None  # of the latest goals
         most = int(np.maximum(obs.n_lines, obs.agenda[:, side, 0]).max())
         self._grid = OfferGrid(n, leads, most, selling=self.selling)
         if model:
             belief: Belief = self._typed or Mixture(np.repeat(parameters.learn_rate, width))
             self.acceptance = Acceptance(belief, n, width, leads, most, selling=self.selling)
 
+    @property
+    def pending(self) -> Bools:
+        """Whether a proposal of ours is not answered yet, ``[n, P]``; changes with the side."""
+        return self._pending.reshape(-1, self.width)
+
+    @property
+    def outstanding(self) -> Ints:
+        """These proposals, ``[n, P, 3]``; they change with the side."""
+        return self._outstanding.reshape(-1, self.width, 3)
+
     def start_day(self, obs: ObservationBatch, seats: Array | slice) -> None:
         """Start a day of some factories, a row of `obs` for each."""
-        self.market.put(seats, Market.of(obs, self.side))
+        self.market = self.market.with_rows(seats, Market.of(obs, self.side))
+        self._frames = self._frames.with_rows(seats, self._frames_of(obs))
         p = self._parameters if isinstance(seats, slice) else self._parameters.take(seats)
         self._start[seats] = start_price(self.selling, obs.agenda[:, self.side], p)
         self._cost[seats] = excess_cost(obs, 0.0, selling=self.selling)
@@ -85,7 +94,6 @@ class Side:
         partners = obs.partners(self.side)
         last = forecast_bankruptcy(partners) - p.bankruptcy_days[:, None]
         self._last_day[seats, : partners.there.shape[1]] = last
-        self._frames.put(seats, self._frames_of(obs))
         if self.acceptance is not None:
             self.acceptance.start_day(seats)
             self._grid.start_day(self.market)
@@ -97,43 +105,32 @@ class Side:
     def view(self, situation: SituationBatch) -> SideView:
         """Return what the side knows of a round."""
         threads, seats = situation.threads, situation.seats
-        seat, partner = seats[threads.seat], threads.partner
+        whole = len(seats) == len(self._start)
+        seat = threads.seat if whole else seats[threads.seat]
+        partner = seat * self.width + threads.partner
         if not self.selling:
             patience = np.ones(len(threads))
         else:
             # A partner that often leaves early may leave in any round: while capacity goes unsold, its offers are
             # accepted at once.
             p, full = situation.day.parameters, situation.day.memory.full_rate
-            hurry = p.impatience[threads.seat] * self._leaving[seat, partner] * (1.0 - full[threads.seat])
+            hurry = p.impatience[threads.seat] * self._leaving[partner] * (1.0 - full[threads.seat])
             patience = np.maximum(0.0, 1.0 - hurry)
-        whole = len(seats) == len(self._start)
+        market, start = (self.market, self._start) if whole else (self.market.take(seats), self._start[seats])
+        if self._wanted is None or self._wanted.goals is not situation.goals:
+            self._wanted = SideGoals.of(situation, market, start, curve(self.selling, situation.day.parameters))
         return SideView(
-            seat * self.width + partner,
-            self._last_day[seat, partner],
+            partner,
+            self._last_day.reshape(-1)[partner],
             patience,
             self._rounds.rounds(seat, threads),
-            self.market if whole else self.market.take(seats),
+            market,
             self._cost if whole else self._cost[seats],
-            self._start if whole else self._start[seats],
-            *self._urgency(situation),
+            start,
+            self._wanted,
             self._grid,
             self.acceptance,
         )
-
-    def _urgency(self, situation: SituationBatch) -> tuple[Floats | None, Floats | None]:
-        """Return the urgency of the side's goals and the share of the concession that it makes at once."""
-        goals = situation.goals
-        if self._urgent is None or self._urgent[0] is not goals:
-            urgency = goals.side(selling=self.selling)[2]
-            self._urgent = (goals, None, None)
-            if urgency.any():
-                exponent = curve(self.selling, situation.day.parameters)
-                if (urgency == urgency[:, :1]).all():  # the same for every lead
-                    conceded = np.broadcast_to(power(urgency[:, 0], exponent)[:, None], urgency.shape)
-                else:
-                    conceded = power(urgency.ravel(), np.repeat(exponent, urgency.shape[1])).reshape(urgency.shape)
-                self._urgent = (goals, urgency, conceded)
-        return self._urgent[1], self._urgent[2]
 
     def on_round(self, situation: SituationBatch, index: Ints) -> None:
         """Update beliefs from a round: partners who made a counter-offer have rejected our proposal.
@@ -143,14 +140,14 @@ class Side:
             index: The partner of each of its threads.
         """
         threads = situation.threads
-        seat, partner = situation.seats[threads.seat], threads.partner
+        seat = index // self.width
         if self._typed is not None:
             frames = self._frames if len(self._start) == 1 else self._frames.take(seat)
             self._typed.observe_round(index, threads, frames, self.market.edge[seat])
-        answered = true_rows(self.pending[seat, partner])
+        answered = index[self._pending[index]]
         if len(answered):
-            self._observe(seat[answered], partner[answered], accepted=False)
-            self.pending[seat[answered], partner[answered]] = False
+            self._observe(answered, accepted=False)
+            self._pending[answered] = False
         if self.acceptance is not None and self.acceptance.belief.by_replies:
             rows = true_rows(threads.answers)
             if len(rows):
@@ -165,12 +162,13 @@ class Side:
             partner: Their partners, each once, ``[R]``.
             offer: What was agreed, ``[R, 3]``.
         """
-        ours = true_rows(self.pending[seat, partner] & (self.outstanding[seat, partner] == offer).all(1))
+        index = seat * self.width + partner
+        ours = index[self._pending[index] & every_term(self._outstanding[index] == offer)]
         if len(ours):
-            self._observe(seat[ours], partner[ours], accepted=True)
-        self.pending[seat, partner] = False
+            self._observe(ours, accepted=True)
+        self._pending[index] = False
         if self._typed is not None:
-            self._typed.signatures.agree(seat * self.width + partner, offer)
+            self._typed.signatures.agree(index, offer)
 
     def on_failures(self, seat: Ints, partner: Ints) -> None:
         """Update beliefs from threads that ended without agreement while our proposal was outstanding.
@@ -179,16 +177,16 @@ class Side:
             seat: The factories, ``[R]``.
             partner: Their partners, each once, ``[R]``.
         """
-        rows = true_rows(self.pending[seat, partner])
-        if not len(rows):
+        index = seat * self.width + partner
+        index = index[self._pending[index]]
+        if not len(index):
             return
-        seat, partner = seat[rows], partner[rows]
-        self._observe(seat, partner, accepted=False)
-        self.pending[seat, partner] = False
-        left = (self._proposed_at[seat, partner] < LEFT_BEFORE).astype(np.float64)
-        self._leaving[seat, partner] += LEAVING_RATE * (left - self._leaving[seat, partner])
+        self._observe(index, accepted=False)
+        self._pending[index] = False
+        left = self._proposed_at[index] < LEFT_BEFORE
+        self._leaving[index] += LEAVING_RATE * (left - self._leaving[index])
         if self._typed is not None:
-            self._typed.signatures.fail(seat * self.width + partner)
+            self._typed.signatures.fail(index)
 
     def commit(self, situation: SituationBatch, view: SideView, proposes: Bools, offer: Ints) -> None:
         """Remember our proposals that are outstanding now; a partner's own offer back is none.
@@ -200,27 +198,26 @@ class Side:
             offer: The proposals, ``[M, 3]``.
         """
         threads = situation.threads
-        same = threads.answers & (offer == threads.offer).all(1)
-        rows = true_rows(proposes & ~same)
+        rows = true_rows(proposes & ~(threads.answers & every_term(offer == threads.offer)))
         if not len(rows):
             return
-        seat, partner = situation.seats[threads.seat[rows]], threads.partner[rows]
-        time = view.rounds.clock.time[rows]
-        self.pending[seat, partner] = True
-        self.outstanding[seat, partner], self._proposed_at[seat, partner] = offer[rows], time
+        if len(rows) == len(threads):
+            index, time = view.partner, view.rounds.clock.time
+        else:
+            index, time, offer = view.partner[rows], view.rounds.clock.time[rows], offer[rows]
+        self._pending[index], self._outstanding[index], self._proposed_at[index] = True, offer, time
         if self._typed is not None:
-            frames = self._frames if len(self._start) == 1 else self._frames.take(seat)
-            self._typed.signatures.propose(seat * self.width + partner, frames, offer[rows], time)
+            frames = self._frames if len(self._start) == 1 else self._frames.take(index // self.width)
+            self._typed.signatures.propose(index, frames, offer, time)
 
-    def _observe(self, seat: Ints, partner: Ints, *, accepted: bool) -> None:
-        """Take the partners' answers to our outstanding proposals."""
-        if self.acceptance is None:
+    def _observe(self, index: Ints, *, accepted: bool) -> None:
+        """Take the answers of partners ``[R]`` to our outstanding proposals."""
+        if self.acceptance is None or (accepted and not self.acceptance.belief.by_replies):
             return
-        offer, market = self.outstanding[seat, partner], self.market.take(seat)
+        market = self.market if len(self._start) == 1 else self.market.take(index // self.width)
+        offer = self._outstanding[index]
         offers = Offers(market, offer[:, 1] - market.day, offer[:, 0], offer[:, 2])
-        self.acceptance.observe(
-            seat * self.width + partner, offers, self._proposed_at[seat, partner], accepted=accepted
-        )
+        self.acceptance.observe(index, offers, self._proposed_at[index], accepted=accepted)
 
     def chance(
         self, situation: SituationBatch, view: SideView, row: Ints, lead: Ints, quantity: Ints, price: Ints

@@ -33,7 +33,7 @@ from litaagent_std.hrl_xf.online.episodes import DayEntry, EpisodeLog, Health, H
 from litaagent_std.hrl_xf.online.worlds import OURS, TrainingWorld
 from litaagent_std.policy.adaptors import coordination_for_all, decisions_for_all, goals_for_all
 from litaagent_std.policy.arrays import Ints
-from litaagent_std.policy.brain import BatchBrain, Brain, Decision
+from litaagent_std.policy.brain import BatchBrain, Brain, Decision, End
 from litaagent_std.policy.columns import BUY, SELL, CalendarBatch, Histories, ObservationBatch, ThreadBatch, histories
 from litaagent_std.policy.layers import Layers, LayerSet
 from litaagent_std.policy.observation import Calendar, Observation, Offer, ThreadObservation
@@ -342,7 +342,7 @@ class _Batch:
         """Take what has happened to the seats since their latest decisions, of all seats at once."""
         behind = [seat for seat in self._seats if seat.events]
         while behind:
-            ends: list[tuple[int, _End]] = []
+            ends: list[End] = []
             due: list[tuple[int, Calendar]] = []
             starts: list[tuple[int, Observation]] = []
             for seat in behind:
@@ -354,8 +354,8 @@ class _Batch:
                     if isinstance(event, Calendar):
                         due.append((seat.row, event))
                     else:
-                        ends.append((seat.row, event))
-            self._end_threads(ends)
+                        ends.append((seat.row, *event))
+            self.brain.end_threads(ends)
             if due:
                 units = np.array([(calendar.bought[0], calendar.sold[0]) for _, calendar in due])
                 self.brain.memory.note_due(units[:, 0], units[:, 1], np.array([row for row, _ in due]))
@@ -363,17 +363,6 @@ class _Batch:
                 obs = ObservationBatch.of([obs for _, obs in starts], self._leads, self._partners)
                 self.brain.start_day(obs, np.array([row for row, _ in starts]))
             behind = [seat for seat in behind if seat.events]
-
-    def _end_threads(self, ends: Sequence[tuple[int, _End]]) -> None:
-        for side in self.brain.sides:
-            agreed = [(row, partner, *deal) for row, (of, partner, deal) in ends if of == side.side and deal]
-            failed = [(row, partner) for row, (of, partner, deal) in ends if of == side.side and not deal]
-            if agreed:
-                table = np.array(agreed)
-                side.on_agreements(table[:, 0], table[:, 1], table[:, 2:])
-            if failed:
-                table = np.array(failed)
-                side.on_failures(table[:, 0], table[:, 1])
 
 
 def _are(some: Sequence[object], others: Sequence[object]) -> bool:

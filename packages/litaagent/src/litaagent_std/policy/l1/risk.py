@@ -31,10 +31,13 @@ def sellable(
     kept now can be sold on every later day.
     """
     trusting = (parameters.risk_budget > 0.0) & memory.persistent
-    if not trusting.any():
+    number = np.count_nonzero(trusting)
+    if not number:
         return _covered(limits, memory.persistent)
     expected = _expected(obs, calendar, limits, memory, parameters)
-    return expected if trusting.all() else np.where(trusting[:, None], expected, _covered(limits, memory.persistent))
+    if number == len(trusting):
+        return expected
+    return np.where(trusting[:, None], expected, _covered(limits, memory.persistent))
 
 
 def _expected(
@@ -68,7 +71,7 @@ def _expected(
 
 def _covered(limits: BoundsBatch, persistent: Bools) -> Ints:
     """Return what input covers by lead; where stock depletes, no unit is counted for two days."""
-    if persistent.all():
+    if np.count_nonzero(persistent) == len(persistent):
         return limits.covered
     rooms, taken = np.empty_like(limits.lines), np.zeros(len(limits.lines), np.int64)
     for lead in range(rooms.shape[1]):

@@ -12,7 +12,7 @@ from dataclasses import astuple
 
 import numpy as np
 
-from ..arrays import Bools, Ints
+from ..arrays import Bools, Ints, every_term
 from ..columns import BUY, SELL, CalendarBatch, ObservationBatch
 from ..observation import Agenda, Offer
 from ..plan import BoundsBatch
@@ -52,7 +52,7 @@ def _spare_input(stock: Ints, incoming: Ints, outgoing: Ints, persistent: Bools)
     """Return, by lead, the input that is in stock or contracted and not yet promised to a sale, ``[B, H + 1]``."""
     net = incoming - outgoing
     kept: Ints = stock + net
-    if persistent.all():
+    if np.count_nonzero(persistent) == len(persistent):
         return kept
     # A sale on one day takes input from every later day: the minimum over the later days decides.
     total = stock + np.cumsum(net, axis=1)
@@ -66,6 +66,8 @@ def affordable(obs: ObservationBatch, calendar: CalendarBatch) -> Ints:
     Claims are the standing purchases of the whole horizon, today's forced purchase, and the production of
     what is sold today.
     """
+    if not np.count_nonzero(obs.trades[:, BUY]):
+        return np.zeros(len(obs), np.int64)
     claimed = np.cumsum(calendar.bought_value, axis=1)[:, -1] + obs.exogenous_in_value
     claimed = claimed + obs.production_cost * np.minimum(obs.n_lines, calendar.sold[:, 0] + obs.exogenous_out)
     unit = obs.agenda[:, BUY, 5] + obs.production_cost
@@ -95,4 +97,4 @@ def clip_offer(offer: Offer, agenda: Agenda, most: int) -> Offer | None:
 
 def legal(offer: Ints, agenda: Ints) -> Bools:
     """Return whether offers ``[M, 3]`` lie inside their agendas ``[M, 6]``, ``[M]``."""
-    return np.asarray(((offer >= agenda[:, 0::2]) & (offer <= agenda[:, 1::2])).all(1))
+    return every_term((offer >= agenda[:, 0::2]) & (offer <= agenda[:, 1::2]))

@@ -70,7 +70,9 @@ def _selling(
     p: ParameterColumns,
 ) -> tuple[Ints, Floats, Floats]:
     """Return units, prices and the value of capacity by lead, ``[B, H + 1]`` each."""
-    agenda, trades = obs.agenda[:, SELL], obs.trades[:, SELL]
+    agenda, trades, shape = obs.agenda[:, SELL], obs.trades[:, SELL], calendar.sold.shape
+    if not np.count_nonzero(trades):
+        return np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
     floor = _unit_cost(obs, memory)
     shift = p.drift_weight * drift(obs) if np.count_nonzero(p.drift_weight) else np.zeros(len(obs))
     # The fuller a delivery day is beyond its usual fill, the higher the final price and the value of capacity.
@@ -93,10 +95,10 @@ def _urgency(obs: ObservationBatch, memory: MemoryBatch, p: ParameterColumns) ->
     urgent where production consumes stock (input that is not sold today is not lost), nor before that is known.
     """
     shape = memory.usual_fill.shape
-    if not np.count_nonzero(p.urgency_high):
+    urgent = obs.trades[:, SELL] & memory.persistent & memory.regime_known
+    if not (np.count_nonzero(urgent) and np.count_nonzero(p.urgency_high)):
         return np.zeros(shape)
-    urgent = (p.urgency_high > 0.0) & ~np.isnan(memory.forward_fill) & obs.trades[:, SELL]
-    urgent &= memory.persistent & memory.regime_known
+    urgent &= (p.urgency_high > 0.0) & ~np.isnan(memory.forward_fill)
     slack = (p.urgency_high - memory.forward_fill) / np.maximum(1e-6, p.urgency_high - p.urgency_low)
     urgency = np.where(urgent, np.minimum(1.0, np.maximum(0.0, slack)), 0.0)
     return np.repeat(urgency[:, None], shape[1], axis=1)
@@ -143,7 +145,7 @@ def _need(obs: ObservationBatch, calendar: CalendarBatch, memory: MemoryBatch, p
     # Stock grows only by what a day receives beyond what it produces, so today's output is bought too.
     missing = np.rint(p.stock_target * obs.n_lines).astype(np.int64) - obs.stock_in
     wanted = np.where(missing > 0, missing + committed - received, shortage)
-    if not memory.persistent.all():
+    if np.count_nonzero(memory.persistent) < len(memory.persistent):
         cover = np.minimum(p.cover_days, obs.days_left) * memory.output_rate(obs.n_lines)
         flow = calendar.sold.sum(1) + obs.exogenous_out - calendar.bought[:, 1:].sum(1)
         wanted = np.where(memory.persistent, wanted, np.ceil(cover).astype(np.int64) + flow - usable)

@@ -27,30 +27,31 @@ class OfferGrid:
         selling: Which side this is.
 
     Attributes:
-        lead: Days until delivery of each offer, ``[G]``.
-        quantity: Its units, ``[G]``.
-        step: Its price above the lowest legal one, ``[G]``.
+        columns: Of each offer the days until delivery, the units, the price above the lowest legal one, the index of
+            delivery day and quantity, and the delivery day again, ``[5, G]``.
         shape: Number of leads, quantities and prices.
     """
 
     def __init__(self, n: int, leads: int, most: int, *, selling: bool) -> None:
         self._n, self._selling = n, selling
-        self._known = np.full((n, 5), -1)  # the markets that the traits were computed for
+        self._known = np.full((5, n), -1)  # the markets that the traits were computed for
         self._resize(leads, most + 1, 1)
 
     def _resize(self, leads: int, quantities: int, prices: int) -> None:
         self.shape = (leads, quantities, prices)
-        grid = np.indices(self.shape).reshape(3, -1)  # [3, G]
-        self.lead, self.quantity, self.step = (np.ascontiguousarray(row, np.int64) for row in grid)
-        self._traits = np.zeros((_TRAITS, self._n, len(self.lead)))
+        lead, quantity, step = np.indices(self.shape).reshape(3, -1)  # [G] each
+        self.columns = np.stack([lead, quantity, step, lead * quantities + quantity, lead])
+        self._traits = np.zeros((_TRAITS, self._n, len(lead)))
         self._known[:] = -1
 
     def start_day(self, market: Market) -> None:
         """Take the markets of a day, n rows."""
-        known = np.stack([market.n_lines, market.price_min, market.price_max, market.edge, market.quantity_max], axis=1)
-        changed = true_rows((known != self._known).any(1))
-        if not len(changed):
+        m = market
+        known = np.array([m.n_lines, m.price_min, m.price_max, m.edge, m.quantity_max], np.int64)  # [5, n]
+        different = known != self._known
+        if not np.count_nonzero(different):
             return
+        changed = true_rows(different.any(0))
         leads, quantities, prices = self.shape
         needs = (int(market.quantity_max.max()) + 1, int((market.price_max - market.price_min).max()) + 1)
         if needs[0] > quantities or needs[1] > prices:
@@ -66,5 +67,5 @@ class OfferGrid:
 
     def traits(self, seat: Ints, offer: Ints) -> Floats:
         """Return `traits` of offers ``[R]`` of factories ``[R]``, or one for all, ``[7, R]``."""
-        flat = offer if self._n == 1 else seat * len(self.lead) + offer
+        flat = offer if self._n == 1 else seat * self.columns.shape[1] + offer
         return self._traits.reshape(_TRAITS, -1).take(flat, axis=1)

@@ -9,7 +9,7 @@ with what partners refused today.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -84,7 +84,7 @@ class Market(Batch):
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Offers:
     """R offers of one side.
 
@@ -113,8 +113,7 @@ class Offers:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Clock(Batch):
+class Clock(NamedTuple):
     """Relative times with their powers, ``[R]`` each.
 
     Attributes:
@@ -131,6 +130,10 @@ class Clock(Batch):
     def of(cls, time: Floats) -> Clock:
         """Compute the powers."""
         return cls(time, power(1.0 - time, np.full(len(time), 0.6)), power(time, np.full(len(time), 2)))
+
+    def take(self, rows: Array) -> Clock:
+        """Return some rows."""
+        return Clock(self.time[rows], self.rest[rows], self.square[rows])
 
 
 def archetypes(offers: Offers, clock: Clock, *, selling: bool) -> Floats:
@@ -182,13 +185,14 @@ def traits(offers: Offers, *, selling: bool) -> Floats:
     return out
 
 
-def at_time(fixed: Floats, clock: Clock, *, selling: bool) -> Floats:
+def at_time(fixed: Floats, clock: Clock, *, selling: bool, out: Floats | None = None) -> Floats:
     """Return the probability that each archetype accepts each offer, ``[4, R]``.
 
     Args:
         fixed: `traits` of the offers, ``[7, R]``.
         clock: Relative times of their threads, R rows, or one for all.
         selling: Whether we sell.
+        out: Where the result is written; default: a new array.
     """
     # [3, R] how far a bargaining and a sharing partner has conceded to the price of today, and whether it is early
     moving = np.empty((3, fixed.shape[1]))
@@ -201,7 +205,7 @@ def at_time(fixed: Floats, clock: Clock, *, selling: bool) -> Floats:
     np.divide(1.0, 1.0 + np.exp(-margin), out=margin)
     moving[2] = clock.time < (0.1 if selling else 0.2)
     # [4, R] in the order of ARCHETYPES
-    table = np.empty((4, fixed.shape[1]))
+    table = np.empty((4, fixed.shape[1])) if out is None else out
     table[0] = 0.1
     np.add(fixed[1:4], np.multiply(fixed[4:], moving, out=moving), out=table[1:])
     return np.minimum(np.maximum(table, _LEAST, out=table), _MOST, out=table)
@@ -287,7 +291,8 @@ class Acceptance:
     def __init__(self, belief: Belief, n: int, width: int, leads: int, lines: int, *, selling: bool) -> None:
         self.belief, self._selling, self._width = belief, selling, width
         # By partner, lead and quantity: the price in our favour from which an offer was refused today.
-        self._refused = np.full((n * width, leads, lines + 1), np.inf)
+        self._shape, self._quantities = (leads, lines + 1), np.arange(lines + 1)
+        self._refused = np.full((n * width * leads, lines + 1), np.inf)
         self._any_refused = np.zeros(n * width, np.bool_)
 
     def start_day(self, seats: Array | slice) -> None:
@@ -295,7 +300,8 @@ class Acceptance:
         shape = (-1, self._width)
         some = np.arange(len(self._any_refused)).reshape(shape)[seats].ravel()
         some = some[self._any_refused[some]]
-        self._refused[some], self._any_refused[some] = np.inf, False
+        if len(some):
+            self._refused.reshape(-1, *self._shape)[some], self._any_refused[some] = np.inf, False
 
     def observe(self, partner: Ints, offers: Offers, time: Floats, *, accepted: bool) -> None:
         """Update from partners' replies to our proposals, each partner once.
@@ -306,14 +312,12 @@ class Acceptance:
             time: Relative times at which they were made, ``[R]``.
             accepted: Whether they were accepted.
         """
-        if accepted and not self.belief.by_replies:
-            return
         known = offers.known()
         rows = true_rows(known)
         if len(rows) < len(known):
             if not len(rows):
                 return
-            market = offers.market.take(rows)
+            market = offers.market if len(offers.market.day) == 1 else offers.market.take(rows)
             offers = Offers(market, offers.lead[rows], offers.quantity[rows], offers.price[rows])
             partner, time = partner[rows], time[rows]
         if self.belief.by_replies:
@@ -329,8 +333,12 @@ class Acceptance:
     def _is_refused(self, partner: Ints, offers: Offers) -> Bools:
         if not np.count_nonzero(self._any_refused[partner]):
             return np.zeros(len(partner), np.bool_)
-        limit = self._refused[partner, offers.lead, offers.quantity]
-        return np.asarray(self._in_favour(offers.price) >= limit)
+        return np.asarray(self._in_favour(offers.price) >= self._limits(partner, offers.lead, offers.quantity))
+
+    def _limits(self, partner: Ints, lead: Ints, quantity: Ints) -> Floats:
+        """Return the prices in our favour from which offers were refused today, ``[R]``."""
+        leads, quantities = self._shape
+        return self._refused.reshape(-1).take((partner * leads + lead) * quantities + quantity)
 
     def _refuse(self, partner: Ints, offers: Offers) -> None:
         """Remember refusals: what is as dear, for as many units or more, for the same later day."""
@@ -338,10 +346,11 @@ class Acceptance:
         if not len(rows):
             return
         who, lead = partner[rows], offers.lead[rows]
-        limits = self._refused[who, lead]  # [R, Q]
-        worse = np.arange(limits.shape[1]) >= offers.quantity[rows][:, None]
-        price = self._in_favour(offers.price[rows])[:, None]
-        self._refused[who, lead] = np.where(worse, np.minimum(limits, price), limits)
+        index = who * self._shape[0] + lead
+        limits = self._refused[index]  # [R, Q]
+        worse = self._quantities >= offers.quantity[rows, None]
+        price = self._in_favour(offers.price[rows, None])
+        self._refused[index] = np.where(worse, np.minimum(limits, price), limits)
         self._any_refused[who] = True
 
     def probabilities(
@@ -361,6 +370,6 @@ class Acceptance:
         terms = weights.T * table
         steady = np.add.reduce(terms[1:], axis=0)
         if np.count_nonzero(self._any_refused[partner]):
-            limit = self._refused[partner, lead, quantity]
-            steady = np.where(self._in_favour(price) >= limit, 0.1 * steady, steady)
+            refused = self._in_favour(price) >= self._limits(partner, lead, quantity)
+            steady = np.where(refused, 0.1 * steady, steady)
         return np.asarray(terms[0] + steady)

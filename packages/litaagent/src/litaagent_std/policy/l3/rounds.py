@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from ..arrays import Floats, Ints
-from ..columns import Batch, ThreadBatch
+from ..columns import ThreadBatch
 from ..l1.baseline import power, progress_at
 from ..parameters import ParameterColumns
 from .heuristic import Clock
@@ -15,8 +15,7 @@ from .heuristic import Clock
 __all__ = ["RoundTable", "Rounds"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rounds(Batch):
+class Rounds(NamedTuple):
     """How far M threads of one side are, ``[M]`` each.
 
     Attributes:
@@ -33,7 +32,7 @@ class Rounds(Batch):
 
 
 class RoundTable:
-    """Powers of relative times for n factories, by last effective round and round.
+    """Powers of relative times for n factories, by who opens, number of rounds and round.
 
     Args:
         parameters: The factories' exponents, n rows.
@@ -46,7 +45,7 @@ class RoundTable:
         # [U, 2] different exponents, and those of each factory
         self._exponents, row = np.unique(pairs, axis=0, return_inverse=True)
         self._row: Ints = row.reshape(-1)
-        self._table = np.zeros((0, 0, 0, 5))
+        self._size, self._table = 0, np.zeros((6, 0))
 
     def rounds(self, seat: Ints, threads: ThreadBatch) -> Rounds:
         """Return how far threads are.
@@ -55,14 +54,27 @@ class RoundTable:
             seat: The factory of each, ``[M]``.
             threads: The threads.
         """
-        most = int(threads.n_rounds.max(initial=0))
-        if most + 2 > self._table.shape[1]:
-            self._table = self._powers(most + 2)
-        row = self._row[seat]
-        # an opening side's last proposal is answered in the last round, the other side's a round earlier
-        columns = self._table[row, threads.n_rounds + threads.opens - 1, threads.round].T
-        judged = self._table[row, threads.n_rounds, threads.round, 3]
-        return Rounds(Clock(columns[0], columns[1], columns[2]), columns[3], columns[4], judged)
+        most = max(threads.n_rounds.tolist(), default=0)
+        if most + 2 > self._size:
+            self._size = most + 2
+            self._table = self._columns(self._size)
+        size = self._size
+        index = (threads.opens * size + threads.n_rounds) * size + threads.round
+        if len(self._exponents) > 1:
+            index += self._row[seat] * (2 * size * size)
+        time, rest, square, conceded, weight, judged = self._table.take(index, axis=1)
+        return Rounds(Clock(time, rest, square), conceded, weight, judged)
+
+    def _columns(self, size: int) -> Floats:
+        """Return the columns of `Rounds` by exponents, who opens, number of rounds and round, ``[6, …]``."""
+        powers = self._powers(size)  # [U, size, size, 5]
+        table = np.zeros((6, len(powers), 2, size, size))
+        for opens in (False, True):
+            # an opening side's last proposal is answered in the last round, the other side's a round earlier
+            last = np.arange(size) + opens - 1
+            table[:5, :, int(opens)] = np.moveaxis(powers[:, last], -1, 0)
+            table[5, :, int(opens)] = powers[..., 3]
+        return table.reshape(6, -1)
 
     def _powers(self, size: int) -> Floats:
         """Return time, the clock's powers and those of both exponents by last effective round + 1 and round."""

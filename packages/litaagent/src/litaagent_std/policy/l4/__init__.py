@@ -5,6 +5,7 @@ threads by attention (`policy.learned.load_layers`) behind the protocol `layers.
 `plan.best_subsets`.
 """
 
-from .heuristic import accept_offers, spread
+from .heuristic import accept_offers
+from .spread import spread
 
 __all__ = ["accept_offers", "spread"]

@@ -14,7 +14,7 @@ from ..networks.inputs import ALPHA_LIMIT, coordinator_inputs
 from ..networks.threads import RoundFeatures, RoundView
 from ..parameters import LEVELS, Level
 from ..plan import best_subsets
-from .heuristic import free_room
+from .view import free_room
 
 __all__ = ["LearnedCoordination"]
 

@@ -30,8 +30,8 @@ __all__ = [
 
 def softmax(logits: Array) -> Floats32:
     """Return probabilities over the last axis."""
-    raised = np.exp(logits - logits.max(-1, keepdims=True))
-    return np.asarray(raised / raised.sum(-1, keepdims=True), np.float32)
+    raised = np.exp(logits - np.maximum.reduce(logits, axis=-1, keepdims=True))
+    return np.asarray(raised / np.add.reduce(raised, axis=-1, keepdims=True), np.float32)
 
 
 def sigmoid(x: Array) -> Floats32:
@@ -366,5 +366,6 @@ class TypeNetwork(_Network):
     def _in_order(self, name: str, x: Array) -> Array:
         """Return a linear layer whose sums do not depend on the batch: inputs ``[N, I]`` are added one by one."""
         # [N, I, O] terms; a sum over the middle axis adds its rows in order
-        out: Array = (x[:, :, None] * self._a[f"{name}.weight"]).sum(1) + self._a[f"{name}.bias"]
+        out: Array = np.add.reduce(x[:, :, None] * self._a[f"{name}.weight"], axis=1)
+        out += self._a[f"{name}.bias"]
         return out

@@ -11,11 +11,11 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from math import log1p
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..arrays import Array, Bools, Floats, Floats32, Ints
+from ..arrays import Array, Bools, Floats, Floats32, Ints, every_term, true_rows
 from ..columns import Batch
 
 __all__ = ["FEATURES", "LEFT_BEFORE", "Frames", "Signatures", "as_markdown", "signature_digest"]
@@ -96,6 +96,8 @@ class Frames(Batch):
         selling: Whether we sell.
         origin: Lowest price, no units and today, ``[R, 3]``.
         unit: The band of prices, our lines and the horizon, ``[R, 3]``.
+        sign: -1 where less is in the partner's favour, the price of a sale, else 1, ``[R, 3]``.
+        shift: 1 there, else 0, ``[R, 3]``.
     """
 
     day: Ints
@@ -106,23 +108,27 @@ class Frames(Batch):
     selling: Bools
     origin: Floats
     unit: Floats
+    sign: Floats
+    shift: Floats
 
     @classmethod
     def of(cls, day: Ints, horizon: Ints, n_lines: Ints, price_min: Ints, price_max: Ints, selling: Bools) -> Frames:
         """Return frames from the facts of days."""
-        origin = np.stack([price_min, np.zeros(len(day)), day], axis=1)
-        unit = np.stack([np.maximum(1, price_max - price_min), n_lines, np.maximum(1, horizon)], axis=1)
-        return cls(day, horizon, n_lines, price_min, price_max, selling, origin, unit.astype(np.float64))
+        origin, shift, unit = np.zeros((3, len(day), 3))
+        origin[:, 0], origin[:, 2], shift[:, 0] = price_min, day, selling
+        unit[:, 0], unit[:, 1], unit[:, 2] = np.maximum(1, price_max - price_min), n_lines, np.maximum(1, horizon)
+        return cls(day, horizon, n_lines, price_min, price_max, selling, origin, unit, 1.0 - 2.0 * shift, shift)
 
     def terms(self, offer: Ints) -> Floats:
         """Return offers ``[N, 3]`` without units: position of the price in the partner's favour, quantity and lead.
 
         There is a frame for each offer, or one for all.
         """
-        terms = (offer.take(_PRICE_FIRST, axis=1) - self.origin) / self.unit
-        # the price of a sale is in the partner's favour if it is low
-        terms[:, 0] = self.selling + terms[:, 0] * (1 - 2 * self.selling)
-        return np.asarray(np.minimum(np.maximum(terms, _LEAST), _MOST))
+        terms = offer.take(_PRICE_FIRST, axis=1) - self.origin
+        terms /= self.unit
+        terms *= self.sign
+        terms += self.shift
+        return np.minimum(np.maximum(terms, _LEAST, out=terms), _MOST, out=terms)
 
 
 _PRICE_FIRST: Final = np.array([2, 0, 1])
@@ -148,13 +154,73 @@ _MOVE: Final = slice(_COLUMN["price_move"], _COLUMN["same_lead"] + 1)
 _ENDS: Final = slice(_COLUMN["ended_by_it"], _COLUMN["ran_out"] + 1)
 _SAME: Final = 1e-9  # moves and differences below this count as none
 
+
+def _above(value: float) -> float:
+    return float(np.nextafter(value, np.inf))
+
+
+def _below(value: float) -> float:
+    return float(np.nextafter(value, -np.inf))
+
+
+class _Ranges(NamedTuple):
+    """Questions of terms ``[R, 3]`` (price, quantity, lead): whether one of them lies in a range, ends included.
+
+    Attributes:
+        term: The term that each question is about, ``[Q]``.
+        low: Lower ends, ``[Q]``.
+        high: Upper ends, ``[Q]``.
+    """
+
+    term: Ints
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def of(cls, *rows: tuple[int, float, float]) -> _Ranges:
+        """Stack questions."""
+        term, low, high = zip(*rows, strict=True)
+        return cls(np.array(term), np.array(low), np.array(high))
+
+    def __call__(self, values: Floats) -> Bools:
+        """Answer the questions of values that were taken by `term`, ``[R, Q]``."""
+        return np.asarray((values >= self.low) & (values <= self.high))
+
+
+_INF: Final = float("inf")
+# of an offer: large, small, today
+_KINDS: Final = _Ranges.of((1, _above(1.0), _INF), (1, -_INF, 0.15), (2, 0.0, 0.0))
+# of a move: concedes, retracts, repeats, reversals (of the product with the move before), same quantity, same lead
+_MOVES: Final = _Ranges.of(
+    (0, -_INF, _below(-_SAME)),
+    (0, _above(_SAME), _INF),
+    (0, -_SAME, _SAME),
+    (0, -_INF, _below(0.0)),
+    (1, _above(-_SAME), _below(_SAME)),
+    (2, _above(-_SAME), _below(_SAME)),
+)
+# of our proposal, the means from `accepts` to `accepted_price` that its acceptance counts for
+_CASES: Final = _Ranges.of(
+    (0, -_INF, _INF),
+    (0, -_INF, 0.25),
+    (0, 0.8, _INF),
+    (2, 0.0, 0.0),
+    (2, _above(0.0), _INF),
+    (1, _above(0.75), _INF),
+    (1, -_INF, 0.2),
+    (0, -_INF, _INF),
+    (0, -_INF, _INF),
+)
+
 # columns of the state of a pair's thread
 _DAY, _PENDING, _MOVED = 0, 1, 2
 _PREVIOUS: Final = slice(3, 6)  # the terms of the partner's latest offer; NaN before the first
 _RECEIVED: Final = slice(6, 9)  # that offer
 _PROPOSAL: Final = slice(9, 12)  # our latest proposal
-_PROPOSED: Final = slice(12, 16)  # its terms, and its relative time
-_START: Final = np.array([-1.0, 0.0, 0.0, *[np.nan] * 3, *[-1.0] * 3, *[0.0] * 7])
+_PRICE, _TIME = 12, 15  # the first of its terms, and its relative time
+_COUNTS: Final = slice(16, 25)  # what its acceptance counts for (_CASES)
+_ANSWERED: Final = slice(16, 23)  # what its refusal counts for: all of these but time and price of acceptance
+_START: Final = np.array([-1.0, 0.0, 0.0, *[np.nan] * 3, *[-1.0] * 3, *[0.0] * 16])
 _THREAD: Final = slice(_PENDING, 9)  # what a new thread resets
 
 
@@ -173,10 +239,10 @@ class Signatures:
         self._state = np.tile(_START, (n, 1))
 
     def _today(self, pairs: Ints, day: Array) -> Floats:
-        """Return the states of pairs' threads of today, ``[R, 16]``."""
+        """Return the states of pairs' threads of today, ``[R, 25]``."""
         state = self._state.take(pairs, axis=0)
-        new = state[:, _DAY] != day
-        if np.count_nonzero(new):
+        new = true_rows(state[:, _DAY] != day)
+        if len(new):
             state[new, _THREAD] = _START[_THREAD]
             state[:, _DAY] = day
         return state
@@ -195,8 +261,9 @@ class Signatures:
         count, total = sums[:, :_N], sums[:, _N:]
         # what every offer shows, in the order of the columns
         count[:, :_LATE] = 1.0
-        total[:, :3], total[:, 3:6] = terms, terms * terms
-        total[:, 6], total[:, 7], total[:, 8] = terms[:, 1] > 1.0, terms[:, 1] <= 0.15, terms[:, 2] == 0.0
+        total[:, :3] = terms
+        np.multiply(terms, terms, out=total[:, 3:6])
+        total[:, 6:9] = _KINDS(terms.take(_KINDS.term, axis=1))
         if np.count_nonzero(late):
             count[:, _LATE], total[:, _LATE] = late, late * terms[:, 0]
         first = np.isnan(state[:, 3])
@@ -204,24 +271,28 @@ class Signatures:
         if number:
             count[:, _FIRST], total[:, _FIRST] = first[:, None], first[:, None] * terms[:, :2]
         if number < len(pairs):
-            self._moved(state, terms, ~first, count, total)
-        if np.count_nonzero(state[:, _PENDING]):
-            _refused(state, count)
+            self._moved(state, terms, ~first if number else None, count, total)
+        if np.count_nonzero(state[:, _PENDING]):  # a refusal
+            np.multiply(state[:, _ANSWERED], state[:, _PENDING, None], out=count[:, _ACCEPTS:_TAKEN])
         self._sums[pairs] += sums
         state[:, _PENDING], state[:, _PREVIOUS], state[:, _RECEIVED] = 0.0, terms, offer
         self._state[pairs] = state
 
     @staticmethod
-    def _moved(state: Floats, terms: Floats, there: Bools, count: Floats, total: Floats) -> None:
-        """Take the change from one offer of each partner to the next, where there is one before."""
-        change = np.where(there[:, None], terms - state[:, _PREVIOUS], 0.0)
-        move, size = change[:, 0], np.abs(change)
-        count[:, _MOVE] = there[:, None]
-        values = total[:, _MOVE]
-        values[:, 0] = size[:, 0]
-        values[:, 1], values[:, 2], values[:, 4] = move < -_SAME, move > _SAME, move * state[:, _MOVED] < 0.0
-        values[:, 3], values[:, 5:] = size[:, 0] <= _SAME, size[:, 1:] < _SAME
-        values *= there[:, None]
+    def _moved(state: Floats, terms: Floats, there: Bools | None, count: Floats, total: Floats) -> None:
+        """Take the change from one offer of each partner to the next, where there is one before (None: everywhere)."""
+        change = terms - state[:, _PREVIOUS]
+        if there is not None:
+            change[~there] = 0.0
+        moves = change.take(_MOVES.term, axis=1)
+        moves[:, 3] *= state[:, _MOVED]
+        count[:, _MOVE], values = 1.0, total[:, _MOVE]
+        np.abs(change[:, 0], out=values[:, 0])
+        values[:, 1:] = _MOVES(moves)
+        if there is not None:
+            count[:, _MOVE] *= there[:, None]
+            values *= there[:, None]
+        move = change[:, 0]
         state[:, _MOVED] = np.where(move != 0.0, move, state[:, _MOVED])
 
     def propose(self, pairs: Ints, frames: Frames, offer: Ints, time: Floats) -> None:
@@ -233,31 +304,33 @@ class Signatures:
             offer: The proposals, ``[R, 3]``.
             time: Relative times of the threads (`l1.baseline.progress`), ``[R]``.
         """
-        state = self._today(pairs, frames.day)
-        new = (offer != state[:, _RECEIVED]).any(1)
-        state[:, _PENDING] = np.where(new, 1.0, state[:, _PENDING])
-        proposed = np.concatenate([offer, frames.terms(offer), time[:, None]], axis=1)
-        state[:, 9:] = np.where(new[:, None], proposed, state[:, 9:])
+        state, terms = self._today(pairs, frames.day), frames.terms(offer)
+        back = true_rows(every_term(offer == state[:, _RECEIVED]))
+        kept = state[back]
+        state[:, _PENDING], state[:, _PROPOSAL], state[:, _PRICE:_TIME], state[:, _TIME] = 1.0, offer, terms, time
+        state[:, _COUNTS] = _CASES(terms.take(_CASES.term, axis=1))
+        if len(back):
+            state[back] = kept
         self._state[pairs] = state
 
     def agree(self, pairs: Ints, offer: Ints) -> None:
         """Take the threads' agreements ``[R, 3]``: a partner accepted our outstanding proposal, or we its offer."""
         state = self._state[pairs]
-        by_it = (state[:, _PENDING] > 0.0) & (state[:, _PROPOSAL] == offer).all(1)
+        by_it = (state[:, _PENDING] > 0.0) & every_term(state[:, _PROPOSAL] == offer)
         sums = np.zeros((len(pairs), 2 * _N))
         if np.count_nonzero(by_it):
             count, total = sums[:, :_N], sums[:, _N:]
-            count[:, _ACCEPTS : _TAKEN + 2] = _cases(state) & by_it[:, None]
+            count[:, _ACCEPTS : _TAKEN + 2] = state[:, _COUNTS] * by_it[:, None]
             total[:, _ACCEPTS:_TAKEN] = count[:, _ACCEPTS:_TAKEN]
-            total[:, _TAKEN], total[:, _TAKEN + 1] = by_it * state[:, 15], by_it * state[:, 12]
+            total[:, _TAKEN], total[:, _TAKEN + 1] = by_it * state[:, _TIME], by_it * state[:, _PRICE]
         self._end(pairs, sums, np.where(by_it, 0, 1))
 
     def fail(self, pairs: Ints) -> None:
         """Take the end of threads without agreement; only those with an outstanding proposal say something."""
         pairs = pairs[self._state[pairs, _PENDING] > 0.0]
         state, sums = self._state[pairs], np.zeros((len(pairs), 2 * _N))
-        _refused(state, sums[:, :_N])
-        self._end(pairs, sums, np.where(state[:, 15] < LEFT_BEFORE, 2, 3))
+        sums[:, _ACCEPTS:_TAKEN] = state[:, _ANSWERED]
+        self._end(pairs, sums, np.where(state[:, _TIME] < LEFT_BEFORE, 2, 3))
 
     def _end(self, pairs: Ints, sums: Floats, how: Ints) -> None:
         """Take how threads ended, an index in the order of the columns of _ENDS, beside other events."""
@@ -286,22 +359,6 @@ class Signatures:
         pool[:, _N + 3 : _N + 7] = np.array(logs).reshape(-1, 4) / _LOG_UNITS
         pool[:, _N + 7], pool[:, _N + 8], pool[:, _N + 9] = selling, edge, opens
         return pool.take(_ORDER, axis=1).astype(np.float32)
-
-
-def _cases(state: Floats) -> Bools:
-    """Return which of the running means from _ACCEPTS to `accepted_price` an accepted proposal counts for."""
-    position, share, lead, _ = state[:, _PROPOSED].T
-    cases = np.ones((len(state), _TAKEN + 2 - _ACCEPTS), np.bool_)
-    cases[:, 1], cases[:, 2] = position <= 0.25, position >= 0.8
-    cases[:, 3], cases[:, 4] = lead == 0.0, lead != 0.0
-    cases[:, 5], cases[:, 6] = share > 0.75, share <= 0.2
-    return cases
-
-
-def _refused(state: Floats, count: Floats) -> None:
-    """Count the refusals of outstanding proposals."""
-    cases = _cases(state)[:, : _TAKEN - _ACCEPTS]
-    count[:, _ACCEPTS:_TAKEN] = cases & (state[:, _PENDING, None] > 0.0)
 
 
 _HOW: Final = np.eye(4)  # an end of a thread as the columns of _ENDS
