@@ -23,6 +23,12 @@ def simulate(index, *, seed):
     }
 
 
+def simulate_slowly(index, numbers, *, seed):
+    """The same as `simulate` with a shared value, and slow enough to be interrupted."""
+    time.sleep(0.05)
+    return simulate(index + len(numbers), seed=seed)
+
+
 def simulate_with_accidents(index, accidents, folder, *, seed):
     """The same as `simulate`, but the first attempt at some indices ends badly."""
     mark = Path(folder) / str(index)

@@ -1,11 +1,12 @@
 """The ray engine. Ray takes many seconds to start, so one test does all that needs it."""
 
 import builtins
+import importlib
 import pickle
 
 import pytest
 
-from apexrl.execution import FailureKind, RunOptions, Task, make_executor
+from apexrl.execution import FailureKind, RunOptions, Shared, Task, make_executor
 from apexrl.execution.actors import ActorLostError, ActorOptions
 
 
@@ -84,28 +85,42 @@ def test_without_ray_the_message_says_what_to_install(monkeypatch):
         make_executor("ray", workers=1)
 
 
-def test_on_a_cluster_all_cpus_are_used_and_lost_nodes_are_waited_for(inline, tasks, monkeypatch):
-    """A simulated cluster of three nodes: one is removed without grace while tasks run, and one is added."""
+def test_on_a_cluster_all_cpus_are_used_and_lost_nodes_are_waited_for(inline, tasks, monkeypatch, tmp_path):
+    """A simulated cluster: a node is removed without grace while tasks run, and others are added."""
     ray = pytest.importorskip("ray")
-    from ray.cluster_utils import Cluster
+    from apexrl.execution.simulated_cluster import SimulatedCluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    try:
-        nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
-        cluster.wait_for_nodes()
+    shipped = tmp_path / "shipped"
+    shipped.mkdir()
+    (shipped / "only_here.py").write_text("def where(_):\n    return __file__\n")
+    monkeypatch.syspath_prepend(str(shipped))
+    only_here = importlib.import_module("only_here")
+
+    with SimulatedCluster([1, 1]) as cluster:
         monkeypatch.setenv("RAY_ADDRESS", cluster.address)
-        with make_executor("ray", ray={"memory_gb": 0.05}) as executor:
-            assert executor.workers == 3
-            reference = inline.map(tasks.simulate, range(30), RunOptions(seed=3))
-            values = []
-            for result in executor.run([Task(tasks.simulate, (i,)) for i in range(30)], RunOptions(seed=3, retries=3)):
-                values.append(result.unwrap())
-                if len(values) == 5:
-                    cluster.remove_node(nodes[0], allow_graceful=False)
-                if len(values) == 10:
-                    cluster.add_node(num_cpus=1)
-            assert pickle.dumps(values) == pickle.dumps(reference)
+        with make_executor("ray", ray={"memory_gb": 0.05, "working_dir": str(shipped)}) as executor:
+            assert executor.workers == 2, "all CPUs of the cluster"
+            check_nodes_come_and_go(inline, executor, cluster, tasks)
+            assert executor.workers == 3, "the CPU that was added beyond the first two is used"
             names = [actor["name"] for actor in ray.util.list_named_actors(all_namespaces=True)]
             assert any(name.startswith("apexrl-") for name in names)
-    finally:
-        cluster.shutdown()
+            [where] = executor.map(only_here.where, [0])
+            assert not where.startswith(str(shipped)), "the node's own copy was imported"
+
+
+def check_nodes_come_and_go(inline, executor, cluster, tasks):
+    """Without retries: a lost node is not held against the tasks that ran on it."""
+    shared = Shared(list(range(1000)))
+    work = [Task(tasks.simulate_slowly, (i, shared)) for i in range(60)]
+    reference = [result.unwrap() for result in inline.run(work, RunOptions(seed=3))]
+    values = []
+    run = executor.run(work, RunOptions(seed=3, retries=0))
+    for result in run:
+        values.append(result.unwrap())
+        if len(values) == 5:
+            cluster.add(1)
+            cluster.add(1)
+            cluster.remove(1)
+    assert pickle.dumps(values) == pickle.dumps(reference)
+    lost = [attempt.failure.kind for task in run.report.troubled for attempt in task.attempts[:-1]]
+    assert lost == [FailureKind.NODE_LOST]

@@ -81,10 +81,11 @@ class ReportConfig:
     """
 
     paths: Annotated[tuple[Path, ...], Positional]
-    """Folders of tournaments, evaluations, trainings or HMASD runs; each becomes a part of the report."""
+    """Folders of tournaments, evaluations, trainings or HMASD runs, or addresses of tournaments such as
+    s3://bucket/path; each becomes a part of the report."""
 
     output: Path | None = None
-    """The file to write. Default: report.html in the first folder."""
+    """The file to write. Default: report.html in the first folder; of an address, in this folder."""
 
     world: int | None = None
     """Of a tournament, the world to show in detail. Default: the first finished one."""
@@ -100,6 +101,7 @@ def report(config: ReportConfig) -> int:
     """Write the report and its figures, and print their paths."""
     try:
         from litaagent_std.dashboard.report import make_report, pages_of
+        from litaagent_std.records.remote import is_remote, local_path
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             f"the package {error.name!r} is missing",
@@ -110,8 +112,9 @@ def report(config: ReportConfig) -> int:
         raise ConfigurationError(
             "no PATH is given", "`lita report` needs at least one folder", "name the folder of a tournament"
         )
-    pages = [page for path in config.paths for page in pages_of(path, config.world, config.agent)]
-    output = config.output or config.paths[0] / "report.html"
+    pages = [page for path in config.paths for page in pages_of(local_path(path), config.world, config.agent)]
+    first = config.paths[0]
+    output = config.output or (Path() if is_remote(first) else first) / "report.html"
     written = make_report(pages, output, title=config.paths[0].resolve().name, figures=config.figures)
     print(f"{written[0]}: {written[0].stat().st_size / 1e6:.1f} MB, to be opened in a browser")
     if config.figures:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,20 +12,21 @@ from pydantic import Field
 from tyro.conf import Positional
 
 from apexrl.configuration import configuration
+from apexrl.execution import ExecutionOptions
 
 if TYPE_CHECKING:
     from litaagent_std.hrl_xf.data_pipeline.stats import Statistics
 
 
 @configuration
-class BuildConfig:
+class BuildConfig(ExecutionOptions):
     """Turn records into a dataset for training L2 and L3.
 
     A dataset of the same records, code and options is not built again; a stopped build resumes.
     """
 
     path: Annotated[Path, Positional]
-    """A tournament's folder, or a folder that holds several."""
+    """A tournament's folder, a folder that holds several, or an address in object storage such as s3://bucket/path."""
 
     output_dir: Path | None = None
     """Folder of the dataset. Default: a folder named after its digest in PATH/datasets."""
@@ -57,7 +59,7 @@ class BuildConfig:
     """Add the recorded reasons of the agents to their actions (records of lita collect --reasons)."""
 
     num_workers: Annotated[int, Field(ge=1)] | None = None
-    """Worker processes. Default: one per CPU."""
+    """The older name of --workers."""
 
 
 def build(config: BuildConfig) -> int:
@@ -79,7 +81,8 @@ def build(config: BuildConfig) -> int:
         reasons=config.reasons,
     )
     started = time.monotonic()
-    data = build_dataset(config.path, config.output_dir, options, num_workers=config.num_workers, on_progress=print)
+    where = replace(config, workers=config.workers or config.num_workers)
+    data = build_dataset(config.path, config.output_dir, options, execution=where, on_progress=print)
     counts = data.manifest["counts"]
     print(
         f"{data.folder}: {counts['mornings']} days and {counts['actions']} actions of {counts['worlds']} worlds, "

@@ -18,6 +18,7 @@ from apexrl.execution.report import (
     TaskReport,
     TaskResult,
 )
+from apexrl.execution.shared import Shared
 from apexrl.execution.tasks import Progress, Run, RunOptions, Task, task_seed
 from apexrl.lazy import lazy_names
 
@@ -41,6 +42,7 @@ __all__ = [
     "Run",
     "RunOptions",
     "RunReport",
+    "Shared",
     "Task",
     "TaskFailedError",
     "TaskReport",

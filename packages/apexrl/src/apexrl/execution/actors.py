@@ -16,9 +16,15 @@ from typing import Any, Literal, Self
 
 from apexrl.execution.codec import encode, require_portable
 from apexrl.execution.pool import Call, Lane, Pool, Settled
-from apexrl.execution.report import Attempt, Failure, FailureKind, RunReport, TaskReport
+from apexrl.execution.report import Attempt, Failure, FailureKind, RunReport, TaskReport, may_retry
 from apexrl.execution.server import build_request, invoke_request
+from apexrl.execution.shared import Shared
 from apexrl.execution.tasks import task_seed
+
+
+_WORTH_SHARING = 1 << 16
+"""Bytes of arguments from which they are sent once per worker instead of once per actor."""
+_NOTHING_SHARED: Mapping[Hashable, tuple[Shared[Any], ...]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +143,9 @@ class ActorGroup:
 
     def call(self, method: str, *args: object, **kwargs: object) -> list[Any]:
         """Call a method of every actor with the same arguments; the values come in the order of the keys."""
-        arguments = encode((args, kwargs), f"the arguments of {method}()")
-        values = self._invoke(method, dict.fromkeys(self.keys, arguments))
+        shared = Shared((args, kwargs), f"the arguments of {method}()")
+        is_large = len(shared.payload) >= _WORTH_SHARING
+        values = self._invoke(method, dict.fromkeys(self.keys, shared if is_large else shared.payload))
         return [values[key] for key in self.keys]
 
     def map(self, method: str, arguments: Mapping[Hashable, tuple[Any, ...]], **kwargs: object) -> dict[Hashable, Any]:
@@ -203,14 +210,15 @@ class ActorGroup:
         self._raise_if_raised("the factory", settled)
         self._raise_if_lost(keys)
 
-    def _invoke(self, method: str, arguments: Mapping[Hashable, bytes]) -> dict[Hashable, Any]:
+    def _invoke(self, method: str, arguments: Mapping[Hashable, Shared[Any] | bytes]) -> dict[Hashable, Any]:
         requests = {key: invoke_request(key, method, encoded) for key, encoded in arguments.items()}
+        shared = {key: (value,) for key, value in arguments.items() if isinstance(value, Shared)}
         attempts: dict[Hashable, list[Attempt]] = {key: [] for key in requests}
         values: dict[Hashable, Any] = {}
         raised: dict[Hashable, Settled] = {}
         self._rebuild_or_raise(requests)
         while requests:
-            settled = self._exchange(requests, self._options.time_limit)
+            settled = self._exchange(requests, self._options.time_limit, shared)
             for key, outcome in settled.items():
                 if not outcome.untouched:
                     attempts[key].append(Attempt(outcome.seconds, outcome.worker, outcome.failure))
@@ -219,7 +227,7 @@ class ActorGroup:
                 elif outcome.failure is not None and outcome.failure.kind is FailureKind.RAISED:
                     raised[key] = outcome
             requests = {key: request for key, request in requests.items() if key not in values and key not in raised}
-            if any(len(attempts[key]) > self._options.retries for key in requests):
+            if not all(may_retry(attempts[key], self._options.retries) for key in requests):
                 break
             if requests and self._options.on_loss == "raise":
                 break
@@ -229,12 +237,17 @@ class ActorGroup:
         self._raise_if_lost(arguments)
         return {key: values[key] for key in arguments}
 
-    def _exchange(self, requests: Mapping[Hashable, bytes], time_limit: float | None) -> dict[Hashable, Settled]:
-        """Send the requests, each to its key's worker, and wait for all."""
+    def _exchange(
+        self,
+        requests: Mapping[Hashable, bytes],
+        time_limit: float | None,
+        shared: Mapping[Hashable, tuple[Shared[Any], ...]] = _NOTHING_SHARED,
+    ) -> dict[Hashable, Settled]:
+        """Send the requests, each to its key's worker with what it shares with others, and wait for all."""
         settled: dict[Hashable, Settled] = {}
         try:
             for key, request in requests.items():
-                self._pool.submit(self._lane(key), Call(request, time_limit, key))
+                self._pool.submit(self._lane(key), Call(request, time_limit, key, shared.get(key, ())))
             while len(settled) < len(requests):
                 for outcome in self._pool.poll():
                     settled[outcome.call.tag] = outcome

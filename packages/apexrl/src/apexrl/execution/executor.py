@@ -34,7 +34,6 @@ class Executor:
         if workers < 1:
             raise ValueError(f"workers must be at least 1, got {workers}")
         self._new_fleet = new_fleet
-        self._workers = workers
         self._pool = Pool(new_fleet(), workers, tasks_per_worker)
         self._running = False
         self._groups: weakref.WeakSet[ActorGroup] = weakref.WeakSet()
@@ -42,8 +41,8 @@ class Executor:
 
     @property
     def workers(self) -> int:
-        """How many tasks run at once."""
-        return self._workers
+        """How many tasks run at once; on a cluster that grows, more later."""
+        return len(self._pool.lanes)
 
     def run(self, tasks: Iterable[Task[T]], options: RunOptions = _DEFAULTS) -> Run[T]:
         """Run tasks, lazily taken from any iterable, and give their results while it runs.
@@ -84,7 +83,7 @@ class Executor:
             options: Seeds, limits, and what happens when a worker dies.
         """
         self._require_open()
-        group = ActorGroup(Pool(self._new_fleet(), min(self._workers, max(len(keys), 1))), factory, keys, options)
+        group = ActorGroup(Pool(self._new_fleet(), min(self.workers, max(len(keys), 1))), factory, keys, options)
         self._groups.add(group)
         return group
 

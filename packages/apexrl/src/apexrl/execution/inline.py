@@ -7,11 +7,13 @@ can't do: interrupt a task that hangs, or survive one that ends the process.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from apexrl.execution.executor import Executor
 from apexrl.execution.pool import Event, Reply
-from apexrl.execution.server import Server
+from apexrl.execution.server import Server, carry
+from apexrl.execution.shared import Shared
 
 
 class _InlineLink:
@@ -21,8 +23,8 @@ class _InlineLink:
         self.server = Server()
         self.request: bytes | None = None
 
-    def send(self, request: bytes) -> None:
-        self.request = request
+    def send(self, request: bytes, shared: Sequence[Shared[Any]]) -> None:
+        self.request = carry(request, shared)
 
     def kill(self) -> None:
         self.request = None
@@ -32,6 +34,10 @@ class _InlineFleet:
     """The one worker of a pool."""
 
     start_limit = math.inf
+    longest_wait = 3600.0
+
+    def capacity(self) -> int:
+        return 1
 
     def start(self) -> _InlineLink:
         self._link, self._is_up = _InlineLink(), False

@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from apexrl.execution.report import Failure, FailureKind
 from apexrl.execution.server import read_reply
+from apexrl.execution.shared import Shared, latest
 
 START_ATTEMPTS = 3
 """Workers in a row that may end before they are ready until the pool gives up."""
-_LONGEST_WAIT = 3600.0
 
 
 class WorkerStartError(RuntimeError):
@@ -29,8 +29,8 @@ class WorkerStartError(RuntimeError):
 class Link(Protocol):
     """The parent's end of one worker."""
 
-    def send(self, request: bytes) -> None:
-        """Send a request to the worker, which is up and has no other."""
+    def send(self, request: bytes, shared: Sequence[Shared[Any]]) -> None:
+        """Send a request to the worker, which is up and has no other, with the shared values that it has not yet."""
 
     def kill(self) -> None:
         """End the worker at once, whatever it does. No event of it follows. Harmless when it is dead already."""
@@ -51,7 +51,8 @@ class Died:
     Attributes:
         link: The worker.
         reason: How it ended.
-        is_lost: Whether the machine that it was on, or was to start on, is gone: another one is waited for.
+        is_lost: Whether the machine that it was on, or was to start on, is gone: another one is waited for, and it is
+            not held against the task.
     """
 
     link: Link
@@ -67,6 +68,11 @@ class Fleet(Protocol):
 
     start_limit: float
     """Seconds that a worker may take until it is ready."""
+    longest_wait: float
+    """Seconds after which the pool looks again at `capacity` and at time limits, whatever happens."""
+
+    def capacity(self) -> int:
+        """Return how many workers there is room for now; a pool of tasks grows to it, and never shrinks."""
 
     def start(self) -> Link:
         """Begin to start a worker; an empty reply follows when it is up."""
@@ -83,11 +89,13 @@ class Call:
         request: The encoded request.
         time_limit: Seconds that it may run; None for no limit.
         tag: Whatever its sender needs to recognise it.
+        shared: Shared values that it uses.
     """
 
     request: bytes
     time_limit: float | None
     tag: Any
+    shared: tuple[Shared[Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +132,7 @@ class Lane:
         served: Calls that the present worker has answered.
         generation: How many workers this lane has had.
         last_end: How the worker before the present one ended.
+        kept: Digests of the shared values that the present worker has.
     """
 
     number: int
@@ -134,6 +143,7 @@ class Lane:
     served: int = 0
     generation: int = 0
     last_end: str = ""
+    kept: list[str] = field(default_factory=list)
 
     def deadline(self, start_limit: float) -> float | None:
         """Return the moment (monotonic clock) from which on this lane's worker has taken too long."""
@@ -166,7 +176,7 @@ class Pool:
         lane.calls.append(call)
         if lane.link is None:
             lane.link = self._fleet.start()
-            lane.served, lane.since = 0, time.monotonic()
+            lane.served, lane.since, lane.kept = 0, time.monotonic(), []
             lane.generation += 1
             self._lane_of[lane.link] = lane
         elif lane.ready and len(lane.calls) == 1:
@@ -182,7 +192,7 @@ class Pool:
         first = min(
             (deadline for lane in self.lanes if (deadline := self._deadline(lane)) is not None), default=math.inf
         )
-        timeout = min(max(first - time.monotonic(), 0.0), _LONGEST_WAIT)
+        timeout = min(max(first - time.monotonic(), 0.0), self._fleet.longest_wait)
         settled: list[Settled] = []
         for event in self._fleet.wait(timeout):
             lane = self._lane_of.get(event.link)
@@ -194,6 +204,11 @@ class Pool:
             if deadline is not None and now >= deadline:
                 self._give_up(lane, settled)
         return settled
+
+    def grow(self) -> None:
+        """Add lanes when there is room for more workers than there are; for pools whose calls go to any lane."""
+        missing = range(len(self.lanes), self._fleet.capacity())
+        self.lanes += [Lane(number) for number in missing]
 
     def abandon(self) -> None:
         """Drop all calls. Busy workers are killed, idle ones stay."""
@@ -212,7 +227,8 @@ class Pool:
     def _take(self, event: Event, lane: Lane, settled: list[Settled]) -> None:
         if isinstance(event, Died) and lane.ready:
             lane.last_end = event.reason
-            self._lose_worker(lane, Failure(kind=FailureKind.WORKER_DIED, message=event.reason), settled)
+            kind = FailureKind.NODE_LOST if event.is_lost else FailureKind.WORKER_DIED
+            self._lose_worker(lane, Failure(kind=kind, message=event.reason), settled)
         elif isinstance(event, Died):
             if not event.is_lost:
                 self._count_failed_start(event.reason)
@@ -231,8 +247,10 @@ class Pool:
     def _send_next(lane: Lane) -> None:
         """Let an idle worker run the first call of its lane, if there is one."""
         if lane.link is not None and lane.calls:
-            lane.since = time.monotonic()
-            lane.link.send(lane.calls[0].request)
+            call, lane.since = lane.calls[0], time.monotonic()
+            missing = [value for value in call.shared if value.key.digest not in lane.kept]
+            lane.kept = latest(lane.kept, [value.key.digest for value in call.shared])
+            lane.link.send(call.request, missing)
 
     def _settle(self, lane: Lane, reply: bytes) -> Settled:
         call = lane.calls.popleft()

@@ -13,12 +13,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from multiprocessing import Pipe, connection
+from typing import Any
 
 from apexrl.execution.codec import main_module
 from apexrl.execution.executor import Executor
 from apexrl.execution.pool import Died, Event, Reply
+from apexrl.execution.server import carry
+from apexrl.execution.shared import Shared
 
 WORKER_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """Set in every worker: workers run in parallel already, and threads under them would compete for the same CPUs."""
@@ -46,9 +49,9 @@ class _ProcessLink:
             os.close(lifeline)
         self.alive = True
 
-    def send(self, request: bytes) -> None:
+    def send(self, request: bytes, shared: Sequence[Shared[Any]]) -> None:
         with contextlib.suppress(ConnectionError):  # a dead worker shows when its channel is read
-            self.channel.send_bytes(request)
+            self.channel.send_bytes(carry(request, shared))
 
     def receive(self) -> Event:
         """Read a whole message, of which the first bytes must have come."""
@@ -95,9 +98,13 @@ class _ProcessFleet:
     """The worker processes of one pool."""
 
     start_limit = 120.0
+    longest_wait = 3600.0
 
     def __init__(self) -> None:
         self._links: list[_ProcessLink] = []
+
+    def capacity(self) -> int:
+        return 1  # this machine does not grow: it is the number of workers that was asked for
 
     def start(self) -> _ProcessLink:
         link = _ProcessLink()

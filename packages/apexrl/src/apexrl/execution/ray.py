@@ -3,7 +3,7 @@
 Needs the extra: ``pip install apexrl[ray]``. On a cluster, every machine needs this package too, since functions
 are sent by name; code of one's own is shipped by Ray (``working_dir``, ``py_modules``). A time limit kills the Ray
 actor; seeds, retries, order and reports are those of the other engines. Nodes may come and go: what a lost node was
-doing is repeated elsewhere, and while there is no room the tasks wait.
+doing is repeated elsewhere, while there is no room the tasks wait, and CPUs that are added get tasks too.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import math
 import os
 import socket
 import sys
+import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from types import ModuleType
@@ -23,9 +25,13 @@ from apexrl.execution.executor import Executor, available_cpus
 from apexrl.execution.pool import START_ATTEMPTS, Died, Event, Reply
 from apexrl.execution.processes import WORKER_ENVIRONMENT
 from apexrl.execution.server import Server
+from apexrl.execution.shared import Shared
 
 _START_LIMIT = 600.0
 """Seconds until a worker must be ready on this machine. On a cluster there is no limit: it waits for a free CPU."""
+
+_LOOK_AROUND = 5.0
+"""Seconds between two looks at how many CPUs the cluster has."""
 
 _QUIET = {"configure_logging": False}
 _ENVIRONMENT = {"PYTHONHASHSEED": "0"} | WORKER_ENVIRONMENT
@@ -68,7 +74,12 @@ class _Runtime:
                 self._connect(ray, str(address), logs)
             self._users, self._ours, self.local = 0, True, address in (None, "local")
         self._users += 1
-        return workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        return workers or max(1, self.cpus())
+
+    @staticmethod
+    def cpus() -> int:
+        """Return how many CPUs the cluster has now."""
+        return int(_import_ray().cluster_resources().get("CPU", 0))
 
     def release(self) -> None:
         """Disconnect after the last user, if the connection was made here."""
@@ -137,26 +148,57 @@ class _RayWorker:
         sys.path.extend(entry for entry in path if entry not in sys.path)
         self._server = Server(main)
 
-    def ready(self) -> bytes:
-        """Answer when the actor is up."""
-        return b""
+    def ready(self) -> str:
+        """Answer when the actor is up, with the node that it is on."""
+        node: str = _import_ray().get_runtime_context().get_node_id()
+        return node
 
-    def handle(self, request: bytes) -> bytes:
-        """Carry out a request."""
+    def handle(self, request: bytes, digests: Sequence[str], *payloads: bytes) -> bytes:
+        """Carry out a request; shared values come as objects of the object store, which Ray has fetched."""
+        self._server.keep(dict(zip(digests, payloads, strict=True)))
         return self._server.handle(request)
+
+
+class _Objects:
+    """Shared values in the object store, each put there once, as long as somebody uses it."""
+
+    def __init__(self, ray: ModuleType) -> None:
+        self._ray = ray
+        self._references: weakref.WeakKeyDictionary[Shared[Any], Any] = weakref.WeakKeyDictionary()
+
+    def reference(self, shared: Shared[Any]) -> Any:  # noqa: ANN401 - Ray's references carry no type
+        """Return the reference of a value, put into the store if it is not there."""
+        if shared not in self._references:
+            self._references[shared] = self._ray.put(shared.payload)
+        return self._references[shared]
+
+
+def _answers(ray: ModuleType, node: str) -> bool:
+    """Whether a node can be reached; Ray itself takes many seconds to declare one dead."""
+    for known in ray.nodes():
+        if known["NodeID"] == node and known["Alive"]:
+            try:
+                socket.create_connection((known["NodeManagerAddress"], known["NodeManagerPort"]), timeout=5).close()
+            except OSError:
+                return False
+            return True
+    return False
 
 
 class _RayLink:
     """The parent's side: an actor's handle and the reply that is due."""
 
-    def __init__(self, ray: ModuleType, actor: Any) -> None:  # noqa: ANN401 - Ray makes the type of a handle at run time
+    def __init__(self, ray: ModuleType, actor: Any, objects: _Objects) -> None:  # noqa: ANN401 - Ray makes the type
         self._ray = ray
         self._actor = actor
+        self._objects = objects
         self.alive = True
+        self.node: str | None = None  # known when it is up
         self.pending: Any = actor.ready.remote()
 
-    def send(self, request: bytes) -> None:
-        self.pending = self._actor.handle.remote(request)
+    def send(self, request: bytes, shared: Sequence[Shared[Any]]) -> None:
+        digests = [value.key.digest for value in shared]
+        self.pending = self._actor.handle.remote(request, digests, *map(self._objects.reference, shared))
 
     def kill(self) -> None:
         if self.alive:
@@ -169,16 +211,24 @@ class _RayLink:
         """Take the reply, which must have come."""
         reply, self.pending = self.pending, None
         try:
-            return Reply(self, self._ray.get(reply))
+            content = self._ray.get(reply)
         except self._ray.exceptions.RayError as error:
             return Died(self, f"Ray lost it ({type(error).__name__})", is_lost=self._is_lost(error))
+        if self.node is None:
+            self.node = content
+            return Reply(self)
+        return Reply(self, content)
 
     def _is_lost(self, error: Exception) -> bool:
         """Whether a worker ended with its node, and not because it could not be started or died by itself."""
         exceptions = self._ray.exceptions
         if isinstance(error, exceptions.RuntimeEnvSetupError) or not isinstance(error, exceptions.RayActorError):
             return False
-        return not _RUNTIME.local and "node" in str(error).lower()
+        if _RUNTIME.local:
+            return False
+        if isinstance(error, exceptions.ActorUnavailableError):  # Ray itself does not know yet
+            return self.node is not None and not _answers(self._ray, self.node)
+        return error.preempted or "node has died" in str(error)
 
 
 class _RayFleet:
@@ -187,10 +237,15 @@ class _RayFleet:
     Args:
         shipped: What Ray copies to every node: ``working_dir`` and ``py_modules`` of a runtime environment.
         memory: Bytes that a task needs; None if they are not counted.
+        grows: Whether there are as many workers as the cluster has CPUs, also when it gets more.
     """
 
-    def __init__(self, shipped: Mapping[str, Any], memory: int | None) -> None:
+    def __init__(self, shipped: Mapping[str, Any], memory: int | None, *, grows: bool) -> None:
         self._ray = _import_ray()
+        self._objects = _Objects(self._ray)
+        self._grows = grows and not _RUNTIME.local
+        self._cpus, self._looked = 1, -math.inf
+        self.longest_wait = _LOOK_AROUND if self._grows else 3600.0
         self._links: list[_RayLink] = []
         self._started = 0
         self.start_limit = _START_LIMIT if _RUNTIME.local else math.inf
@@ -209,9 +264,15 @@ class _RayFleet:
         self._started += 1
         name = f"apexrl-{os.getpid()}-{id(self):x}-{self._started}"  # as `ray list actors` shows it
         actor = self._new_actor.options(name=name, **self._options).remote(main_module(), list(sys.path))
-        link = _RayLink(self._ray, actor)
+        link = _RayLink(self._ray, actor, self._objects)
         self._links = [other for other in self._links if other.alive] + [link]
         return link
+
+    def capacity(self) -> int:
+        now = time.monotonic()
+        if self._grows and now - self._looked >= _LOOK_AROUND:
+            self._cpus, self._looked = _RUNTIME.cpus(), now
+        return self._cpus
 
     def wait(self, timeout: float) -> Iterator[Event]:
         pending = {link.pending: link for link in self._links if link.pending is not None}
@@ -228,7 +289,8 @@ class RayExecutor(Executor):
     """Runs tasks in Ray actors. See `Executor`.
 
     Args:
-        workers: The number of actors; on a cluster each takes one CPU. None: one per CPU of the cluster or machine.
+        workers: The number of actors; on a cluster each takes one CPU. None: one per CPU of the cluster, also of
+            nodes that join later, or of this machine.
         address: The cluster, as in ``ray.init(address=…)``; None means ``RAY_ADDRESS``, which ``ray job submit`` sets,
             and without it Ray is started on this machine, without a dashboard. A connection that this program already
             has is used as it is.
@@ -260,7 +322,8 @@ class RayExecutor(Executor):
         if py_modules:
             shipped["py_modules"] = list(py_modules)
         memory = None if memory_gb is None else int(memory_gb * 1e9)
-        super().__init__(partial(_RayFleet, shipped, memory), count, tasks_per_worker=tasks_per_worker)
+        new_fleet = partial(_RayFleet, shipped, memory, grows=workers is None)
+        super().__init__(new_fleet, count, tasks_per_worker=tasks_per_worker)
 
     def close(self) -> None:
         """End all workers, and Ray if it was started for them."""

@@ -5,6 +5,7 @@ Results hold no wall-clock value, so they are the same bytes on every engine; ev
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar, cast
@@ -13,6 +14,10 @@ T = TypeVar("T")
 
 TROUBLED_KEPT = 1000
 """Task reports that a run report keeps in full; a run of a million failures must not fill the memory."""
+
+
+MOST_NODES_LOST = 20
+"""Machines that one task may be lost with until it is given up: it may be what brings them down."""
 
 
 class FailureKind(StrEnum):
@@ -24,6 +29,8 @@ class FailureKind(StrEnum):
     """The function was still running at its time limit."""
     WORKER_DIED = "worker died"
     """The process that ran it ended: ``os._exit``, a segmentation fault, a signal, such as that of a full memory."""
+    NODE_LOST = "node lost"
+    """The machine that it ran on is gone; it is repeated on another, and that is not counted among the retries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +113,12 @@ class Attempt:
     seconds: float
     worker: int
     failure: Failure | None = None
+
+
+def may_retry(attempts: Sequence[Attempt], retries: int) -> bool:
+    """Whether another attempt is due after failed ones; a lost machine does not count, within reason."""
+    lost = sum(tried.failure is not None and tried.failure.kind is FailureKind.NODE_LOST for tried in attempts)
+    return len(attempts) - lost <= retries and lost <= MOST_NODES_LOST
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from typing import Any, Generic, TypeVar
 
 from apexrl.execution.codec import require_portable
 from apexrl.execution.pool import Call, Pool, Settled
-from apexrl.execution.report import Attempt, Failure, FailureKind, RunReport, TaskReport, TaskResult
+from apexrl.execution.report import Attempt, Failure, FailureKind, RunReport, TaskReport, TaskResult, may_retry
 from apexrl.execution.server import call_request
+from apexrl.execution.shared import Shared
 from apexrl.execution.tasks import RunOptions, Task, task_seed
 
 T = TypeVar("T")
@@ -23,6 +24,7 @@ class _Job:
     index: int
     label: str
     request: bytes
+    shared: tuple[Shared[Any], ...]
     attempts: list[Attempt] = field(default_factory=list)
 
 
@@ -45,7 +47,8 @@ class _Encoder:
                     "drop one of them"
                 )
             kwargs = {**kwargs, "seed": task_seed(self._seed, index)}
-        return _Job(index, task.label, call_request(task.function, task.args, kwargs))
+        shared = tuple(value for value in (*task.args, *kwargs.values()) if isinstance(value, Shared))
+        return _Job(index, task.label, call_request(task.function, task.args, kwargs), shared)
 
 
 class Schedule(Generic[T]):
@@ -82,9 +85,10 @@ class Schedule(Generic[T]):
 
     def _fill(self) -> None:
         """Give a job to every idle lane, while there are jobs."""
+        self._pool.grow()
         for lane in self._pool.lanes:
             if not lane.calls and (job := self._next_job()) is not None:
-                self._pool.submit(lane, Call(job.request, self._options.time_limit, job))
+                self._pool.submit(lane, Call(job.request, self._options.time_limit, job, job.shared))
 
     def _next_job(self) -> _Job | None:
         if self._retries_due:
@@ -101,7 +105,7 @@ class Schedule(Generic[T]):
             return
         failure = settled.failure
         job.attempts.append(Attempt(settled.seconds, settled.worker, failure))
-        if failure is not None and self._worth_another(failure, len(job.attempts)):
+        if failure is not None and self._worth_another(failure, job.attempts):
             self._retries_due.appendleft(job)
             return
         self._finished[job.index] = TaskResult(job.index, job.label, settled.value, failure)
@@ -110,9 +114,9 @@ class Schedule(Generic[T]):
         if self._options.progress is not None:
             self._options.progress(task, self._report)
 
-    def _worth_another(self, failure: Failure, attempts: int) -> bool:
+    def _worth_another(self, failure: Failure, attempts: list[Attempt]) -> bool:
         curable = self._options.retry_raised or failure.kind is not FailureKind.RAISED
-        return curable and attempts <= self._options.retries
+        return curable and may_retry(attempts, self._options.retries)
 
     def _due(self) -> Iterator[TaskResult[T]]:
         """Return the results to hand over now."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from pyarrow import fs
 
-from apexrl.runs.atomic import atomic_file, write_bytes
+from apexrl.runs.atomic import atomic_file, ensure_folder, write_bytes
 from apexrl.runs.digest import digest_bytes
 from apexrl.runs.errors import ReadFailedError, UserFacingError
 from apexrl.runs.reading import contained, read_bytes, reading, verify_file
@@ -49,9 +50,10 @@ def local_path(path: str | Path) -> Path:
         return Path(path)
     system, root = _open(path)
     target = _cache() / digest_bytes(_address(path).encode())[:24]
-    manifests = _manifests(system, root, path)
-    for name in manifests:
-        _fetch(system, f"{root}/{name}".rstrip("/"), target / name)
+    names = _manifests(system, root, path)
+    for name in names:
+        _fetch(system, f"{root}/{name}".removesuffix("/."), target / name)
+    _forget_others(target, names)
     return target
 
 
@@ -79,11 +81,19 @@ def publish(folder: Path, address: str | Path) -> int:
             with entry.locate(folder).open("rb") as source, system.open_output_stream(target) as sink:
                 while piece := source.read(_PIECE):
                     sink.write(piece)
-        with system.open_output_stream(f"{root}/{MANIFEST_NAME}") as sink:
-            sink.write(read_bytes(folder / MANIFEST_NAME))
+        _commit(system, f"{root}/{MANIFEST_NAME}", read_bytes(folder / MANIFEST_NAME))
     except OSError as error:
         raise StorageError(f"{_address(address)} cannot be written: {error}", "it must take files", _HINT) from error
     return len(missing)
+
+
+def _commit(system: fs.FileSystem, name: str, data: bytes) -> None:
+    """Write a manifest whole: an object appears when it is complete, a file must be moved into its place."""
+    is_local = isinstance(system, fs.LocalFileSystem)
+    with system.open_output_stream(f"{name}.incoming" if is_local else name) as sink:
+        sink.write(data)
+    if is_local:
+        system.move(f"{name}.incoming", name)
 
 
 def _address(path: str | Path) -> str:
@@ -117,12 +127,12 @@ def _manifests(system: fs.FileSystem, root: str, path: str | Path) -> list[str]:
 
 def _published(system: fs.FileSystem, root: str) -> dict[str, str]:
     """Return the digests of the files that the manifest at the root names; nothing if there is none."""
-    scratch = _cache() / f"manifest-{digest_bytes(root.encode())[:24]}"
-    try:
-        write_bytes(scratch / MANIFEST_NAME, _read(system, f"{root}/{MANIFEST_NAME}"))
-        manifest = Manifest.read(scratch)
-    except (OSError, ReadFailedError):
-        return {}
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            write_bytes(Path(scratch) / MANIFEST_NAME, _read(system, f"{root}/{MANIFEST_NAME}"))
+            manifest = Manifest.read(Path(scratch))
+        except (OSError, ReadFailedError):
+            return {}
     return {entry.path: entry.sha256 for shard in manifest.shards for entry in shard.files.values()}
 
 
@@ -135,8 +145,15 @@ def _read(system: fs.FileSystem, name: str) -> bytes:
 
 
 def _fetch(system: fs.FileSystem, root: str, target: Path) -> None:
-    """Bring a local copy up to date: the files first, then the manifest, as they were written."""
-    incoming = target / "incoming"
+    """Bring a local copy up to date: the files first, then the manifest, as they were written.
+
+    Several processes may do so at once: files are replaced whole, and each has its own place for the new manifest.
+    """
+    with tempfile.TemporaryDirectory(dir=ensure_folder(_cache() / "incoming")) as incoming:
+        _fetch_through(Path(incoming), system, root, target)
+
+
+def _fetch_through(incoming: Path, system: fs.FileSystem, root: str, target: Path) -> None:
     try:
         write_bytes(incoming / MANIFEST_NAME, _read(system, f"{root}/{MANIFEST_NAME}"))
         if is_of_something_else(incoming / MANIFEST_NAME):
@@ -154,8 +171,15 @@ def _fetch(system: fs.FileSystem, root: str, target: Path) -> None:
         raise StorageError(
             f"{root} cannot be read: {error}", "every file of a manifest must be there", _HINT
         ) from error
-    (incoming / MANIFEST_NAME).replace(target / MANIFEST_NAME)
-    incoming.rmdir()
+    (incoming / MANIFEST_NAME).replace(ensure_folder(target) / MANIFEST_NAME)
+
+
+def _forget_others(target: Path, names: list[str]) -> None:
+    """Remove the manifests of copies that are no longer at the address; files without a manifest are not read."""
+    for manifest in target.rglob(MANIFEST_NAME):
+        name = manifest.parent.relative_to(target).as_posix()
+        if name not in names and not is_of_something_else(manifest):
+            manifest.unlink()
 
 
 def _download(system: fs.FileSystem, name: str, path: Path, size: int) -> None:

@@ -38,6 +38,7 @@ FREE: Final = (
     "resumable",
     "fresh",
     "retry_failed",
+    "publish_to",
     "csv",
 )
 """Options that may change between two starts of a tournament: the records come out the same."""
@@ -104,6 +105,10 @@ class TournamentConfig(ExecutionOptions):
 
     reasons: bool = False
     """Also record why our agent decided as it did: goals, bounds, what L1 changed, probabilities, alternatives."""
+
+    publish_to: str | None = None
+    """Address in object storage, such as s3://bucket/tournament, to which records are uploaded as they are completed,
+    shard by shard; readers see only what is whole."""
 
     output_dir: Path | None = None
     """Folder of the tournament. Default: the newest unfinished one of the same tournament, or else a new one."""

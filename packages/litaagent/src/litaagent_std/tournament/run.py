@@ -22,6 +22,7 @@ from apexrl.runs.errors import ConfigurationError, safe_text
 from apexrl.runs.reading import read_sealed, write_sealed
 from apexrl.runs.session import Session
 from litaagent_std.records.reader import RECORDS_FOLDER, Records, open_records
+from litaagent_std.records.remote import StorageError, publish
 from litaagent_std.records.segment import pack_failure
 from litaagent_std.records.store import RecordStore
 from litaagent_std.tournament.competitors.names import Competitor, require_classes, resolve
@@ -119,6 +120,7 @@ def run_tournament(config: TournamentConfig, *, prefix: str = "hrl_data", say: S
     ):
         runner = _Runner(config, session, plan, competitors, played, show)
         runner.run(executor, choice)
+        runner.publish()
     records = _finished_records(choice.folder)
     results = None if records is None else results_of(records)
     finished = is_finished(choice.folder)
@@ -177,6 +179,7 @@ class _Runner:
         self._competitors = dict(zip(names, agents, strict=True))
         self.broken: dict[str, str] = {}
         self.n_played = 0
+        self._n_published = 0
 
     def run(self, executor: ExecutorName, choice: Choice) -> None:
         """Play what is left, until it is done or a signal asks to stop."""
@@ -297,7 +300,27 @@ class _Runner:
         if played.files:
             write_world(self._folder / LOGS, played.world, played.files)
         self._store.add(played.world, played.packed)
+        self._publish_new_shards()
         return played
+
+    def _publish_new_shards(self) -> None:
+        """Upload shards as they are completed; what the storage does not take now it is given with the next one."""
+        if self._config.publish_to is not None and len(self._store.manifest.shards) > self._n_published:
+            try:
+                self.publish()
+            except StorageError as error:
+                logger.warning("records are not published yet: %s", error)
+
+    def publish(self) -> None:
+        """Upload what is complete and not published yet, if that was asked for.
+
+        Raises:
+            StorageError: If the storage does not take it; the records are safe in the folder, and the same command, or
+                ``lita records --publish``, uploads them.
+        """
+        if self._config.publish_to is not None:
+            publish(self._store.folder, f"{self._config.publish_to.rstrip('/')}/{RECORDS_FOLDER}")
+            self._n_published = len(self._store.manifest.shards)
 
 
 def _traceback(result: TaskResult[PlayedWorld]) -> str:

@@ -14,6 +14,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import cache
 from itertools import groupby, islice
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import Any, Final
 
 import litaagent_std.policy
 import litaagent_std.records
-from apexrl.execution import RunOptions, RunReport, Task, TaskReport, make_executor
+from apexrl.execution import ExecutionOptions, RunOptions, RunReport, Task, TaskReport
 from apexrl.execution.executor import available_cpus
 from apexrl.runs.atomic import ensure_folder, remove_leftovers, write_json
 from apexrl.runs.digest import differences, digest_code, digest_config
@@ -31,7 +32,7 @@ from litaagent_std.hrl_xf.data_pipeline.dataset import FORMAT, MANIFEST_NAME, SC
 from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
 from litaagent_std.hrl_xf.data_pipeline.options import SPLITS, DatasetOptions
 from litaagent_std.hrl_xf.data_pipeline.selection import SelectedWorld, select_worlds
-from litaagent_std.hrl_xf.data_pipeline.shards import ShardTask, gather, make_shards, shard_path
+from litaagent_std.hrl_xf.data_pipeline.shards import ShardTask, gather, make_shards, shard_path, with_tables, write_shards
 from litaagent_std.hrl_xf.data_pipeline.split import SPLIT_NAME, WorldSplit, assign
 from litaagent_std.policy.digest import l1_digest
 from litaagent_std.policy.features import WiderHorizonWarning, features_digest
@@ -62,6 +63,7 @@ def build_dataset(
     options: DatasetOptions | None = None,
     *,
     num_workers: int | None = None,
+    execution: ExecutionOptions | None = None,
     on_progress: OnProgress | None = None,
 ) -> OfflineData:
     """Build a dataset from all records under some paths, or open it if it exists.
@@ -73,6 +75,8 @@ def build_dataset(
             path.
         options: Which samples; default: `DatasetOptions()`.
         num_workers: Worlds to parse at once; default: as many as there are CPUs; 1 parses in this process.
+        execution: Where worlds are parsed, such as on a Ray cluster, whose nodes need no access to the folders; it
+            says how many at once, too. Default: in processes of this machine.
         on_progress: Called with each progress message; default: no messages.
 
     Raises:
@@ -94,7 +98,8 @@ def build_dataset(
     ensure_folder(target)
     with exclusive(target):
         if not _exists(target, provenance):
-            _build(records, worlds, target, provenance, chosen_options, num_workers, on_progress or _silent)
+            where = execution or ExecutionOptions(workers=num_workers)
+            _build(records, worlds, target, provenance, chosen_options, where, on_progress or _silent)
     return OfflineData.open(target)
 
 
@@ -146,12 +151,12 @@ def _build(
     target: Path,
     provenance: Provenance,
     options: DatasetOptions,
-    num_workers: int | None,
+    execution: ExecutionOptions,
     on_progress: OnProgress,
 ) -> None:
     shards = target / _SHARDS
     _prepare(target, shards, provenance)
-    _parse(records, worlds, shards, options, num_workers, on_progress)
+    _parse(records, worlds, shards, options, execution, on_progress)
     on_progress(f"gathering {len(worlds)} worlds")
     split = _split(worlds, provenance, options)
     counts = gather(records, worlds, shards, target)
@@ -199,22 +204,22 @@ def _parse(
     worlds: Sequence[SelectedWorld],
     shards: Path,
     options: DatasetOptions,
-    num_workers: int | None,
+    execution: ExecutionOptions,
     on_progress: OnProgress,
 ) -> None:
     missing = [(index, world) for index, world in enumerate(worlds) if not shard_path(shards, index).exists()]
-    tasks = list(_tasks(records, missing, shards, options))
-    workers = min(len(tasks), available_cpus() if num_workers is None else num_workers)
-    inline = workers <= 1 or (num_workers is None and len(missing) <= _FEW_WORLDS)
+    tasks = list(_tasks(records, missing, options))
+    where = _where(execution, len(tasks), len(missing))
     done = len(worlds) - len(missing)
 
     def progress(_: TaskReport, report: RunReport) -> None:
         on_progress(f"parsed {min(len(worlds), done + report.finished * _WORLDS_PER_TASK)} of {len(worlds)} worlds")
 
-    settings = RunOptions(retries=1, progress=progress, ordered=False)
+    settings = RunOptions(retries=1, time_limit=where.time_limit, progress=progress, ordered=False)
+    ready = map(with_tables, tasks) if where.executor == "ray" else iter(tasks)  # read one by one, as workers are free
     with (
-        make_executor("inline" if inline else "processes", workers=max(1, workers)) as executor,
-        closing(executor.run([Task(make_shards, (task,), label=_label(task)) for task in tasks], settings)) as run,
+        where.make_executor() as executor,
+        closing(executor.run((Task(make_shards, (task,), label=_label(task)) for task in ready), settings)) as run,
     ):
         for result in run:
             if result.failure is not None:
@@ -223,6 +228,17 @@ def _parse(
                     "every selected world must be readable",
                     "run lita records PATH --verify, then restore or collect those worlds again",
                 )
+            write_shards(shards, tasks[result.index], result.unwrap())
+
+
+def _where(execution: ExecutionOptions, n_tasks: int, n_worlds: int) -> ExecutionOptions:
+    """Return where worlds are parsed: few of them in this process, unless workers are asked for."""
+    if execution.executor != "processes":
+        return execution
+    workers = min(n_tasks, available_cpus() if execution.workers is None else execution.workers)
+    if workers <= 1 or (execution.workers is None and n_worlds <= _FEW_WORLDS):
+        return replace(execution, executor="inline")
+    return replace(execution, workers=workers)
 
 
 def _label(task: ShardTask) -> str:
@@ -231,14 +247,12 @@ def _label(task: ShardTask) -> str:
 
 
 def _tasks(
-    records: Records, missing: Sequence[tuple[int, SelectedWorld]], shards: Path, options: DatasetOptions
+    records: Records, missing: Sequence[tuple[int, SelectedWorld]], options: DatasetOptions
 ) -> Iterator[ShardTask]:
     for source, group in groupby(missing, key=lambda item: item[1].key.source):
         folder = str(records.sources[source].folder)
         while batch := tuple(islice(group, _WORLDS_PER_TASK)):
-            yield ShardTask(
-                folder, batch, str(shards), options.labels, options.horizon, options.reasons, options.decisions
-            )
+            yield ShardTask(folder, batch, options.labels, options.horizon, options.reasons, options.decisions)
 
 
 def _split(worlds: Sequence[SelectedWorld], provenance: Provenance, options: DatasetOptions) -> WorldSplit:

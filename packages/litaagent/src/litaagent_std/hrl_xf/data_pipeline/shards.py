@@ -1,7 +1,8 @@
 """Shards: the samples of one world in one file, and the arrays of a dataset gathered from them.
 
-Worlds are read a few at a time, and each becomes a shard, written whole or not at all. Shards are then appended to the
-arrays of the dataset in order, one at a time, so memory does not grow with the dataset.
+Worlds are read a few at a time, and each becomes a shard, written whole or not at all by the process that builds the
+dataset: workers send shards back, so they may be on other machines. Shards are then appended to the arrays of the
+dataset in order, one at a time, so memory does not grow with the dataset.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -46,7 +47,9 @@ __all__ = [
     "read_worlds",
     "shard_path",
     "shard_rows",
+    "with_tables",
     "write_arrays",
+    "write_shards",
 ]
 
 _DIGEST: Final = hashlib.sha256().digest_size
@@ -65,20 +68,25 @@ class ShardTask:
     Attributes:
         records: The folder of records.
         worlds: The worlds with their index in the dataset.
-        folder: Folder of the shards.
         labels: What counts as L2's goal.
         horizon: Delivery days after today that the arrays hold; default: the league's horizon.
         reasons: Whether actions hold the recorded reasons of their agents, too.
         decisions: What counts as L3's decision.
+        tables: Arrow streams of each world's tables, for workers on machines without the folder; see `with_tables`.
     """
 
     records: str
     worlds: tuple[tuple[int, SelectedWorld], ...]
-    folder: str
     labels: Labels
     horizon: int | None
     reasons: bool = False
     decisions: Decisions = "taken"
+    tables: tuple[dict[str, bytes], ...] | None = None
+
+    @property
+    def needs_reasons(self) -> bool:
+        """Whether the recorded reasons must be read."""
+        return self.reasons or self.decisions == "reasons"
 
 
 def shard_path(folder: Path, index: int) -> Path:
@@ -86,25 +94,50 @@ def shard_path(folder: Path, index: int) -> Path:
     return folder / f"{index:06}.shard"
 
 
-def make_shards(task: ShardTask) -> int:
-    """Make the missing shards of a task; return how many were made."""
-    folder = Path(task.folder)
-    missing = [(index, world) for index, world in task.worlds if not shard_path(folder, index).exists()]
-    if not missing:
-        return 0
-    needed = task.reasons or task.decisions == "reasons"
-    read = read_worlds(task.records, [world for _, world in missing], reasons=needed)
-    for (index, world), record in zip(missing, read, strict=True):
-        samples = world_samples(
-            record,
-            world.seats,
-            labels=task.labels,
-            decisions=task.decisions,
-            horizon=task.horizon,
-            reasons=task.reasons,
+def with_tables(task: ShardTask) -> ShardTask:
+    """Return a task that carries what its worker would read."""
+    read = read_worlds(task.records, [world for _, world in task.worlds], reasons=task.needs_reasons)
+    return replace(task, tables=tuple({name: _stream(table) for name, table in one.tables.items()} for one in read))
+
+
+def make_shards(task: ShardTask) -> list[bytes]:
+    """Return the shards of a task's worlds, to be written by `write_shards`."""
+    if task.tables is None:
+        read = read_worlds(task.records, [world for _, world in task.worlds], reasons=task.needs_reasons)
+    else:
+        read = [WorldRecord({name: _table(data) for name, data in streams.items()}) for streams in task.tables]
+    return [
+        _pack(
+            world_samples(
+                record,
+                world.seats,
+                labels=task.labels,
+                decisions=task.decisions,
+                horizon=task.horizon,
+                reasons=task.reasons,
+            )
         )
-        _write(shard_path(folder, index), samples)
-    return len(missing)
+        for (_, world), record in zip(task.worlds, read, strict=True)
+    ]
+
+
+def write_shards(folder: Path, task: ShardTask, shards: Sequence[bytes]) -> None:
+    """Write the shards of a task, each whole or not at all."""
+    for (index, _), shard in zip(task.worlds, shards, strict=True):
+        _write(shard_path(folder, index), shard)
+
+
+def _stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def _table(data: bytes) -> pa.Table:
+    with pa.ipc.open_stream(data) as stream:
+        return stream.read_all()
 
 
 def read_worlds(folder: str, worlds: Sequence[SelectedWorld], *, reasons: bool = False) -> list[WorldRecord]:
@@ -128,8 +161,8 @@ def _by_world(table: pa.Table, keys: Sequence[WorldKey]) -> list[pa.Table]:
     return [table.slice(*slices.get(key.world, (0, 0))).combine_chunks() for key in keys]
 
 
-def _write(path: Path, samples: WorldSamples) -> None:
-    """Write a shard: a line of JSON that names the arrays, then their bytes in that order."""
+def _pack(samples: WorldSamples) -> bytes:
+    """Return a shard: a line of JSON that names the arrays, their bytes in that order, and the digest of it all."""
     arrays = {f"macro.{name}": values for name, values in samples.macro.items()}
     arrays |= {f"micro.{name}": values for name, values in samples.micro.items()}
     arrays["offers"] = samples.offers
@@ -140,7 +173,11 @@ def _write(path: Path, samples: WorldSamples) -> None:
         "arrays": [[name, values.dtype.str, values.shape] for name, values in arrays.items()],
     }
     body = b"".join((json.dumps(header).encode(), b"\n", *(np.ascontiguousarray(v).data for v in arrays.values())))
-    write_bytes(path, body + hashlib.sha256(body).digest())
+    return body + hashlib.sha256(body).digest()
+
+
+def _write(path: Path, shard: bytes) -> None:
+    write_bytes(path, shard)
 
 
 def shard_rows(path: Path) -> tuple[int, int, int]:

@@ -1,6 +1,7 @@
 """Worlds as tasks of an executor, a group of worlds in lockstep per task.
 
-A rollout depends on its own job alone, not on the group or the worker.
+A rollout depends on its own job alone, not on the group or the worker. Networks are sent to a worker once per version,
+not with every task.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from apexrl.execution import Executor, RunOptions, Task
+from apexrl.execution import Executor, RunOptions, Shared, Task
 from litaagent_std.hrl_xf.online.hierarchy.play import play_worlds
 from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
 from litaagent_std.hrl_xf.online.rollout import WorldRollout
@@ -54,9 +55,10 @@ def groups_of(jobs: Sequence[Job], size: int, workers: int = 1) -> list[list[int
     return groups
 
 
-def _play_group(jobs: Sequence[Job], weights: DayWeights) -> list[WorldRollout]:
-    worlds = [draw_world(job.plan) for job in jobs]
-    return play_worlds(worlds, jobs[0].policies, weights, [job.rng_seed for job in jobs])
+def _play_group(
+    plans: Sequence[WorldPlan], policies: Hierarchy, rng_seeds: Sequence[int | None], weights: DayWeights
+) -> list[WorldRollout]:
+    return play_worlds([draw_world(plan) for plan in plans], policies, weights, rng_seeds)
 
 
 def play_jobs(
@@ -87,10 +89,16 @@ def play_jobs(
     groups = groups_of(jobs, group, executor.workers)
     largest = max((len(indices) for indices in groups), default=1)
     options = RunOptions(time_limit=None if time_limit is None else time_limit * largest, on_failure="raise")
-    tasks = (
-        Task(_play_group, ([jobs[index] for index in indices], weights), label=f"worlds {_seeds(jobs, indices)}")
-        for indices in groups
-    )
+    shared = {id(job.policies): job.policies for job in jobs}
+    networks = {key: Shared(policies) for key, policies in shared.items()}
+
+    def task_of(indices: Sequence[int]) -> Task[list[WorldRollout]]:
+        group = [jobs[index] for index in indices]
+        plans, seeds = [job.plan for job in group], [job.rng_seed for job in group]
+        arguments = (plans, networks[id(group[0].policies)], seeds, weights)
+        return Task(_play_group, arguments, label=f"worlds {_seeds(jobs, indices)}")
+
+    tasks = map(task_of, groups)
     rollouts: dict[int, WorldRollout] = {}
     for indices, result in zip(groups, executor.run(tasks, options), strict=True):
         rollouts |= dict(zip(indices, result.unwrap(), strict=True))
