@@ -100,7 +100,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         first, last = asked.removeprefix("bytes=").split("-")
         low, high = int(first), min(int(last or len(data) - 1), len(data) - 1)
-        self._reply(206, data[low : high + 1], is_object=True, extra={"Content-Range": f"bytes {low}-{high}/{len(data)}"})
+        self._reply(
+            206, data[low : high + 1], is_object=True, extra={"Content-Range": f"bytes {low}-{high}/{len(data)}"}
+        )
 
     def do_PUT(self) -> None:
         """Take an object, or a part of an upload."""

@@ -1,8 +1,8 @@
 """A tournament published to object storage while it runs, and read from there: byte by byte what is in its folder."""
 
 import pytest
-
 from benchmarks.local_s3 import local_s3
+
 from litaagent_std.dashboard.report import make_report, pages_of
 from litaagent_std.hrl_xf.data_pipeline.build import build_dataset
 from litaagent_std.hrl_xf.data_pipeline.options import DatasetOptions

@@ -21,7 +21,6 @@ from apexrl.execution.server import build_request, invoke_request
 from apexrl.execution.shared import Shared
 from apexrl.execution.tasks import task_seed
 
-
 _WORTH_SHARING = 1 << 16
 """Bytes of arguments from which they are sent once per worker instead of once per actor."""
 _NOTHING_SHARED: Mapping[Hashable, tuple[Shared[Any], ...]] = {}

@@ -132,7 +132,8 @@ _RUNTIME = _Runtime()
 @contextlib.contextmanager
 def _environment_defaults() -> Iterator[None]:
     """Let Ray's own processes inherit the workers' environment, as setting it per actor costs seconds per start."""
-    added = {name: value for name, value in _ENVIRONMENT.items() if name not in os.environ}
+    defaults = {**_ENVIRONMENT, "RAY_worker_register_timeout_seconds": f"{_START_LIMIT:.0f}"}  # for a busy machine
+    added = {name: value for name, value in defaults.items() if name not in os.environ}
     os.environ.update(added)
     try:
         yield

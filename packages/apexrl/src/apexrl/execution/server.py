@@ -1,8 +1,8 @@
 """What a worker does with a request, whatever carried it there: run it, time it, answer.
 
 A request is a pickled tuple made by `call_request`, `build_request` or `invoke_request`. What stands for a shared value
-in it is replaced by the value; those that a worker does not have yet come along (`carry`). A reply is a status byte, the
-seconds that the function took, and the pickled value or `Failure`.
+in it is replaced by the value; those that a worker does not have yet come along (`carry`). A reply is a status byte,
+the seconds that the function took, and the pickled value or `Failure`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def build_request(key: Hashable, factory: Callable[..., Any], kwargs: Mapping[st
 
 
 def invoke_request(key: Hashable, method: str, arguments: Shared[Any] | bytes) -> bytes:
-    """Return a request to call a method of the actor `key`; `arguments` is the pair (args, kwargs), encoded or shared."""
+    """Return a request to call a method of the actor `key`; `arguments` is (args, kwargs), encoded or shared."""
     return encode(("invoke", key, method, _key_of(arguments)), f"the key {key!r} of an actor")
 
 
@@ -111,7 +111,6 @@ class Server:
             self._actors[key] = factory(key, **kwargs)
             return None
         raise ValueError(f"unknown request {kind!r}: this worker runs another version of apexrl than its parent")
-
 
     def _values(self, arguments: list[Any]) -> list[Any]:
         """Return arguments with shared values in the places of their keys, and forget values that are long unused."""

@@ -11,6 +11,7 @@ Built on ``ray.cluster_utils``, which Ray tests itself with.
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 from collections.abc import Iterator, Sequence
 from types import TracebackType
@@ -21,6 +22,12 @@ __all__ = ["SimulatedCluster"]
 
 _HOST = "127.0.0.1"
 _PORTS = ("metrics_agent_port", "metrics_export_port", "runtime_env_agent_port")
+_PATIENCE = {
+    "RAY_worker_register_timeout_seconds": "600",
+    "RAY_prestart_worker_first_driver": "0",
+    "RAY_health_check_timeout_ms": "60000",
+}
+"""On a busy machine Ray takes slow nodes for dead ones, and a driver waits for ever for a slow first worker."""
 _UNUSED_PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port")
 
 
@@ -99,5 +106,5 @@ def _patient_start() -> Iterator[None]:
             persist_port(node.get_session_dir_path(), node.node_id, name, -1)
         return original(node, *args, **kwargs)
 
-    with patch.object(ray_node.Node, "start_raylet", start_raylet):
+    with patch.dict(os.environ, _PATIENCE), patch.object(ray_node.Node, "start_raylet", start_raylet):
         yield

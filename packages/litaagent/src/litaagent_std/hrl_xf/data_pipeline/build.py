@@ -32,7 +32,14 @@ from litaagent_std.hrl_xf.data_pipeline.dataset import FORMAT, MANIFEST_NAME, SC
 from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError
 from litaagent_std.hrl_xf.data_pipeline.options import SPLITS, DatasetOptions
 from litaagent_std.hrl_xf.data_pipeline.selection import SelectedWorld, select_worlds
-from litaagent_std.hrl_xf.data_pipeline.shards import ShardTask, gather, make_shards, shard_path, with_tables, write_shards
+from litaagent_std.hrl_xf.data_pipeline.shards import (
+    ShardTask,
+    gather,
+    make_shards,
+    shard_path,
+    with_tables,
+    write_shards,
+)
 from litaagent_std.hrl_xf.data_pipeline.split import SPLIT_NAME, WorldSplit, assign
 from litaagent_std.policy.digest import l1_digest
 from litaagent_std.policy.features import WiderHorizonWarning, features_digest
