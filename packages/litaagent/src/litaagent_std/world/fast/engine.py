@@ -89,7 +89,8 @@ class FastWorld(WorldFacade):
             switch(previous)
         if call_limit is not None:
             for seat in self._hosted:
-                seat.turn = limited(seat.turn, call_limit, self._limit_has_fired)
+                if not seat.is_isolated:  # it has a limit of its own
+                    seat.turn = limited(seat.turn, call_limit, self._limit_has_fired)
 
     def _limit_has_fired(self) -> None:
         self.limit_fired = True
@@ -182,6 +183,8 @@ class FastWorld(WorldFacade):
             ids, agents = zip(*((seat.id, seat.agent) for seat in self.seats), strict=True)
             self.hub.world_start(make_world_start(self.setup, ids, agents, self._costs))
         for seat in self._hosted:
+            if seat.is_isolated:
+                seat.agent.attach(self._lost_handler(seat))
             self._update_ufun(seat)
             seat.agent.connect_to_oneshot_adapter(seat.adapter)
             self._call(seat, "init")
@@ -244,7 +247,14 @@ class FastWorld(WorldFacade):
         self.current_step = day + 1
         for seat in self._hosted:
             seat.awi.current_step = day + 1
-        if self.current_step == self.n_steps and self.hub.world_end is not None:
+        if self.current_step == self.n_steps:
+            self._end_world()
+
+    def _end_world(self) -> None:
+        for seat in self._hosted:
+            if seat.is_isolated:
+                seat.agent.end()
+        if self.hub.world_end is not None:
             self.hub.world_end(self.outcome())
 
     # -- the state of the day
@@ -353,13 +363,23 @@ class FastWorld(WorldFacade):
     # -- calling agents
 
     def _call(self, seat: Seat, method: str) -> bool:
-        """Call a method of an agent and return whether it succeeded; an exception is counted and reported."""
+        """Call a method of an agent and return whether the day goes on; an exception is counted and reported.
+
+        In scml the exception of one agent ends the start of the day for all; that of an isolated one does not.
+        """
         try:
             seat.agent_call(method)
         except Exception as error:  # agents raise anything
             self.report_error(seat, method, error)
-            return False
+            return seat.is_isolated
         return True
+
+    def _lost_handler(self, seat: Seat) -> Callable[[str, Exception], None]:
+        def lost(where: str, error: Exception) -> None:
+            seat.fall_silent()
+            self.report_error(seat, where, error)
+
+        return lost
 
     def report_error(self, seat: Seat, where: str, error: Exception) -> None:
         """Count an exception of an agent and notify the observers."""

@@ -18,7 +18,15 @@ from scml.oneshot.common import NegotiationDetails, OneShotProfile
 from scml.oneshot.sysagents import DefaultOneShotAdapter
 
 from apexrl.runs.errors import UserFacingError, safe_text
-from litaagent_std.world.fast.turns import Turn, chained_turn, is_synchronous, native_turn, plain_turn, sync_turn
+from litaagent_std.world.fast.turns import (
+    Turn,
+    chained_turn,
+    is_synchronous,
+    native_turn,
+    plain_turn,
+    silent_turn,
+    sync_turn,
+)
 from litaagent_std.world.reproducible.streams import Stream, switch
 from litaagent_std.world.rules.settlement import Terms
 
@@ -77,6 +85,7 @@ class Seat:
 
     Attributes:
         native: The native agent, if the seat has one; the agent object is then never called.
+        is_isolated: Whether the agent plays in a process of its own (`world.isolated`).
         is_sync: Whether the agent object decides for all its partners together.
         notify_decision: Called when a native agent has decided for all its partners, if an observer wants to know.
         callbacks: The optional callbacks that the agent overrides.
@@ -106,6 +115,7 @@ class Seat:
         "index",
         "initial_balance",
         "inventory",
+        "is_isolated",
         "is_sync",
         "level",
         "n_active",
@@ -155,12 +165,13 @@ class Seat:
         self.buying: dict[str, NegotiationDetails] = {}
         self.selling: dict[str, NegotiationDetails] = {}
         self.adapter = _make_adapter(agent, name)
-        self._inspect_agent()
+        self.inspect_agent()
 
-    def _inspect_agent(self) -> None:
+    def inspect_agent(self) -> None:
         """Find out how the agent is asked for turns and which callbacks it overrides."""
         agent, kind = self.agent, type(self.agent)
         self._refuse_own_negotiators()
+        self.is_isolated: bool = getattr(kind, "is_isolated", False)
         self.is_sync = is_synchronous(agent)
         self.propose, self.respond = agent.propose, agent.respond
         if self.is_sync:
@@ -204,6 +215,11 @@ class Seat:
         self.is_sync = False
         self.notify_decision = notify_decision
 
+    def fall_silent(self) -> None:
+        """Make no offers any more, because the agent is gone."""
+        self.turn = silent_turn
+        self.is_sync = False
+
     def end_negotiation(self, side: Side, state: LeanState) -> None:
         """Notify the agent's controller that a negotiation is over, before the agent is notified of the outcome."""
         agent, pid = self.agent, side.pid
@@ -218,6 +234,10 @@ class Seat:
             agent._SAOSyncController__n_waits.pop(pid, None)
         elif self.end_callback == "custom":
             self.notify("on_negotiation_end", state, negotiator_id=pid, state=state.__copy__())
+        self.forget_negotiation(side)
+
+    def forget_negotiation(self, side: Side) -> None:
+        """Take the NMI of a negotiation that is over from the agent's negotiator."""
         values = side.negotiator.__dict__
         values["nmi"] = values["_nmi"] = None
         self.n_active -= 1

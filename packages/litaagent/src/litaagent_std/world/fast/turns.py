@@ -7,6 +7,7 @@ negmas asks through a chain of objects: mechanism, negotiator, controller. The f
 - `plain_turn`: agents with their own `propose` and `respond`.
 - `chained_turn`: agents whose `propose` or `respond` have unusual parameters.
 - `native_turn`: native agents in a negotiation with a hosted one.
+- `silent_turn`: seats whose agent is gone.
 
 If an agent raises, negmas asks again in a certain pattern before it gives up; `repeat_turn` follows that pattern.
 """
@@ -206,6 +207,11 @@ def native_turn(side: Side, state: LeanState) -> Turn:
         side.proposal = native.propose(link, state.step)
         side.proposed_at = state.step
     return _REJECT, side.proposal
+
+
+def silent_turn(side: Side, state: LeanState) -> Turn:
+    """Take the turn of a seat whose agent is gone: it offers nothing and ends the negotiation."""
+    return (_REJECT, None) if state.current_offer is None else (_END, None)
 
 
 def chained_turn(side: Side, state: LeanState) -> Turn:

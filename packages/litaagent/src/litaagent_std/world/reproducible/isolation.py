@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-__all__ = ["load_fresh"]
+__all__ = ["load_fresh", "package_of"]
 
 _SIMPLE: Final = (int, float, complex, str, bytes, bool, tuple, frozenset, type(None))
 _MAPPINGS: Final = (dict, defaultdict, OrderedDict, Counter)
@@ -38,7 +38,9 @@ def load_fresh(agents: Iterable[AgentLoader]) -> list[type]:
     """Import the agents' classes and restore their packages to the state of the first import."""
     classes: list[type] = [agent.load() for agent in agents]
     # The bases too: an agent may be wrapped in a class of ours, or derived from another team's.
-    packages = dict.fromkeys(_package(base.__module__) for agent_type in classes for base in agent_type.__mro__)
+    # Isolated agents live in processes that end with their world.
+    here = [agent_type for agent_type in classes if not getattr(agent_type, "is_isolated", False)]
+    packages = dict.fromkeys(package_of(base.__module__) for agent_type in here for base in agent_type.__mro__)
     for package in packages:
         if package in _snapshots:
             _snapshots[package].restore()
@@ -47,7 +49,7 @@ def load_fresh(agents: Iterable[AgentLoader]) -> list[type]:
     return classes
 
 
-def _package(module: str) -> str:
+def package_of(module: str) -> str:
     """Return the package whose modules belong to an agent: its team's folder, or the top-level package."""
     parts = module.split(".")
     return ".".join(parts[:4]) if parts[0] == "scml_agents" else parts[0]

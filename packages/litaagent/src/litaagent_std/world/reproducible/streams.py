@@ -54,9 +54,11 @@ class Stream:
         numpy: Serves the legacy functions of :mod:`numpy.random`.
         seeds: Seeds generators that are created without a seed, and makes identifiers. If None, the operating
             system does.
+        parts: The seeds of the three, from which another process makes the same stream; None outside worlds.
+        world: Something that all streams of a world share; None outside worlds.
     """
 
-    __slots__ = ("name", "numpy", "python", "seeds")
+    __slots__ = ("name", "numpy", "parts", "python", "seeds", "world")
 
     def __init__(
         self, name: str, python: random.Random, numpy: np.random.RandomState, seeds: random.Random | None
@@ -65,12 +67,21 @@ class Stream:
         self.python = python
         self.numpy = numpy
         self.seeds = seeds
+        self.parts: tuple[int, ...] | None = None
+        self.world: object | None = None
 
     @classmethod
     def from_key(cls, seed: int, name: str) -> Stream:
         """Make the stream that ``(seed, name)`` determines, on any machine and in any process."""
-        python, seeds = (random.Random(_stream_seed(seed, name, part)) for part in ("python", "seeds"))
-        return cls(name, python, numpy_stream(seed, name), seeds)
+        return cls.from_parts(name, tuple(_stream_seed(seed, name, part) for part in ("python", "numpy", "seeds")))
+
+    @classmethod
+    def from_parts(cls, name: str, parts: tuple[int, ...]) -> Stream:
+        """Make a stream from the seeds of its parts, which tell nothing of other streams."""
+        python, numpy, seeds = parts
+        stream = cls(name, random.Random(python), _numpy_part(numpy), random.Random(seeds))
+        stream.parts = parts
+        return stream
 
     def __repr__(self) -> str:
         return f"Stream({self.name!r})"
@@ -83,7 +94,15 @@ def _stream_seed(seed: int, name: str, part: str) -> int:
 
 def numpy_stream(seed: int, name: str) -> np.random.RandomState:
     """Make the numpy part of the stream that ``(seed, name)`` determines."""
-    return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(_stream_seed(seed, name, "numpy"))))
+    return _numpy_part(_stream_seed(seed, name, "numpy"))
+
+
+def _numpy_part(seed: int) -> np.random.RandomState:
+    return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(seed)))
+
+
+class _World:
+    """What the streams of a world share, and nothing else does."""
 
 
 class WorldStreams:
@@ -100,6 +119,9 @@ class WorldStreams:
     def __init__(self, seed: int, n_seats: int) -> None:
         self.world = Stream.from_key(seed, "world")
         self.seats = tuple(Stream.from_key(seed, f"seat/{index}") for index in range(n_seats))
+        world = _World()
+        for stream in (self.world, *self.seats):
+            stream.world = world
 
     def __getitem__(self, seat: int) -> Stream:
         return self.seats[seat]
