@@ -192,6 +192,7 @@ def _start(folder: Path, words: tuple[str, ...]) -> int:
         os.dup2(said, 1)
         os.dup2(said, 2)
         logging.disable(logging.NOTSET)
+        random.seed(0)  # a fork seeds it anew; runs store its state, whether they draw from it or not
         from lita.main import main as lita
 
         status = lita(list(words))
@@ -263,7 +264,8 @@ def _content(path: Path) -> Any:
 
 def _without_clock(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_clock(item) for key, item in value.items() if key not in _CLOCK}
+        kept = {key: item for key, item in value.items() if key not in _CLOCK and not str(key).startswith("time/")}
+        return {key: _without_clock(item) for key, item in kept.items()}
     return [_without_clock(item) for item in value] if isinstance(value, list | tuple) else value
 
 

@@ -5,7 +5,7 @@ world with any of them must be the world with `Silent` itself. What they try to 
 the host that the benchmark makes for them; elsewhere they only look whether they could. Never seat them unisolated.
 """
 
-# ruff: noqa: ANN, D102, S, BLE001, PTH, SIM - they do what one must not
+# ruff: noqa: ANN001, ANN201, ANN202, ANN204, D101, D102 - they do what one must not
 
 from __future__ import annotations
 
@@ -184,7 +184,9 @@ class KillsParent(_AtStart):
 class RunsPrograms(_AtStart):
     def attack(self):
         with contextlib.suppress(OSError):
-            subprocess.run(["/bin/sh", "-c", f"rm -rf {self.target}; touch {self.target}/hostile_was_here"], check=False)
+            subprocess.run(
+                ["/bin/sh", "-c", f"rm -rf {self.target}; touch {self.target}/hostile_was_here"], check=False
+            )
 
 
 class TakesPrivileges(_AtStart):
@@ -201,12 +203,17 @@ class TakesPrivileges(_AtStart):
         shutil.rmtree(self.target, ignore_errors=True)
 
 
-class HugeOffers(Silent):
+class _Rejects(Silent):
+    def respond(self, negotiator_id, state, source=None):
+        return ResponseType.REJECT_OFFER  # and is asked for an offer
+
+
+class HugeOffers(_Rejects):
     def propose(self, negotiator_id, state):
         return (1,) * 10_000_000
 
 
-class HugeNumbers(Silent):
+class HugeNumbers(_Rejects):
     def propose(self, negotiator_id, state):
         return (10**4000, 10**4000, 10**4000)
 
@@ -226,7 +233,7 @@ class Recurses(_AtStart):
         again(0)
 
 
-class DeepAnswers(Silent):
+class DeepAnswers(_Rejects):
     def propose(self, negotiator_id, state):
         offer = ()
         for _ in range(500):
@@ -324,7 +331,7 @@ class _StrangeError(Exception):
 
 class StrangeErrors(Silent):
     def before_step(self):
-        raise (_StrangeError, type("\ud800", (Exception,), {}), ExceptionGroup("g", [ValueError()]).__class__)[0]
+        raise _StrangeError
 
     def step(self):
         raise type("\ud801Error", (BaseException,), {})("\ud800") if self.awi.current_step == 2 else MemoryError
@@ -345,9 +352,6 @@ class LosesInConstructor(Silent):
 KINDS = tuple(
     name
     for name, value in list(vars().items())
-    if isinstance(value, type)
-    and issubclass(value, Silent)
-    and value is not Silent
-    and not name.startswith("_")
+    if isinstance(value, type) and issubclass(value, Silent) and value is not Silent and not name.startswith("_")
 )
 """Names of all agents that attack."""

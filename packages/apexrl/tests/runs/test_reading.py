@@ -70,6 +70,9 @@ def test_sealed_json_tells_every_change_and_reads_files_without_a_digest(tmp_pat
             path.write_bytes(changed)
             with contextlib.suppress(ReadFailedError):
                 assert read_sealed(path) == content, (position, bit)
+    path.write_bytes(original.replace(b'"sha256": "', b'"sh`256": "v'))  # damaged in its name and in its value
+    with pytest.raises(ReadFailedError):
+        read_sealed(path)
     path.write_text('{"name": "of an older release"}')
     assert read_sealed(path) == {"name": "of an older release"}
 

@@ -67,6 +67,10 @@ class ArenaConfig(ExecutionOptions):
     """Let agents of scml-agents play as shipped. By default their offers are cast to whole numbers, without which
     negmas 0.16 drops many of them."""
 
+    isolate: bool = False
+    """Let all agents play in processes of their own, with limits and without network; a name with the prefix isolated:
+    asks for one agent. Results of agents that keep the rules are the same."""
+
     inventory: Literal["as_shipped", "depleting"] = "as_shipped"
     """Whether production consumes input stock; scml as shipped does not."""
 

@@ -26,6 +26,7 @@ from litaagent_std.arena.units import UnitStore
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.policy.parameters import LEVELS
 from litaagent_std.tournament.competitors.names import opponents, read_agent, require_classes, resolve
+from litaagent_std.world.isolated.process import warn_unless_whole
 from litaagent_std.world.reproducible.hashing import fixed_for_workers
 
 __all__ = ["TASKS_PER_WORKER", "Outcome", "plan_of", "progress_of", "run_contest"]
@@ -77,8 +78,9 @@ def plan_of(config: ArenaConfig) -> Plan:
         )
     block = seed_block(config.block, open_verdict=config.open_verdict)
     integer = not config.as_shipped
-    focal, *against = resolve([config.agent, *config.against], integer_offers=integer, distinct=True)
-    others = opponents(config.opponents, integer_offers=integer)
+    isolate = config.isolate
+    focal, *against = resolve([config.agent, *config.against], integer_offers=integer, distinct=True, isolate=isolate)
+    others = opponents(config.opponents, integer_offers=integer, isolate=isolate)
     require_classes([*(who.spec for who in (focal, *against)), *map(read_agent, others)])
     rules = Rules(
         others,
@@ -102,6 +104,8 @@ def run_contest(config: ArenaConfig) -> Outcome:
         UserFacingError: If the options make no sense, or the folder cannot be written.
     """
     plan = plan_of(config)
+    agents = [plan.focal.path, *(other.path for other in plan.against)]
+    warn_unless_whole([*agents, *(read_agent(text).path for text in plan.rules.opponents)])
     store = UnitStore(config.output_dir / "units")
     with (
         fixed_for_workers(),

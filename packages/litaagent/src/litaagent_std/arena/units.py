@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,7 +30,8 @@ from litaagent_std.arena.behaviour import behaviour_digest
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.tournament.competitors.integer_offers import original_path
 from litaagent_std.tournament.competitors.names import digest_named_files, read_agent
-from litaagent_std.tournament.competitors.registry import registry_name
+from litaagent_std.tournament.competitors.registry import OURS, registry_name
+from litaagent_std.world.isolated import open_path
 from litaagent_std.world.setup import AgentSpec
 
 __all__ = ["UnitLog", "UnitStore", "Units", "code_version", "unit_key"]
@@ -66,6 +68,8 @@ def code_version(agent: AgentSpec) -> str:
     That is the version of a library that comes as a whole, the digest of what an agent of ours does, and the digest of
     the code of any other class; one that is derived from our agent carries both.
     """
+    is_isolated = open_path(agent.path) != agent.path
+    agent = replace(agent, path=open_path(agent.path))
     path = original_path(agent.path)
     package = path.partition(".")[0]
     if package in (*_LIBRARIES, "scml_agents"):
@@ -73,6 +77,8 @@ def code_version(agent: AgentSpec) -> str:
     if package in _OURS:
         return behaviour_digest(agent)
     source = _source_digest(path.rpartition(".")[0])
+    if is_isolated:  # its module is not imported here, so whether it is derived from our agent is not known
+        return f"{source} {behaviour_digest(AgentSpec(OURS['lita']))}"
     derived = any(base.__module__.partition(".")[0] == "litaagent_std" for base in agent.load().__mro__)
     return f"{source} {behaviour_digest(agent)}" if derived else source
 

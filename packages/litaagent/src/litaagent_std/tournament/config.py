@@ -66,6 +66,10 @@ class TournamentConfig(ExecutionOptions):
     """Let agents of scml-agents offer whole numbers only; negmas 0.16 silently drops fractions, and with them the
     play of agents written for older versions."""
 
+    isolate: bool = False
+    """Let every competitor play in a process of its own, with limits of time, memory and files and without network; a
+    name with the prefix isolated: asks for one competitor. Results of agents that keep the rules are the same."""
+
     configs: Count = 20
     """Configurations of the market to draw."""
 

@@ -22,7 +22,7 @@ __all__ = ["HISTORY", "Choice", "choose_folder", "is_finished", "recorded_form",
 HISTORY: Final = Path("tournament_history")
 """Where tournaments are kept unless a folder is named."""
 
-_NAMES: Final = frozenset({"competitors", "max_top_2025", "max_top_2024", "integer_offers"})
+_NAMES: Final = frozenset({"competitors", "max_top_2025", "max_top_2024", "integer_offers", "isolate"})
 """Options that name competitors; the agents they were resolved to stand in their place."""
 
 

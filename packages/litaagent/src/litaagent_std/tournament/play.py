@@ -11,6 +11,7 @@ from litaagent_std.records.scml_form import world_files
 from litaagent_std.records.segment import pack_world
 from litaagent_std.records.world import WorldRecord
 from litaagent_std.tournament.plan import WorldSpec
+from litaagent_std.world.events import AgentError, WorldObserver
 from litaagent_std.world.reproducible.silence import silence
 from litaagent_std.world.run import run_world
 from litaagent_std.world.setup import OFFICIAL_DAYS, OFFICIAL_LEVELS, AgentSpec, WorldSetup, official_setup
@@ -108,9 +109,23 @@ def play_world(task: WorldTask) -> PlayedWorld:
 def try_competitor(agent: AgentSpec, engine: Literal["fast", "scml"]) -> None:
     """Load a competitor's class and play a short world with it; whatever is wrong with it, this raises or hangs."""
     agent.load()
-    setup = official_setup(0, n_days=_TRY_DAYS, n_levels=3)
+    setup = official_setup(0, n_days=_TRY_DAYS, n_levels=3).with_agents({0: replace(agent, competitor=True)})
+    lost = _Lost()
     with silence():
-        run_world(setup.with_agents({0: replace(agent, competitor=True)}), engine, (), defaults=_defaults(engine))
+        run_world(setup, engine, [lost], defaults=_defaults(engine))
+    if lost.why:
+        raise RuntimeError(lost.why)
+
+
+class _Lost(WorldObserver):
+    """Notes why an isolated agent's process was lost."""
+
+    why = ""
+
+    def on_error(self, event: AgentError) -> None:
+        """Note the reason."""
+        if event.kind == "LostError":
+            self.why = f"in {event.where}: {event.message}"
 
 
 def time_days(task: WorldTask) -> tuple[float, int]:

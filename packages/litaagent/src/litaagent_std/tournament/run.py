@@ -34,6 +34,7 @@ from litaagent_std.tournament.plan import Plan, make_plan
 from litaagent_std.tournament.play import PlayedWorld, WorldTask, play_world, time_days, try_competitor
 from litaagent_std.tournament.progress import Progress, duration
 from litaagent_std.tournament.standings import Results, results_of
+from litaagent_std.world.isolated.process import warn_unless_whole
 from litaagent_std.world.reproducible.hashing import fixed_for_workers, warn_unless_fixed
 
 __all__ = ["Outcome", "run_tournament"]
@@ -94,9 +95,11 @@ def run_tournament(config: TournamentConfig, *, prefix: str = "hrl_data", say: S
     competitors = resolve(
         config.competitors or default_roster(config.max_top_2025, config.max_top_2024),
         integer_offers=config.integer_offers,
+        isolate=config.isolate,
     )
     if executor != "ray":  # Ray may bring the classes to its workers
         require_classes(competitor.spec for competitor in competitors)
+    warn_unless_whole(competitor.path for competitor in competitors)
     _check_days(config)
     plan = make_plan(config, len(competitors))
     played = what_is_played(config, competitors)

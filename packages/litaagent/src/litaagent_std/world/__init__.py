@@ -13,7 +13,8 @@ Modules and packages:
     fast: The engine that hosts unmodified agents.
     native: The league's default agents, played by the engine itself.
     scml: The same worlds through scml's own classes, and the verifier that compares both engines.
-    reproducible: Random streams, hashing, virtual clock, isolation.
+    reproducible: Random streams, hashing, virtual clock, isolation of worlds.
+    isolated: Agents in processes of their own, with limits and without network.
 
 Importing this package makes the global random generators dispatch to the running world's streams
 (:mod:`.reproducible.streams`). It must happen before any agent is imported, because ``from random import choice`` in

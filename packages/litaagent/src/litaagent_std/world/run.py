@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+from apexrl.runs.errors import ConfigurationError
 from litaagent_std.world.events import WorldEnd
 from litaagent_std.world.fast.engine import FastWorld
+from litaagent_std.world.isolated import open_path
 from litaagent_std.world.native.registry import Defaults
 from litaagent_std.world.reproducible.hashing import warn_unless_fixed
 from litaagent_std.world.rules.settlement import Inventory
@@ -40,6 +42,12 @@ def run_world(
     warn_unless_fixed()
     if engine == "fast":
         return FastWorld(setup, observers, inventory=inventory, call_limit=call_limit, defaults=defaults).run()
+    if engine == "scml" and any(open_path(agent.path) != agent.path for agent in setup.agents):
+        raise ConfigurationError(
+            "an isolated agent is to play in scml's own engine",
+            "isolated agents play in the fast one, which gives the same results",
+            "leave --engine scml out, or the isolation",
+        )
     if engine == "scml" and defaults != "hosted":
         raise ValueError(f"defaults={defaults!r} needs engine='fast'; with engine='scml' leave it out")
     if engine == "scml":

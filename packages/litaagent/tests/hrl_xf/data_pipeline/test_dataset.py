@@ -94,6 +94,8 @@ def test_an_array_of_another_shape_raises(copy):
         ({"l1_digest": "0" * 64}, "made with L1"),
         ({"schema_version": 99}, "schema version 99"),
         ({"format": "something"}, "not marked"),
+        ({"array_digests": "text"}, "cannot be used"),
+        ({"array_digests": {"macro": {"day": 1}}}, "no texts"),
     ],
 )
 def test_datasets_of_something_else_are_refused(copy, changes, words):

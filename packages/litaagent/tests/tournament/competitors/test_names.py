@@ -23,6 +23,7 @@ from litaagent_std.tournament.competitors.registry import (
 )
 from litaagent_std.tournament.config import TournamentConfig
 from litaagent_std.tournament.folder import what_is_played
+from litaagent_std.world.isolated import isolated_path
 from litaagent_std.world.setup import AgentSpec
 
 LITA = "litaagent_std.agents.hrl.LitaAgentHRL"
@@ -202,3 +203,22 @@ def test_without_the_published_agents_the_message_says_how_to_install_them(monke
     with pytest.raises(ConfigurationError, match="pip install --no-deps scml-agents"):
         resolve([name])
     assert resolve(["lita", "RandomStd"])  # ours and scml's own need nothing more
+
+
+def test_isolated_competitors_are_named_and_kept_apart():
+    [apart] = resolve(["isolated:PenguinAgent"])
+    assert apart.name == "PenguinAgent"
+    assert apart.path == isolated_path(integer_path(PENGUIN))
+    assert names("lita", "isolated:lita", "RandomStd") == ["lita", "isolated:lita", "RandomStdAgent"]
+    assert names("isolated:int:RandomStd", "RandomStd") == ["isolated:int:RandomStdAgent", "RandomStdAgent"]
+    assert read_agent(agent_text(apart.spec)) == apart.spec
+    assert registry_name(apart.path) == f"isolated:int:{PENGUIN}"
+    assert present_path(isolated_path("litaagent_std.hrl_xf.agent.LitaAgentHRL")) == isolated_path(LITA)
+    assert [one.path for one in resolve(["RandomStd"], isolate=True)] == [isolated_path(RANDOM)]
+
+
+def test_isolation_is_part_of_what_is_played_by_the_agents_alone():
+    plain, apart = TournamentConfig(competitors=("lita",)), TournamentConfig(competitors=("lita",), isolate=True)
+    played = [what_is_played(config, resolve(config.competitors, isolate=config.isolate)) for config in (plain, apart)]
+    assert played[0]["competitors"] == [LITA]
+    assert played[1] == played[0] | {"competitors": [isolated_path(LITA)]}

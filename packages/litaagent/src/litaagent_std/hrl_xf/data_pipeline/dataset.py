@@ -233,7 +233,10 @@ def _parse(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     for name in ("horizon", "league_horizon"):
         if type(manifest[name]) is not int:
             raise ValueError(f"its {name} is {manifest[name]!r}")
+    digests = manifest.get("array_digests", {})  # a dataset of an earlier release has none
     for half in ("macro", "micro"):
+        if not all(isinstance(digest, str) for digest in digests.get(half, {}).values()):
+            raise ValueError(f"its digests of {half} arrays are no texts")
         shapes = manifest["arrays"][half]
         numbers = [number for shape in shapes.values() for number in shape]
         if not shapes or any(type(number) is not int or number < 0 for number in numbers):

@@ -15,6 +15,7 @@ from collections.abc import Callable, MutableMapping
 from numbers import Real
 from typing import Any, Final
 
+from litaagent_std.world.isolated import open_path
 from litaagent_std.world.reproducible.streams import install
 from litaagent_std.world.setup import AgentSpec
 
@@ -35,7 +36,8 @@ def integer_path(path: str) -> str:
 
 
 def original_path(path: str) -> str:
-    """Return the path of the class that ``integer_path`` was given."""
+    """Return the path of an agent's own class, without integer cast and isolation."""
+    path = open_path(path)
     return path.removeprefix(_PREFIX).replace(":", ".") if path.startswith(_PREFIX) else path
 
 

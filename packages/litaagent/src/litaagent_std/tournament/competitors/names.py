@@ -1,15 +1,16 @@
 """From names to competitors: one function for every command.
 
-A name is ``[int:]NAME[:{JSON}]``, where NAME is one of
+A name is ``[isolated:][int:]NAME[:{JSON}]``, where NAME is one of
 
 - a short name: ``lita``, another of our agents, a built-in such as ``RandomStd``, or a member of the LitaAgent family,
 - the class name of a Standard agent of 2024 to 2026, such as ``PenguinAgent``,
 - a group, such as ``finalists-2026`` or ``top-2025:3`` for its first three,
 - the path of a class, such as ``my_module.MyAgent``.
 
-``int:`` asks for whole numbers in its offers. The JSON object holds keyword arguments of the agent's constructor; a
-text as value of ``parameters`` names a file of tuned parameters (`parameter_files`), which is read at once, and
-``weights`` names a file or folder of weights, which the agent reads where it plays.
+``isolated:`` asks for a process of its own (`world.isolated`), ``int:`` for whole numbers in its offers. The JSON
+object holds keyword arguments of the agent's constructor; a text as value of ``parameters`` names a file of tuned
+parameters (`parameter_files`), which is read at once, and ``weights`` names a file or folder of weights, which the
+agent reads where it plays.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from litaagent_std.tournament.competitors.registry import (
     BUILT_IN,
     GROUPS,
     INTEGER,
+    ISOLATED,
     LITA_2025,
     OURS,
     YEARS,
@@ -38,6 +40,7 @@ from litaagent_std.tournament.competitors.registry import (
     present_path,
     ranking,
 )
+from litaagent_std.world.isolated import isolated_path, open_path
 from litaagent_std.world.scml.published import INSTALL, published_agents_installed
 from litaagent_std.world.setup import AgentSpec
 
@@ -87,20 +90,23 @@ class _Entry:
         return agent_text(AgentSpec(self.path, self.written))
 
 
-def resolve(names: Sequence[str], *, integer_offers: bool = True, distinct: bool = False) -> tuple[Competitor, ...]:
+def resolve(
+    names: Sequence[str], *, integer_offers: bool = True, distinct: bool = False, isolate: bool = False
+) -> tuple[Competitor, ...]:
     """Find the competitors that names stand for, each once, in the order of the names.
 
     Args:
         names: Names, see the module's docstring.
         integer_offers: Whether agents of scml-agents play with whole numbers in their offers.
         distinct: Whether a competitor that is named twice is refused instead of left out.
+        isolate: Whether all play isolated, not only those whose names ask for it.
 
     Raises:
         ConfigurationError: If a name stands for nothing, its parameters cannot be read, or nobody is left.
     """
     entries: dict[str, _Entry] = {}
     for name in names:
-        for entry in _entries(name, integer_offers):
+        for entry in _entries(name, integer_offers, isolate):
             if distinct and entry.key in entries:
                 raise ConfigurationError(
                     f"{name!r} stands for {entry.key}, which is there already",
@@ -157,9 +163,10 @@ def require_classes(agents: Iterable[AgentSpec]) -> None:
             ) from error
 
 
-def opponents(names: Sequence[str], *, integer_offers: bool = True) -> tuple[str, ...]:
+def opponents(names: Sequence[str], *, integer_offers: bool = True, isolate: bool = False) -> tuple[str, ...]:
     """Find the agents that names stand for, as texts (`agent_text`) for rules and plans."""
-    return tuple(agent_text(competitor.spec) for competitor in resolve(names, integer_offers=integer_offers))
+    competitors = resolve(names, integer_offers=integer_offers, isolate=isolate)
+    return tuple(agent_text(competitor.spec) for competitor in competitors)
 
 
 def agent_text(spec: AgentSpec) -> str:
@@ -200,14 +207,17 @@ def _digest_content(path: Path) -> str:
     return digest_config(facts)
 
 
-def _entries(name: str, integer_offers: bool) -> Iterable[_Entry]:
+def _entries(name: str, integer_offers: bool, isolate: bool) -> Iterable[_Entry]:
     rest, params = _split(name)
+    isolated = isolate or rest.startswith(ISOLATED)
+    rest = rest.removeprefix(ISOLATED)
     asked = rest.startswith(INTEGER)
     rest = rest.removeprefix(INTEGER)
     short = rest if OURS.get(rest, "").rpartition(".")[2] not in ("", rest) else None
     for path in _paths(rest):
         cast = asked or (integer_offers and path.startswith("scml_agents."))
-        yield _Entry(short, integer_path(path) if cast else path, params)
+        path = integer_path(path) if cast else path
+        yield _Entry(short, isolated_path(path) if isolated else path, params)
 
 
 def _split(text: str) -> tuple[str, dict[str, Any]]:
@@ -285,8 +295,8 @@ def _read_params(written: Mapping[str, Any]) -> dict[str, Any]:
 def _labels(entries: list[_Entry]) -> list[str]:
     """Name competitors: by short name, else by class; equal class names are distinguished by their modules.
 
-    An agent that plays both as it is and with whole numbers carries ``int:`` in the second case; parameters are part of
-    the name.
+    An agent that plays both as it is and with whole numbers carries ``int:`` in the second case, and so with
+    ``isolated:``; parameters are part of the name.
     """
     originals = [original_path(entry.path) for entry in entries]
     owners: dict[str, set[str]] = {}
@@ -296,7 +306,9 @@ def _labels(entries: list[_Entry]) -> list[str]:
     for entry, original in zip(entries, originals, strict=True):
         class_name = original.rpartition(".")[2]
         label = entry.short or (original if len(owners[class_name]) > 1 else class_name)
-        both = {other.path for other in entries if original_path(other.path) == original}
-        prefix = INTEGER if len(both) > 1 and entry.path != original else ""
+        is_alone = len({other.path for other in entries if original_path(other.path) == original}) == 1
+        opened = open_path(entry.path)
+        marks = (ISOLATED if entry.path != opened else "") + (INTEGER if opened != original else "")
+        prefix = "" if is_alone else marks
         labels.append(prefix + label + (json.dumps(entry.written) if entry.written else ""))
     return labels

@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import Final
 
 from litaagent_std.tournament.competitors.integer_offers import FORMER_PREFIX, integer_path, original_path
+from litaagent_std.world.isolated import isolated_path, open_path
 from litaagent_std.world.scml.published import YEARS, all_paths, finalists, paths_of_year, ranking
 
 __all__ = [
     "BUILT_IN",
     "GROUPS",
     "INTEGER",
+    "ISOLATED",
     "LITA_2025",
     "OURS",
     "YEARS",
@@ -70,6 +72,9 @@ GROUPS: Final = (
 INTEGER: Final = "int:"
 """Prefix that asks for whole numbers in a competitor's offers."""
 
+ISOLATED: Final = "isolated:"
+"""Prefix that asks for a process of its own, with limits and without network."""
+
 _FORMER_MODULES: Final = {
     "litaagent_std.hrl_xf.agent": f"{_AGENTS}.hrl",
     "litaagent_std.hrl_xf.variants": f"{_AGENTS}.variants",
@@ -107,6 +112,8 @@ def default_roster(max_top_2025: int = 5, max_top_2024: int = 5) -> tuple[str, .
 
 def present_path(path: str) -> str:
     """Return where the class at a path is today; records and units keep the paths of the day they were written."""
+    if open_path(path) != path:
+        return isolated_path(present_path(open_path(path)))
     if path.startswith(FORMER_PREFIX):
         return integer_path(present_path(path.removeprefix(FORMER_PREFIX).replace(":", ".")))
     original = original_path(path)
@@ -119,8 +126,10 @@ def registry_name(path: str) -> str:
     """Return a name for the class at a path that a move of our modules does not change.
 
     Agents of scml and scml-agents keep their class path, which comes with the version of the library; ours are named
-    by their class. An integer cast shows as the prefix ``int:``.
+    by their class. An integer cast shows as the prefix ``int:``, isolation as ``isolated:``.
     """
+    if open_path(path) != path:
+        return f"{ISOLATED}{registry_name(open_path(path))}"
     present = present_path(path)
     original = original_path(present)
     ours = original.partition(".")[0] in ("litaagent_std", "benchmarks")

@@ -82,6 +82,8 @@ def _stand_in(path: str, pid: int) -> type:
             process.end()
     except Exception as error:  # whatever the agent's module raises; the class says so when it plays
         load_error = f"{type(error).__name__}: {error}"
+        if os.geteuid() == 0 and type(error).__name__ in ("ModuleNotFoundError", "PermissionError"):
+            load_error += "; root's isolated agents play as nobody: others must be able to read their folder"
     base = _SyncStandIn if shape.get("sync") else _ChainedStandIn if shape.get("chained") else _PlainStandIn
     methods = {callback: _forwarded(callback) for callback in shape.get("callbacks", ())}
     identity = {"__module__": shape["module"], "__qualname__": shape["qualname"], "__doc__": base.__doc__}

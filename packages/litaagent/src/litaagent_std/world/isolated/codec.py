@@ -95,7 +95,7 @@ def _decode_response(content: Any) -> SAOResponse:  # noqa: ANN401 - from JSON
     return SAOResponse(decode(response), decode(outcome))
 
 
-_TAGS: Final = {
+_TAGS: Final[dict[str, Callable[[Any], Any]]] = {
     "t": lambda content: tuple([decode(item) for item in content]),
     "d": _decode_dict,
     "f": lambda content: np.float64(content),

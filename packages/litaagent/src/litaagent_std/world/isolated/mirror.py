@@ -7,7 +7,7 @@ constants of the world, the values of the day, the agent's contracts, and its ne
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from negmas.negotiators.common import NegotiatorEntry
@@ -251,7 +251,10 @@ class _MirroredSeat:
         if "score" in values:
             world.own_scores = {self._seat.id: values.pop("score")}
         if "issues" in values:
-            bought, sold = (Agenda(*ranges, self._n_rounds, self._times) for ranges in values.pop("issues"))
+            bought, sold = (
+                Agenda(quantities, days, prices, self._n_rounds, self._times)
+                for quantities, days, prices in values.pop("issues")
+            )
             self._agendas = bought, sold
             awi.current_input_issues, awi.current_output_issues = bought.issues, sold.issues
         for name, value in values.items():
@@ -323,7 +326,12 @@ class _MirroredSeat:
     def _take_event(self, kind: str, pid: str, fields: list[Any], terms: Any) -> None:  # noqa: ANN401 - as sent
         """Take over an event that the agent's class has no callback for."""
         _fill(self._negotiations[pid].state, fields)
-        {"end": self._leave, "success": self._register, "failure": self._register_failure}[kind](pid, *terms)
+        handlers: dict[str, Callable[..., None]] = {
+            "end": self._leave,
+            "success": self._register,
+            "failure": self._register_failure,
+        }
+        handlers[kind](pid, *terms)
 
     def _leave(self, pid: str) -> None:
         self._seat.end_negotiation(self._sides[pid], self._negotiations[pid].state)
@@ -405,5 +413,3 @@ def _fill(state: LeanState, fields: list[Any]) -> LeanState:
         setattr(state, name, value)
     state.left_negotiators = set(state.left_negotiators)
     return state
-
-

@@ -7,26 +7,25 @@ process, because they share the state of their modules where they are not isolat
 from __future__ import annotations
 
 import functools
-import logging
 import os
 import socket
 import subprocess
 import sys
 import time
+import warnings
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from itertools import count
 from typing import Any, Final
 
 from apexrl.runs.errors import UserFacingError
+from litaagent_std.world.isolated import open_path
 from litaagent_std.world.isolated.codec import receive, send
 from litaagent_std.world.isolated.sandbox import Limits
 
-__all__ = ["LostError", "SeatProcess", "missing_isolation"]
-
-logger = logging.getLogger(__name__)
+__all__ = ["IncompleteIsolationWarning", "LostError", "SeatProcess", "missing_isolation", "warn_unless_whole"]
 
 _START_SECONDS: Final = 120.0
 _KEPT: Final = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT")
@@ -35,6 +34,10 @@ _THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 class LostError(Exception):
     """An isolated agent's process ended, was ended, or broke the rules; its seat makes no offers from then on."""
+
+
+class IncompleteIsolationWarning(UserWarning):
+    """This system cannot keep isolated agents from files and the network."""
 
 
 class IsolationError(UserFacingError):
@@ -72,8 +75,6 @@ class _Zygote:
                 "it imports scml, negmas and this package as this process does",
                 f"see what {' '.join(command[:3])} says",
             ) from error
-        if self.missing:
-            logger.warning("isolated agents are limited in time and memory only; missing here: %s", self.missing)
 
     def start(self, show: Sequence[str], limits: Limits) -> tuple[int, socket.socket, int]:
         """Start a process; return its number here, the connection to it, and its process id."""
@@ -99,7 +100,7 @@ def _environment() -> dict[str, str]:
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     threads = {name: os.environ.get(name, "1") for name in _THREADS}
     path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
-    return kept | threads | {"PYTHONPATH": path, "PYTHONHASHSEED": "0", "HOME": "/tmp"}  # noqa: S108 - the sandbox's own
+    return kept | threads | {"PYTHONPATH": path, "PYTHONHASHSEED": "0", "HOME": "/tmp"}
 
 
 @functools.cache
@@ -114,6 +115,17 @@ def missing_isolation() -> str:
         IsolationError: If agents cannot be isolated at all.
     """
     return _zygote_of(os.getpid()).missing
+
+
+def warn_unless_whole(paths: Iterable[str]) -> None:
+    """Warn if some of the agents at these paths are isolated and this system cannot isolate them wholly."""
+    if any(open_path(path) != path for path in paths) and (missing := missing_isolation()):
+        warnings.warn(
+            f"isolated agents are limited in time and memory only: this system lacks {missing}. They can read and "
+            "change your files and use the network; play only agents that you trust, or use Linux with namespaces",
+            IncompleteIsolationWarning,
+            stacklevel=2,
+        )
 
 
 class SeatProcess:
@@ -135,7 +147,7 @@ class SeatProcess:
         zygote = _zygote_of(os.getpid())
         try:
             number, self._connection, pid = zygote.start(show, limits)
-            self._delay = _RunDelay(pid)
+            self._times = _Times(pid)
             receive(self._connection, limits.message, _START_SECONDS)
         except (OSError, EOFError, ValueError) as error:
             raise LostError(f"its process could not be started: {error}") from error
@@ -155,10 +167,10 @@ class SeatProcess:
             raise LostError(self._lost)
         number = next(self._numbers)
         allowed = min(seconds, self._left)
-        began = time.monotonic() - self._delay.seconds()
+        began = time.monotonic() - self._times.waited()
 
         def left() -> float:
-            return allowed - (time.monotonic() - self._delay.seconds() - began)
+            return allowed - (time.monotonic() - self._times.waited() - began)
 
         try:
             send(self._connection, {**message, "number": number}, allowed)
@@ -174,6 +186,11 @@ class SeatProcess:
         self._left -= max(0.0, allowed - left())
         return answer
 
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU seconds of its main thread so far; 0 where the system does not count them."""
+        return self._times.ran()
+
     def lose(self, why: str) -> LostError:
         """End the process, and return the error that says why."""
         self._lost = why
@@ -186,8 +203,8 @@ class SeatProcess:
         self._end()
 
 
-class _RunDelay:
-    """How long a process has waited for a processor: on a busy machine that is not its fault.
+class _Times:
+    """How long a process has run, and waited for a processor: on a busy machine waiting is not its fault.
 
     Args:
         pid: The process.
@@ -200,13 +217,21 @@ class _RunDelay:
             self._file = None
         else:
             weakref.finalize(self, os.close, self._file)
-        self._last = 0.0
+        self._last = (0.0, 0.0)
 
-    def seconds(self) -> float:
-        """Return the seconds so far; of a process that is gone, those last seen."""
+    def ran(self) -> float:
+        """Return the CPU seconds so far; of a process that is gone, those last seen."""
+        return self._read()[0]
+
+    def waited(self) -> float:
+        """Return the seconds without a processor so far; of a process that is gone, those last seen."""
+        return self._read()[1]
+
+    def _read(self) -> tuple[float, float]:
         if self._file is not None:
-            with suppress(OSError, ValueError, IndexError):
-                self._last = int(os.pread(self._file, 100, 0).split()[1]) / 1e9
+            with suppress(OSError, ValueError):
+                ran, waited, _ = os.pread(self._file, 100, 0).split()
+                self._last = int(ran) / 1e9, int(waited) / 1e9
         return self._last
 
 

@@ -32,8 +32,18 @@ _TREE_CLONE, _MOVE_EMPTY_PATH = 1, 4
 _READ_ONLY: Final = 1 | 2 | 4  # MOUNT_ATTR_RDONLY, _NOSUID, _NODEV
 _NOBODY: Final = 65534
 _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
-_SYSTEM: Final = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/opt/conda", "/etc/ld.so.cache", "/etc/localtime", "/nix")
-_SCRATCH: Final = "/tmp"  # noqa: S108 - inside the sandbox, where nobody else is
+_SYSTEM: Final = (
+    "/usr",
+    "/lib",
+    "/lib64",
+    "/lib32",
+    "/bin",
+    "/opt/conda",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/nix",
+)
+_SCRATCH: Final = "/tmp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +95,9 @@ def set_limits(limits: Limits, *, alone: bool) -> None:
 
 def visible_paths(extra: Iterable[str] = ()) -> list[str]:
     """Return what an isolated agent may read: Python, the folders of ``sys.path``, and what its parameters name."""
-    packages = (getattr(sys.modules.get(name), "__path__", ()) for name in ("litaagent_std", "apexrl", "scml", "negmas"))
+    packages = (
+        getattr(sys.modules.get(name), "__path__", ()) for name in ("litaagent_std", "apexrl", "scml", "negmas")
+    )
     named = [sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path, *(path for paths in packages for path in paths)]
     wanted = {os.path.abspath(path) for path in (*named, *extra) if path}
     wanted |= {os.path.realpath(path) for path in wanted}
@@ -184,7 +196,7 @@ def enter_namespaces(paths: Sequence[str], limits: Limits) -> None:
 
 def _change_root(libc: ctypes.CDLL, limits: Limits) -> None:
     """Make a small file system in memory the root; the old one is at ``/.old``."""
-    root = next(path for path in ("/tmp", "/var/tmp", "/mnt", "/run") if os.path.isdir(path))  # noqa: S108
+    root = next(path for path in ("/tmp", "/var/tmp", "/mnt", "/run") if os.path.isdir(path))
     options = f"size={limits.files},mode=755".encode()
     _check(libc.mount(b"tmpfs", root.encode(), b"tmpfs", _MS_NOSUID | _MS_NODEV, options), "mount the scratch folder")
     old = f"{root}/.old"
