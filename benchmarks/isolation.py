@@ -119,7 +119,7 @@ def play_honest(names: list[str], days: int, seed: int) -> dict[str, Any]:
     return {
         "equal": plain.digest == apart.digest,
         "events": sum(plain.counts.values()),
-        "errors": [plain.counts["on_error"], apart.counts["on_error"]],
+        "errors": [plain.counts.get("on_error", 0), apart.counts.get("on_error", 0)],
         "cpu_seconds": [plain_cost, apart_cost],
         "days": days,
         "seats": len(isolated),
