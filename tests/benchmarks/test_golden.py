@@ -1,11 +1,9 @@
 """A subset of the golden worlds (all levels, both regimes) comes out as pinned; `make golden` plays all."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
+import pytest
 from benchmarks.golden.flipped import first_difference
 from benchmarks.golden.worlds import cases, variant_spec
 
@@ -17,13 +15,17 @@ FIRST = 22
 """Worlds that the tests play."""
 
 
-def golden(*words):
-    environment = os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "benchmarks.golden", *words, "--quiet"]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+@pytest.fixture
+def golden(warm_python):
+    """Runs ``python -m benchmarks.golden``."""
+
+    def golden(*words):
+        return warm_python.run("python", "-m", "benchmarks.golden", *words, "--quiet", folder=ROOT)
+
+    return golden
 
 
-def test_the_first_worlds_come_out_as_pinned():
+def test_the_first_worlds_come_out_as_pinned(golden):
     done = golden("worlds", "--first", str(FIRST), "--check", str(RESULTS / "golden_worlds.json"))
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 
@@ -34,7 +36,7 @@ def test_twenty_of_them_are_of_the_reference_agent(tmp_path):
     assert variant_spec("default", tmp_path).params == REFERENCE  # the settings of lita-v1
 
 
-def test_another_result_is_noticed(tmp_path):
+def test_another_result_is_noticed(golden, tmp_path):
     rows = json.loads((RESULTS / "golden_worlds.json").read_text())
     rows[2]["scores"][0] = (0.5).hex()
     (tmp_path / "other.json").write_text(json.dumps(rows))
@@ -43,7 +45,7 @@ def test_another_result_is_noticed(tmp_path):
     assert "case 2 differs in scores" in done.stdout
 
 
-def test_decisions_do_not_depend_on_the_vector_instructions_of_the_machine():
+def test_decisions_do_not_depend_on_the_vector_instructions_of_the_machine(golden):
     done = golden("worlds", "--first", "4", "--baseline-cpu", "--check", str(RESULTS / "golden_worlds.json"))
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 

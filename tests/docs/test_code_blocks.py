@@ -4,10 +4,10 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.warm_python import WarmPython, environment
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").glob("**/*.md")])
@@ -16,20 +16,21 @@ PAGES = [
 ]  # test_languages: their code is the same
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CONTINUED = re.compile(r"\\\n\s*")
+PROGRAM = re.compile(r"(lita|python) [^|&;<>$*~]*$")
+"""A command that needs no shell."""
 
 
 def blocks(page: Path, language: str) -> list[str]:
     return [body for kind, body in BLOCK.findall(page.read_text(encoding="utf-8")) if kind == language]
 
 
-def environment() -> dict[str, str]:
-    return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "MPLBACKEND": "Agg"}
+def check(done: subprocess.CompletedProcess[str]) -> None:
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
 
 
 def run(words: list[str], folder: Path) -> None:
     options = {"capture_output": True, "text": True, "check": False}
-    done = subprocess.run(words, cwd=folder, env=environment(), timeout=600, **options)
-    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    check(subprocess.run(words, cwd=folder, env=environment(), timeout=600, **options))
 
 
 def check_options(command: str, folder: Path) -> None:
@@ -44,17 +45,17 @@ def check_options(command: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: str(p.relative_to(ROOT)))
-def test_python_blocks_run(page: Path, tmp_path: Path) -> None:
+def test_python_blocks_run(page: Path, tmp_path: Path, warm_python: WarmPython) -> None:
     script = tmp_path / "page.py"
     # Spawned workers import the script again, so the code needs the usual guard.
     body = "\n".join(blocks(page, "python"))
     indented = "".join(f"    {line}" if line.strip() else line for line in body.splitlines(keepends=True))
     script.write_text(f'if __name__ == "__main__":\n{indented}\n')
-    run([sys.executable, str(script)], tmp_path)
+    check(warm_python.run("python", script, folder=tmp_path))
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "bash")], ids=lambda p: str(p.relative_to(ROOT)))
-def test_bash_blocks_run(page: Path, tmp_path: Path) -> None:
+def test_bash_blocks_run(page: Path, tmp_path: Path, warm_python: WarmPython) -> None:
     """Run commands in an empty folder; check the words of ``make`` and of scripts, which may run for hours."""
     for block in blocks(page, "bash"):
         for line in CONTINUED.sub("", block).splitlines():
@@ -65,5 +66,7 @@ def test_bash_blocks_run(page: Path, tmp_path: Path) -> None:
                 run(["make", "--dry-run", "-C", str(ROOT), *shlex.split(command)[1:]], tmp_path)
             elif command.startswith("./"):
                 check_options(command, tmp_path)
+            elif PROGRAM.match(command):
+                check(warm_python.run(*shlex.split(command, comments=True), folder=tmp_path))
             else:
                 run(["bash", "-euc", command], tmp_path)

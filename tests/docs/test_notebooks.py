@@ -1,6 +1,5 @@
 """The notebooks are what their scripts say, are valid, and their code runs."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,15 +20,11 @@ def test_notebooks_are_made_from_their_scripts():
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_a_notebook_is_valid_and_its_code_runs(script, tmp_path):
+def test_a_notebook_is_valid_and_its_code_runs(script, tmp_path, warm_python):
     notebook = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
     nbformat.validate(notebook)
     code = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
     (tmp_path / "notebook.py").write_text(code)
-    environment = os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
-    words = [sys.executable, "notebook.py"]
-    done = subprocess.run(
-        words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=280
-    )
+    done = warm_python.run("python", "notebook.py", folder=tmp_path)
     assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
     assert done.stdout

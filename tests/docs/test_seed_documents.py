@@ -6,13 +6,12 @@ Rows of the kind ``run`` start the command at a tiny scale and look at what it p
 import functools
 import importlib
 import inspect
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.warm_python import environment
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/reference/seed_documents.md"
@@ -21,13 +20,6 @@ ROW = re.compile(
 )
 ROWS = [match.groupdict() for match in ROW.finditer(PAGE.read_text(encoding="utf-8"))]
 CODE = re.compile(r"`([^`]+)`")
-BIN = Path(sys.executable).parent
-ENVIRONMENT = os.environ | {
-    "PATH": f"{BIN}:{os.environ['PATH']}",
-    "COLUMNS": "200",
-    "PYTHONHASHSEED": "0",
-    "OMP_NUM_THREADS": "1",
-}
 
 COLLECT = "--competitors GreedyStd RandomStd --configs 4 --runs 1 --steps 5 --levels 2 --executor inline --quiet"
 TRAIN = """--phases l2 l3 --data-dir records --agent-name Greedy --num-workers 1 --split-ratios 0.5 0.25 0.25
@@ -54,12 +46,6 @@ print(*GymVecEnv.step(env, torch.zeros(2, dtype=torch.long))[3])
 """
 
 
-def run(*words, folder):
-    done = subprocess.run(words, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{words}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
-    return done.stdout + done.stderr
-
-
 def left_in(folder):
     """Return the names of all files below a folder, the text of logs, and the tags of TensorBoard's events."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -76,7 +62,34 @@ def left_in(folder):
 
 
 @pytest.fixture(scope="module")
-def evidence(tmp_path_factory):
+def run(warm_python):
+    """Return a function that runs a program in a folder and returns what it prints."""
+
+    def run(*words, folder):
+        done = warm_python.run(*words, folder=folder)
+        assert done.returncode == 0, f"{words}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+        return done.stdout + done.stderr
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def help_of(run):
+    """Return a function that gives the help of a command."""
+
+    @functools.cache
+    def help_of(command):
+        words = command.split()
+        if words[0].endswith(".sh"):
+            options = {"capture_output": True, "text": True, "check": True, "env": environment()}
+            return subprocess.run([ROOT / words[0], "--help"], **options).stdout
+        return run(*(["python"] if words[0].endswith(".py") else []), *words, "--help", folder=ROOT)
+
+    return help_of
+
+
+@pytest.fixture(scope="module")
+def evidence(run, tmp_path_factory):
     """Return a function that gives what a command prints, logs and writes; each command runs once."""
 
     @functools.cache
@@ -88,7 +101,7 @@ def evidence(tmp_path_factory):
     @functools.cache
     def trained():
         folder, _ = league()
-        printed = run(sys.executable, ROOT / "runners/run_hrl_bc_awr_train.py", *TRAIN.split(), folder=folder)
+        printed = run("python", ROOT / "runners/run_hrl_bc_awr_train.py", *TRAIN.split(), folder=folder)
         return folder, printed + left_in(folder)
 
     @functools.cache
@@ -103,11 +116,11 @@ def evidence(tmp_path_factory):
                 folder, _ = trained()
                 [runs] = folder.glob("training_runs/*")
                 options = ["--output-dir", runs, "--split", "val", "--num-workers", "1", "--agent-name", "Greedy"]
-                return run(sys.executable, ROOT / command, *options, folder=folder)
+                return run("python", ROOT / command, *options, folder=folder)
             case "OnPolicyRunner":
-                return run(sys.executable, "-c", RUNNER, folder=folder) + left_in(folder)
+                return run("python", "-c", RUNNER, folder=folder) + left_in(folder)
             case "train_sync_enhanced.py":
-                return run(sys.executable, ROOT / command, *SKILLS.split(), folder=folder) + left_in(folder)
+                return run("python", ROOT / command, *SKILLS.split(), folder=folder) + left_in(folder)
         raise AssertionError(f"this test cannot run {command!r}")
 
     return evidence_of
@@ -118,20 +131,12 @@ def resolved(path):
     return functools.reduce(getattr, name.split("."), importlib.import_module(module))
 
 
-@functools.cache
-def help_of(command):
-    words = command.split()
-    if words[0].endswith(".py"):
-        words.insert(0, sys.executable)
-    return run(*words, "--help", folder=ROOT)
-
-
 def terms(text):
     return CODE.findall(text) or [text]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['term']} {row['here']}".replace("`", ""))
-def test_the_row_is_true(row, evidence):
+def test_the_row_is_true(row, evidence, help_of):
     here = CODE.findall(row["here"])
     match row["check"]:
         case "import":

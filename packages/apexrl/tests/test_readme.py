@@ -1,8 +1,6 @@
 """The README's program runs as it stands, and its names exist."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import apexrl
@@ -10,11 +8,10 @@ import apexrl
 README = Path(__file__).parents[1] / "README.md"
 
 
-def test_the_program_runs(tmp_path):
+def test_the_program_runs(tmp_path, warm_python):
     (program,) = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert len(program.strip().splitlines()) <= 10
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    done = warm_python.run("python", "-c", program, folder=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "reached 20480 steps, exactly as asked" in done.stdout
     assert (tmp_path / "runs/cartpole/checkpoints/final_model.pt").is_file()

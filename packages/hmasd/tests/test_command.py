@@ -43,11 +43,6 @@ def start(tmp_path, *words):
     )
 
 
-def finish(process, timeout=240):
-    out, err = process.communicate(timeout=timeout)
-    return process.returncode, out, err
-
-
 def test_train_evaluate_and_resume(tmp_path, capsys):
     command = TrainCommand(set=SMALL, folder=tmp_path, log_level="WARNING")
     assert train(command) == 0
@@ -65,20 +60,20 @@ def test_train_evaluate_and_resume(tmp_path, capsys):
     assert (tmp_path / "models" / "hmasd_sync_enhanced_120.pth.set-aside").exists()
 
 
-def test_evaluation_in_a_fresh_process_gives_what_training_gave(tmp_path, capsys):
+def test_evaluation_in_a_fresh_process_gives_what_training_gave(tmp_path, capsys, warm_python):
     train(TrainCommand(set=SMALL, folder=tmp_path, log_level="WARNING"))
     trained = json.loads(capsys.readouterr().out.splitlines()[-1])
-    process = start(tmp_path, "--eval-only", "--model-path", "models/hmasd_sync_enhanced_final.pth")
-    status, out, err = finish(process)
-    assert status == 0, err
-    assert json.loads(out) == trained
+    words = ("--eval-only", "--model-path", "models/hmasd_sync_enhanced_final.pth")
+    done = warm_python.run("python", "-m", "hmasd", "train", *words, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == trained
     train(TrainCommand(set=(*SMALL, "seed=1"), folder=tmp_path / "other", log_level="WARNING"))
     assert json.loads(capsys.readouterr().out.splitlines()[-1]) != trained, "the returns tell policies apart"
 
 
 def test_a_killed_run_goes_on_to_the_same_end(tmp_path, capsys):
     words = tuple(word for word in SMALL if not word.startswith(("total_steps", "eval_interval")))
-    words += ("total_steps=2000", "eval_interval=1000", "keep_checkpoints=2")
+    words += ("total_steps=800", "eval_interval=400", "keep_checkpoints=2")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert train(TrainCommand(set=words, folder=whole, log_level="ERROR")) == 0
     killed.mkdir()
@@ -227,10 +222,11 @@ def test_training_goes_on_in_silence_when_nobody_reads_its_output(tmp_path):
     assert (tmp_path / "models" / "hmasd_sync_enhanced_final.pth").exists()
 
 
-def test_a_run_that_diverges_says_so(tmp_path):
-    process = start(tmp_path, "--preset", "paper", "--set", *_as_preset(SMALL), "lr=1e30")
-    status, _, err = finish(process)
-    assert status == 2
+def test_a_run_that_diverges_says_so(tmp_path, warm_python):
+    words = ("--preset", "paper", "--set", *_as_preset(SMALL), "lr=1e30")
+    done = warm_python.run("python", "-m", "hmasd", "train", *words, folder=tmp_path)
+    err = done.stderr
+    assert done.returncode == 2
     assert "a loss is nan and the norm of its gradient nan" in err
     assert "UserWarning" not in err
     assert "Lower the learning rate" in err

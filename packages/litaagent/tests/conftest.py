@@ -4,7 +4,6 @@ import fcntl
 import importlib.util
 import os
 import shutil
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -17,14 +16,7 @@ from litaagent_std.records.world import WorldRecord
 from litaagent_std.world.run import run_world
 from litaagent_std.world.setup import AgentSpec, official_setup
 
-LITA = Path(sys.executable).parent / "lita"
 EVIL = '<img src=x onerror="window.broken=1"></script><script>window.broken=1</script> $x$ %{y}'
-
-
-def _lita(folder, *words):
-    environment = os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([LITA, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def _train(folder, seed):
@@ -75,14 +67,14 @@ def _entry(folder, entry):
     return replace(entry, bytes=path.stat().st_size, sha256=digest_file(path))
 
 
-def _make(folder):
+def _make(folder, lita):
     words = ["--configs", "2", "--runs", "1", "--steps", "8", "--levels", "2", "--shard-size", "4", "--seed", "3"]
     common = ["--executor", "inline", "--quiet"]
     agents = ["--competitors", "RandomStd", "SyncRandomStd", "GreedyStd"]
     small = "tournament_history/small"
-    _lita(folder, "tournament", *agents, *words, *common, "--no-csv", "--output-dir", small)
+    lita(folder, "tournament", *agents, *words, *common, "--no-csv", "--output-dir", small)
     arena = ["arena", "RandomStd", "--against", "GreedyStd", "--opponents", "built-in", "--worlds", "4"]
-    _lita(folder, *arena, "--days", "8", "--levels", "2", *common, "--output-dir", "arena_results")
+    lita(folder, *arena, "--days", "8", "--levels", "2", *common, "--output-dir", "arena_results")
     shutil.copytree(folder / small, folder / "tournament_history/hostile")
     _rename(folder / "tournament_history/hostile")
     _train(folder / "runs/one", 1)
@@ -90,15 +82,15 @@ def _make(folder):
     _hmasd(folder / "hmasd/first")
 
 
-def _make_ours(folder):
+def _make_ours(folder, lita):
     ours = "litaagent_std.agents.hrl.LitaAgentHRL"
     words = ["--configs", "1", "--runs", "1", "--steps", "8", "--levels", "2", "--seed", "3"]
     common = ["--executor", "inline", "--quiet", "--no-csv"]
     for name, options in (("ours", ["--reasons"]), ("without", [])):
-        _lita(folder, "tournament", "--competitors", ours, "RandomStd", *words, *common, *options, "--output-dir", name)
+        lita(folder, "tournament", "--competitors", ours, "RandomStd", *words, *common, *options, "--output-dir", name)
 
 
-def _made_once(tmp_path_factory, name, make):
+def _made_once(tmp_path_factory, name, make, lita):
     """A folder that is made once for all processes of the tests."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
@@ -106,21 +98,33 @@ def _made_once(tmp_path_factory, name, make):
     with (folder.parent / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder.parent / f"{name}.done").exists():
-            make(folder)
+            make(folder, lita)
             (folder.parent / f"{name}.done").touch()
     return folder
 
 
 @pytest.fixture(scope="session")
-def recorded(tmp_path_factory):
-    """The folder; made once for all processes of the tests. Look at it, and copy what you change."""
-    return _made_once(tmp_path_factory, "recorded", _make)
+def lita(warm_python):
+    """Runs ``lita`` with some words in a folder."""
+
+    def lita(folder, *words):
+        done = warm_python.run("lita", *words, folder=folder)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout
+
+    return lita
 
 
 @pytest.fixture(scope="session")
-def with_ours(tmp_path_factory):
+def recorded(tmp_path_factory, lita):
+    """The folder; made once for all processes of the tests. Look at it, and copy what you change."""
+    return _made_once(tmp_path_factory, "recorded", _make, lita)
+
+
+@pytest.fixture(scope="session")
+def with_ours(tmp_path_factory, lita):
     """A folder with the tournaments ``ours``, with our agent in a seat, and ``without`` its reasons; copy to change."""
-    return _made_once(tmp_path_factory, "recorded_ours", _make_ours)
+    return _made_once(tmp_path_factory, "recorded_ours", _make_ours, lita)
 
 
 @pytest.fixture

@@ -79,15 +79,15 @@ def test_export_refuses_wrong_options(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("mode", ["prepend", "importlib"])
-def test_the_written_agent_passes_its_own_test(tmp_path, capsys, mode):
+def test_the_written_agent_passes_its_own_test(tmp_path, capsys, mode, warm_python):
     """Also with the import mode of this project's own tests."""
     assert main(["new-agent", "MyFirstAgent", "--dir", str(tmp_path / "mine")]) == 0
     printed = capsys.readouterr().out
     test = tmp_path / "mine" / "test_my_first_agent.py"
     assert f"pytest {test}" in printed
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
+    words = ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
     words += ["--import-mode", mode, str(test)]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=200)
+    done = warm_python.run(*words, folder=tmp_path)
     assert done.returncode == 0, done.stdout[-3000:]
     assert "2 passed" in done.stdout
 

@@ -1,8 +1,5 @@
 """``lita arena``: tables, picture, the same report with every executor, refused options."""
 
-import os
-import subprocess
-import sys
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -17,23 +14,10 @@ SMALL = [
 
 
 @pytest.fixture(scope="module")
-def inline(tmp_path_factory):
+def inline(tmp_path_factory, lita):
     """A small evaluation in one process of its own: its folder and what it printed."""
     folder = tmp_path_factory.mktemp("arena")
-    words = [
-        sys.executable,
-        "-m",
-        "lita.main",
-        *SMALL,
-        "--executor",
-        "inline",
-        "--output-dir",
-        str(folder),
-    ]
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=280)
-    assert done.returncode == 0, done.stderr
-    return folder, done.stdout
+    return folder, lita(folder, *SMALL, "--executor", "inline", "--output-dir", folder)
 
 
 def report_in(folder):
@@ -82,8 +66,8 @@ def test_bad_options_are_refused(words, message, tmp_path, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_worlds_with_the_seat_elsewhere_are_left_out(inline, tmp_path):
-    assert main([*SMALL, "--places", "last", "--executor", "processes", "--output-dir", str(tmp_path)]) == 0
+def test_worlds_with_the_seat_elsewhere_are_left_out(inline, tmp_path, lita):
+    lita(tmp_path, *SMALL, "--places", "last", "--executor", "inline", "--output-dir", tmp_path)
     [path] = tmp_path.glob("*/report.json")
     assert report_in(tmp_path)["comparisons"][0]["difference"]["last"]["worlds"] == 3
     assert not (inline[0] / path.parent.name).exists()

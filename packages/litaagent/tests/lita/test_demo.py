@@ -1,23 +1,14 @@
 """``lita demo`` runs end to end at its smallest scale."""
 
-import subprocess
-import sys
-from pathlib import Path
 
-LITA = Path(sys.executable).parent / "lita"
-
-
-def test_demo_walks_from_a_tournament_to_the_trained_agent_in_the_arena(tmp_path: Path) -> None:
+def test_demo_walks_from_a_tournament_to_the_trained_agent_in_the_arena(lita, tmp_path):
     small = ["--configs", "1", "--days", "10", "--epochs", "1", "--updates", "1", "--worlds", "1"]
-    done = subprocess.run(
-        [LITA, "demo", *small, "--output-dir", "out"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    printed = lita(tmp_path, "demo", *small, "--output-dir", "out")
     for layer in ("l2", "l3"):
         assert list((tmp_path / "out/online/weights").glob(f"v*/{layer}.npz"))
     assert (tmp_path / "out/offline/weights/l2.npz").exists()
     text = (tmp_path / "out/report.html").read_text(encoding="utf-8")
-    assert (tmp_path / "out/report.html").as_uri() in done.stdout
+    assert (tmp_path / "out/report.html").as_uri() in printed
     for part in (
         "LitaAgentHRL",
         "Ranking by the official",

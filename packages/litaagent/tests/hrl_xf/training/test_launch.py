@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -123,14 +121,10 @@ def test_errors_of_l2_in_raw_units(league_folder):
         l2_error(L2ErrorConfig(output_dir=league_folder))
 
 
-def test_the_script_prints_the_documented_measures(league_folder):
+def test_the_script_prints_the_documented_measures(league_folder, warm_python):
     words = ["--output-dir", league_folder / "training_runs" / "first", "--split", "test", "--batch-size", "1024"]
-    done = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "eval_l2_val_error.py", *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = warm_python.run("python", ROOT / "scripts" / "eval_l2_val_error.py", *words, folder=league_folder)
+    assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("test Q: MAE ")
     assert "mean_rel_err" in done.stdout.splitlines()[1]
 
