@@ -20,14 +20,14 @@ def run_supervisor(*arguments: str) -> dict[str, int]:
     return counts
 
 
-def test_two_hundred_kills_at_random_moments_lose_no_finished_checkpoint(tmp_path):
-    counts = run_supervisor("kill", str(tmp_path / "store"), "200", "1")
+def test_kills_at_random_moments_lose_no_finished_checkpoint(tmp_path):
+    counts = run_supervisor("kill", str(tmp_path / "store"), "60", "1")
 
-    assert counts["kills"] == 200
+    assert counts["kills"] == 60
     # Without these the kills would have missed what they are meant to hit.
-    assert counts["during_a_save"] >= 50
-    assert counts["left_a_partial_file"] >= 20
-    assert counts["saved"] >= 150  # 0, 1 or 2 awaited per kill, drawn from the seed
+    assert counts["during_a_save"] >= 12
+    assert counts["left_a_partial_file"] >= 4
+    assert counts["saved"] >= 40  # 0, 1 or 2 awaited per kill, drawn from the seed
 
 
 def test_death_before_any_line_of_a_save_leaves_the_old_or_the_new_checkpoint(tmp_path):

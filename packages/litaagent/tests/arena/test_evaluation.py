@@ -125,7 +125,8 @@ def test_a_clear_answer_is_measured_as_precisely_as_asked_for(pretended, tmp_pat
     assert run(make_plan(39, against=(RANDOM,), fewest=60), tmp_path).verdict(RANDOM).answer == "open"
 
 
-def test_worlds_in_which_nobody_differs_are_left_out(pretended, tmp_path):
+def test_worlds_in_which_nobody_differs_are_left_out(pretended, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_DRAWS", 30)
     plan = make_plan(worlds=6, against=(SYNC,), places=("last",))
     found = run(plan, tmp_path)
     indices = found.shared(SYNC)

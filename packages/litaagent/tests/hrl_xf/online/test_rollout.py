@@ -7,7 +7,7 @@ from litaagent_std.hrl_xf.online.rollout import reference_of
 from litaagent_std.hrl_xf.online.worlds import WorldPlan, draw_world, training_seed
 from litaagent_std.hrl_xf.rewards import DayWeights, day_reward
 
-PLAN = WorldPlan(seed=training_seed(1, 0), days=(8,), levels=3, seats=2)
+PLAN = WorldPlan(seed=training_seed(1, 0), days=(5,), levels=2, seats=2)
 WEIGHTS = DayWeights()
 
 
