@@ -12,7 +12,14 @@ from litaagent_std.arena.contest import plan_of
 from litaagent_std.hrl_xf.online.config import PoolConfig
 from litaagent_std.hrl_xf.online.opponents import OpponentPool
 from litaagent_std.tournament.competitors.integer_offers import FORMER_PREFIX, integer_path
-from litaagent_std.tournament.competitors.names import agent_text, opponents, read_agent, resolve, resolve_one
+from litaagent_std.tournament.competitors.names import (
+    agent_text,
+    opponents,
+    read_agent,
+    require_classes,
+    resolve,
+    resolve_one,
+)
 from litaagent_std.tournament.competitors.registry import (
     OURS,
     default_roster,
@@ -222,3 +229,11 @@ def test_isolation_is_part_of_what_is_played_by_the_agents_alone():
     played = [what_is_played(config, resolve(config.competitors, isolate=config.isolate)) for config in (plain, apart)]
     assert played[0]["competitors"] == [LITA]
     assert played[1] == played[0] | {"competitors": [isolated_path(LITA)]}
+
+
+def test_an_isolated_class_that_cannot_be_loaded_is_refused_without_importing_it_here(tmp_path, monkeypatch):
+    (tmp_path / "exits_on_import.py").write_text("import os; os._exit(1)")
+    tmp_path.chmod(0o755)  # root's isolated agents play as nobody
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ConfigurationError, match="its process ended"):
+        require_classes([resolve_one("isolated:exits_on_import.Agent").spec])

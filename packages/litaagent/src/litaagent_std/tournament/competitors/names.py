@@ -153,14 +153,17 @@ def require_classes(agents: Iterable[AgentSpec]) -> None:
         path = original_path(agent.path)
         if path.startswith(_KNOWN_PACKAGES):
             continue
+        cause: Exception | None = None
         try:
-            agent.load()
+            why = getattr(agent.load(), "load_error", None)  # of an isolated agent, which is loaded elsewhere
         except (ImportError, AttributeError, TypeError) as error:
+            why = cause = error
+        if why is not None:
             raise ConfigurationError(
-                f"{path} cannot be loaded: {error}",
+                f"{path} cannot be loaded: {why}",
                 "the path of a competitor leads to the class of an agent",
                 "correct the path, or name the folder of its module: PYTHONPATH=FOLDER before the command",
-            ) from error
+            ) from cause
 
 
 def opponents(names: Sequence[str], *, integer_offers: bool = True, isolate: bool = False) -> tuple[str, ...]:
