@@ -4,7 +4,7 @@ Every attack of `hostile_agents` is played from the same seat of the same world.
 with a silent agent in that seat, a folder of this machine must be as it was, and this process must not have grown.
 Worlds of honest agents are played with all competitors isolated and with none: every event must be the same.
 
-About 0.2 CPU hours; ``--quick`` about 2 CPU minutes.
+About 0.05 CPU hours; ``--quick`` about half a CPU minute.
 """
 
 from __future__ import annotations
