@@ -26,6 +26,7 @@ _PATIENCE = {
     "RAY_worker_register_timeout_seconds": "600",
     "RAY_prestart_worker_first_driver": "0",
     "RAY_health_check_timeout_ms": "60000",
+    "RAY_agent_register_timeout_ms": "600000",
 }
 """On a busy machine Ray takes slow nodes for dead ones, and a driver waits for ever for a slow first worker."""
 _UNUSED_PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port")

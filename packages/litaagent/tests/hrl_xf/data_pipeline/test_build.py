@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pytest
 
+from apexrl.execution import ExecutionOptions
 from apexrl.runs.reading import write_sealed
 from litaagent_std.hrl_xf.data_pipeline import build, shards
 from litaagent_std.hrl_xf.data_pipeline.build import build_dataset
@@ -22,11 +23,6 @@ from litaagent_std.records.manifest import NoRecordsError
 from litaagent_std.records.reader import open_records
 
 GREEDY = DatasetOptions(agent_name="Greedy")
-
-
-def test_workers_do_not_change_a_byte(tournament, dataset, tmp_path, tree):
-    build_dataset(tournament, tmp_path, GREEDY, num_workers=2)
-    assert tree(tmp_path) == tree(dataset.folder)
 
 
 class KilledError(Exception):
@@ -231,3 +227,20 @@ def test_datasets_beside_records_are_no_records(tournament, dataset, tmp_path):
     shutil.copytree(dataset.folder, tmp_path / "datasets" / "one")
     assert len(open_records(tmp_path).sources) == 1
     assert OfflineData.open(tmp_path / "datasets" / "one").digest == dataset.digest
+
+
+def test_workers_without_the_folder_make_the_same_shards(tournament, tmp_path, monkeypatch):
+    records = open_records(tournament)
+    worlds = build.select_worlds(records, GREEDY)
+    [task] = build._tasks(records, list(enumerate(worlds))[:3], GREEDY)
+    expected = shards.make_shards(task)
+    carried = shards.with_tables(task)
+    monkeypatch.setattr(shards, "open_records", lambda _: pytest.fail("a worker reads no folder"))
+    assert shards.make_shards(carried) == expected
+    with pytest.raises(pytest.fail.Exception):
+        shards.make_shards(task)
+
+
+def test_an_executor_may_be_named(tournament, dataset, tmp_path, tree):
+    build_dataset(tournament, tmp_path, GREEDY, execution=ExecutionOptions(executor="processes", workers=2))
+    assert tree(tmp_path) == tree(dataset.folder)
