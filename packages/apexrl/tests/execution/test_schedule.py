@@ -123,3 +123,19 @@ def test_shared_values_arrive_whatever_workers_do(seed, death_rate, workers):
 def _lengths(one, number, two, *, last):
     one.append("what a task does to its copy, no other task sees")
     return [len(one) - 1, number, len(two), len(last)]
+
+
+class SlowFleet(FragileFleet):
+    """Its second worker never starts, as on a cluster that has lost a machine for good."""
+
+    def start(self):
+        link = super().start()
+        if len(self.links) > 1:
+            self.links.remove(link)
+        return link
+
+
+def test_a_worker_that_never_starts_holds_nobody_up():
+    with Executor(lambda: SlowFleet(random.Random(0), 0.0), 2) as executor:
+        run = executor.run((Task(abs, (-index,)) for index in range(20)), RunOptions(window=4))
+        assert [result.unwrap() for result in run] == list(range(20))

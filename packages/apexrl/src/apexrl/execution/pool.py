@@ -210,6 +210,11 @@ class Pool:
         missing = range(len(self.lanes), self._fleet.capacity())
         self.lanes += [Lane(number) for number in missing]
 
+    def withdraw(self) -> Call | None:
+        """Take back a call that waits for a worker to start; None if there is none. Its worker goes on starting."""
+        lane = next((lane for lane in self.lanes if lane.calls and not lane.ready), None)
+        return None if lane is None else lane.calls.pop()
+
     def abandon(self) -> None:
         """Drop all calls. Busy workers are killed, idle ones stay."""
         for lane in self.lanes:

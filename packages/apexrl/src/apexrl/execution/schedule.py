@@ -84,10 +84,19 @@ class Schedule(Generic[T]):
             self._pool.abandon()
 
     def _fill(self) -> None:
-        """Give a job to every idle lane, while there are jobs."""
+        """Give a job to every idle lane, while there are jobs.
+
+        Workers that are up come first, and when there are no more jobs they take those that wait for a worker to start:
+        on a cluster it may wait for a machine that never comes.
+        """
         self._pool.grow()
-        for lane in self._pool.lanes:
-            if not lane.calls and (job := self._next_job()) is not None:
+        for lane in sorted(self._pool.lanes, key=lambda lane: not lane.ready):
+            if lane.calls:
+                continue
+            job = self._next_job()
+            if job is None and lane.ready and (waiting := self._pool.withdraw()) is not None:
+                job = waiting.tag
+            if job is not None:
                 self._pool.submit(lane, Call(job.request, self._options.time_limit, job, job.shared))
 
     def _next_job(self) -> _Job | None:
