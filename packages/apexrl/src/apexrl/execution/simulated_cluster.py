@@ -27,8 +27,9 @@ _PATIENCE = {
     "RAY_prestart_worker_first_driver": "0",
     "RAY_health_check_timeout_ms": "60000",
     "RAY_agent_register_timeout_ms": "600000",
+    "RAY_worker_niceness": "0",
 }
-"""On a busy machine Ray takes slow nodes for dead ones, and a driver waits for ever for a slow first worker."""
+"""On a busy machine Ray takes slow nodes for dead ones, and a driver waits for ever for a first worker at nice 15."""
 _UNUSED_PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port")
 
 
