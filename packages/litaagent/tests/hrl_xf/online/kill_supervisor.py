@@ -1,6 +1,6 @@
 """Kill ``lita train-online`` at random moments, resume it, and compare it with an uninterrupted run.
 
-    kill_supervisor.py <folder> <ppo|es|surface> <seed>
+    kill_supervisor.py <folder> <seed>
 
 Prints as JSON the number of kills, the checkpoint from which each start resumed, and the differences at the end. All
 runs are forked from one process that has imported everything, because an interpreter start per kill would take minutes.
@@ -23,23 +23,19 @@ from apexrl.runs.checkpoints.checkpoint import load_checkpoint
 from lita.main import main as lita
 
 UPDATES = 6
-KILLS = 5
+KILLS = 3
 """Kills at most; then the run is left to finish."""
-COMMON = (
+WORDS = (
+    *("--layers", "l2", "l3", "l4", *(f"--{layer}.dim=8" for layer in ("l2", "l3", "l4"))),
     *("--updates", str(UPDATES), "--worlds", "1", "--days", "4", "--levels", "2", "--checkpoint-every", "2"),
     *("--pool.competitors", "RandomStd", "GreedyStd", "--pool.held-out", "SyncRandomStd", "--pool.nobody", "0.3"),
     *("--self-every", "1", "--gate.every", "3", "--gate.worlds", "2", "--gate.days", "4", "--monitor.window", "2"),
     *("--monitor.errors", "0.01", "--executor", "inline", "--quiet", "--output-dir", "run", "--seed", "3"),
 )
-METHODS = {
-    "ppo": ("--layers", "l2", "l3", "l4", *(f"--{layer}.dim=8" for layer in ("l2", "l3", "l4"))),
-    "es": ("--method", "es", "--evolution.pairs", "1"),
-    "surface": ("--method", "surface", "--surface.pairs", "1", "--places", "last"),
-}
 COMPARED = ("metrics.jsonl", "gates.jsonl", "best/*.npz", "weights/*/*.npz")
 
 
-def start(folder: Path, method: str) -> int:
+def start(folder: Path) -> int:
     """Start a run in a process of its own and return its process id."""
     folder.mkdir(parents=True, exist_ok=True)
     child = os.fork()
@@ -48,7 +44,7 @@ def start(folder: Path, method: str) -> int:
         with open("said.txt", "a") as said:
             os.dup2(said.fileno(), 1)
             os.dup2(said.fileno(), 2)
-        os._exit(lita(["train-online", *METHODS[method], *COMMON]))
+        os._exit(lita(["train-online", *WORDS]))
     return child
 
 
@@ -75,7 +71,7 @@ def newest(folder: Path) -> Path | None:
     return max(files, key=lambda path: int(path.stem.rpartition("_")[2]), default=None)
 
 
-def kill_at_random(folder: Path, method: str, moments: random.Random, update: float) -> tuple[int, list[int]]:
+def kill_at_random(folder: Path, moments: random.Random, update: float) -> tuple[int, list[int]]:
     """Start and kill a run, then let it finish; return the number of kills, and the update at which each start began.
 
     A kill comes after a random number of updates and a random part of one, so that it does not depend on the machine's
@@ -85,7 +81,7 @@ def kill_at_random(folder: Path, method: str, moments: random.Random, update: fl
     while True:
         path = newest(folder)
         begun.append(0 if path is None else int(path.stem.rpartition("_")[2]))
-        child = start(folder, method)
+        child = start(folder)
         due = begun[-1] + moments.randrange(4) if len(begun) <= KILLS else UPDATES
         status = None
         while status is None and logged(folder) < due:
@@ -129,11 +125,11 @@ def compare(whole: Path, parts: Path) -> list[str]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    folder, method, seed = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    folder, seed = Path(sys.argv[1]), int(sys.argv[2])
     began = time.monotonic()
-    assert status_of(start(folder / "whole", method), 200.0) == 0, (folder / "whole" / "said.txt").read_text()[-3000:]
+    assert status_of(start(folder / "whole"), 200.0) == 0, (folder / "whole" / "said.txt").read_text()[-3000:]
     update = (time.monotonic() - began) / UPDATES
-    kills, begun = kill_at_random(folder / "parts", method, random.Random(seed), update)
+    kills, begun = kill_at_random(folder / "parts", random.Random(seed), update)
     last = newest(folder / "whole")
     assert last is not None
     result = {
