@@ -20,6 +20,7 @@ from apexrl.runs.reading import (
     read_json,
     read_npz,
     read_sealed,
+    reading,
     verify_file,
     write_sealed,
 )
@@ -55,6 +56,16 @@ def test_json_that_would_be_read_as_something_else_is_refused(tmp_path, text):
     (tmp_path / "file").write_text(text, encoding="utf-8", errors="surrogatepass")
     with pytest.raises(ReadFailedError, match="file' cannot be used"):
         read_json(tmp_path / "file")
+
+
+def test_errors_of_a_package_speak_for_themselves_and_those_of_python_name_their_class():
+    class OldWeightsError(ValueError):
+        pass
+
+    with pytest.raises(ReadFailedError, match="'w' cannot be used: too old"), reading("w"):
+        raise OldWeightsError("too old")
+    with pytest.raises(ReadFailedError, match="'w' cannot be used: KeyError: 'l2'"), reading("w"):
+        raise KeyError("l2")
 
 
 def test_sealed_json_tells_every_change_and_reads_files_without_a_digest(tmp_path):

@@ -16,6 +16,7 @@ import os
 import pickle
 import stat
 import struct
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -105,7 +106,9 @@ def reading(
     except OSError as cause:
         raise error(f"{os.fspath(path)!r} cannot be read: {cause.strerror or cause}", expected, hint) from cause
     except MALFORMED as cause:
-        why = safe_text(cause) if type(cause) is ValueError else f"{type(cause).__name__}: {safe_text(cause)}"
+        # Python's own errors need their class to be understood; those of a package speak for themselves.
+        own = type(cause) is ValueError or type(cause).__module__.partition(".")[0] not in sys.stdlib_module_names
+        why = safe_text(cause) if own else f"{type(cause).__name__}: {safe_text(cause)}"
         raise error(f"{os.fspath(path)!r} cannot be used: {why}", expected, hint) from cause
 
 
