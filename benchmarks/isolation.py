@@ -138,7 +138,7 @@ def _played(setup: WorldSetup) -> tuple[Trace, float]:
 
     seen: set[SeatProcess] = set()
     trace = Trace()
-    SeatProcess.end = counted  # type: ignore[method-assign]  # measured where it ends
+    SeatProcess.end = counted  # type: ignore[method-assign, assignment]  # measured where it ends
     began = time.process_time()
     try:
         with silence():

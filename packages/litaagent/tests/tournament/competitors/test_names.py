@@ -1,6 +1,7 @@
 """Names of competitors: what they stand for, the same in every command."""
 
 import json
+import sys
 
 import pytest
 
@@ -140,12 +141,17 @@ SAME = {
     "top-2024:1": AgentSpec(integer_path(PENGUIN)),
     "int:RandomStd": AgentSpec(integer_path(RANDOM)),
     "my_module.MyAgent": AgentSpec("my_module.MyAgent"),
+    "isolated:RandomStd": AgentSpec(isolated_path(RANDOM)),
     "litaagent_std.hrl_xf.agent.LitaAgentHRL": AgentSpec(LITA),
 }
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_a_name_means_the_same_in_every_command(name, capsys):
+def test_a_name_means_the_same_in_every_command(name, capsys, tmp_path, monkeypatch):
+    text = "from scml.std.agents.rand import RandomStdAgent\n\n\nclass MyAgent(RandomStdAgent):\n    pass\n"
+    (tmp_path / "my_module.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "my_module", raising=False)
     spec = resolve_one(name).spec
     expected = SAME[name]
     assert expected is None or (spec.path, dict(spec.params)) == (expected.path, dict(expected.params))

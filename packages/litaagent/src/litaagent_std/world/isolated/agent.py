@@ -88,7 +88,9 @@ def _stand_in(path: str, pid: int) -> type:
     methods = {callback: _forwarded(callback) for callback in shape.get("callbacks", ())}
     identity = {"__module__": shape["module"], "__qualname__": shape["qualname"], "__doc__": base.__doc__}
     facts = {"path": path, "load_error": load_error, "own_callbacks": frozenset(shape.get("own", ()))}
-    return type(base)(shape["name"], (base,), methods | identity | facts)
+    metaclass: Any = type(base)
+    made: type = metaclass(shape["name"], (base,), methods | identity | facts)
+    return made
 
 
 _OPTIONAL: Final = frozenset(
@@ -375,7 +377,7 @@ class StandIn(StdAgent):  # type: ignore[misc]
 
     def _collect_negotiations(self) -> None:
         """Note today's negotiations, in the engine's order."""
-        negotiators = []
+        negotiators: list[tuple[str, Any]] = []
         self._open, self._sent_states = {}, {}
         for pid, entry in self._negotiators.items():
             nmi = entry[0].nmi
