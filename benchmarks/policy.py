@@ -120,10 +120,12 @@ def features(commit: str, worlds: int, days: int, rounds: int) -> dict[str, Any]
             earlier, present = (version("features", folder=folder) for version in (before, now))
             if earlier["decisions"] != present["decisions"]:
                 raise RuntimeError(f"{earlier['decisions']} decisions before, {present['decisions']} now")
-            rows.append((per(earlier, "decisions"), per(present, "decisions")))
+            base = 1e6 * present["folded"] / present["decisions"]
+            rows.append((per(earlier, "decisions"), per(present, "decisions"), base))
     return {
         "before": 1e6 / min(row[0] for row in rows),
         "now": 1e6 / min(row[1] for row in rows),
+        "base": min(row[2] for row in rows),
         "ratio": statistics.median(row[0] / row[1] for row in rows),
     }
 
@@ -147,7 +149,7 @@ def main() -> int:
     played = bench.unit("live", live, commit=commit, seeds=list(bench.seeds), days=6 if quick else 10)
     arrays = bench.options.before_arrays
     read = bench.unit(
-        "features", features, commit=arrays, worlds=1 if quick else 2, days=8 if quick else 25, rounds=3 if quick else 5
+        "arrays", features, commit=arrays, worlds=1 if quick else 2, days=8 if quick else 25, rounds=3 if quick else 5
     )
     worlds, days, repeats = (8, 4, 1) if quick else (32, 6, 3)
     trained = bench.unit("training", training, commit=commit, worlds=worlds, seats=4, days=days, rounds=repeats)
@@ -175,6 +177,9 @@ def main() -> int:
             Figure(name="recorded decisions to arrays before", value=read["before"], unit="1/s CPU"),
             Figure(name="recorded decisions to arrays now", value=read["now"], unit="1/s CPU"),
             Figure(name="recorded decisions to arrays, times faster", value=read["ratio"], unit="x", goal=1.0),
+            Figure(
+                name="base of a recorded decision", value=read["base"], unit="µs CPU", note="not in the arrays before"
+            ),
         ],
         before=commit,
         before_arrays=arrays,

@@ -128,7 +128,7 @@ class Frames(Batch):
         terms /= self.unit
         terms *= self.sign
         terms += self.shift
-        return np.minimum(np.maximum(terms, _LEAST, out=terms), _MOST, out=terms)
+        return np.asarray(np.minimum(np.maximum(terms, _LEAST, out=terms), _MOST, out=terms))
 
 
 _PRICE_FIRST: Final = np.array([2, 0, 1])
