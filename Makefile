@@ -80,7 +80,7 @@ house: setup ## how the source tree reads from outside: folders, public names, c
 	$(BIN)/python scripts/house.py $(ARGS)
 
 docs: setup ## build the documentation; a warning is an error
-	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -q -W --keep-going -j 2 -b html docs docs/_build/html
 
 dist: setup ## build sdist and wheel of each package into dist/, and check what a package index would
 	@rm -rf dist

@@ -1,7 +1,8 @@
 """Reports: strata of the worlds, statistics as plain values, and what the title of the comparisons says."""
 
 from apexrl.statistics import summarize
-from litaagent_std.arena.report import comparison_title, statistics_values, strata
+from litaagent_std.arena.report import statistics_values, strata
+from litaagent_std.arena.sequential import comparison_title
 
 
 def test_strata_are_levels_and_lengths():

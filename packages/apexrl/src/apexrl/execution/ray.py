@@ -26,6 +26,7 @@ from apexrl.execution.pool import START_ATTEMPTS, Died, Event, Reply
 from apexrl.execution.processes import WORKER_ENVIRONMENT
 from apexrl.execution.server import Server
 from apexrl.execution.shared import Shared
+from apexrl.runs.errors import ConfigurationError
 
 _START_LIMIT = 600.0
 """Seconds until a worker must be ready on this machine. On a cluster there is no limit: it waits for a free CPU."""
@@ -61,18 +62,29 @@ class _Runtime:
     def __init__(self) -> None:
         self._users = 0
         self._ours = False
+        self._shipped: Mapping[str, Any] = {}
         self.local = False
 
-    def acquire(self, workers: int | None, address: str | None, logs: bool) -> int:
-        """Connect, or start Ray on this machine, unless that has been done already; return the number of workers."""
+    def acquire(self, workers: int | None, address: str | None, logs: bool, shipped: Mapping[str, Any]) -> int:
+        """Connect, or start Ray on this machine, unless that has been done already; return the number of workers.
+
+        Raises:
+            ConfigurationError: If something shall be shipped by a connection that was made without it.
+        """
         ray = _import_ray()
         if not ray.is_initialized():
             address = address or os.environ.get("RAY_ADDRESS") or None
             if address in (None, "local"):
-                self._start(ray, workers or available_cpus(), logs)
+                self._start(ray, workers or available_cpus(), logs, shipped)
             else:
-                self._connect(ray, str(address), logs)
-            self._users, self._ours, self.local = 0, True, address in (None, "local")
+                self._connect(ray, str(address), logs, shipped)
+            self._users, self._ours, self.local, self._shipped = 0, True, address in (None, "local"), dict(shipped)
+        elif shipped and shipped != self._shipped:  # Ray uploads folders when a program connects
+            raise ConfigurationError(
+                f"{', '.join(shipped)} for a program that is connected to Ray already",
+                "Ray ships code when a program connects",
+                'give it to your own call: ray.init(runtime_env={"working_dir": …})',
+            )
         self._users += 1
         return workers or max(1, self.cpus())
 
@@ -87,15 +99,23 @@ class _Runtime:
         ray = _import_ray()
         if self._users <= 0 and self._ours and ray.is_initialized():
             self._ours = self.local = False
+            self._shipped = {}
             ray.shutdown()
 
     @staticmethod
-    def _start(ray: ModuleType, workers: int, logs: bool) -> None:
+    def _start(ray: ModuleType, workers: int, logs: bool, shipped: Mapping[str, Any]) -> None:
         """Start Ray on this machine, and retry if the machine is too busy for Ray's time limit."""
         for attempt in range(1, START_ATTEMPTS + 1):
             try:
                 with _environment_defaults():
-                    ray.init(address="local", num_cpus=workers, include_dashboard=False, log_to_driver=logs, **_QUIET)
+                    ray.init(
+                        address="local",
+                        num_cpus=workers,
+                        include_dashboard=False,
+                        log_to_driver=logs,
+                        runtime_env=dict(shipped) or None,
+                        **_QUIET,
+                    )
                 return
             except Exception as error:  # Ray raises no narrower class when its 30 s for starting are over
                 if type(error) is not Exception:
@@ -108,10 +128,10 @@ class _Runtime:
                     ) from error
 
     @staticmethod
-    def _connect(ray: ModuleType, address: str, logs: bool) -> None:
+    def _connect(ray: ModuleType, address: str, logs: bool, shipped: Mapping[str, Any]) -> None:
         try:
             _check_address(address)
-            ray.init(address=address, log_to_driver=logs, **_QUIET)
+            ray.init(address=address, log_to_driver=logs, runtime_env=dict(shipped) or None, **_QUIET)
         except (OSError, ValueError) as error:
             raise ConnectionError(
                 f"no Ray cluster answers at address {address!r} ({error}); start one with `ray start --head`, "
@@ -236,12 +256,11 @@ class _RayFleet:
     """The Ray actors of one pool.
 
     Args:
-        shipped: What Ray copies to every node: ``working_dir`` and ``py_modules`` of a runtime environment.
         memory: Bytes that a task needs; None if they are not counted.
         grows: Whether there are as many workers as the cluster has CPUs, also when it gets more.
     """
 
-    def __init__(self, shipped: Mapping[str, Any], memory: int | None, *, grows: bool) -> None:
+    def __init__(self, memory: int | None, *, grows: bool) -> None:
         self._ray = _import_ray()
         self._objects = _Objects(self._ray)
         self._grows = grows and not _RUNTIME.local
@@ -253,9 +272,7 @@ class _RayFleet:
         # Alone on this machine we count workers ourselves. On a cluster Ray must find a free CPU for each.
         options: dict[str, Any] = {"num_cpus": 0 if _RUNTIME.local else 1, "max_restarts": 0, "max_task_retries": 0}
         if not _RUNTIME.local:
-            options |= {"scheduling_strategy": "SPREAD", "runtime_env": {"env_vars": _ENVIRONMENT, **shipped}}
-        elif shipped:
-            options["runtime_env"] = dict(shipped)
+            options |= {"scheduling_strategy": "SPREAD", "runtime_env": {"env_vars": _ENVIRONMENT}}
         if memory is not None:
             options["memory"] = memory
         self._options = options
@@ -304,6 +321,7 @@ class RayExecutor(Executor):
     Raises:
         ModuleNotFoundError: If Ray is not installed.
         ConnectionError: If no cluster answers at the address.
+        ConfigurationError: If this program has a connection already and code shall be shipped.
     """
 
     def __init__(
@@ -317,13 +335,13 @@ class RayExecutor(Executor):
         memory_gb: float | None = None,
         logs: bool = False,
     ) -> None:
-        count = _RUNTIME.acquire(workers, address, logs)
-        self._holds_runtime = True
         shipped: dict[str, Any] = {} if working_dir is None else {"working_dir": working_dir}
         if py_modules:
             shipped["py_modules"] = list(py_modules)
+        count = _RUNTIME.acquire(workers, address, logs, shipped)
+        self._holds_runtime = True
         memory = None if memory_gb is None else int(memory_gb * 1e9)
-        new_fleet = partial(_RayFleet, shipped, memory, grows=workers is None)
+        new_fleet = partial(_RayFleet, memory, grows=workers is None)
         super().__init__(new_fleet, count, tasks_per_worker=tasks_per_worker)
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ from litaagent_std.arena.units import UnitStore
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.policy.parameters import LEVELS
 from litaagent_std.tournament.competitors.names import opponents, read_agent, require_classes, resolve
-from litaagent_std.world.isolated.process import warn_unless_whole
+from litaagent_std.world.isolated import warn_unless_whole
 from litaagent_std.world.reproducible.hashing import fixed_for_workers
 
 __all__ = ["TASKS_PER_WORKER", "Outcome", "plan_of", "progress_of", "run_contest"]

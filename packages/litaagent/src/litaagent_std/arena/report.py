@@ -13,10 +13,10 @@ from rich.table import Table
 
 from apexrl.statistics import PairedDifference, Summary, paired_difference, summarize
 from litaagent_std.arena.evaluation import Evaluation, Unit
-from litaagent_std.arena.sequential import ALPHA
+from litaagent_std.arena.sequential import comparison_title
 from litaagent_std.arena.units import code_version
 
-__all__ = ["comparison_title", "report_of", "statistics_values", "strata", "tables_of"]
+__all__ = ["report_of", "statistics_values", "strata", "tables_of"]
 
 _MEANS: Final = ("sales", "purchases", "produced", "stock", "shortfall_units", "shortfall", "storage", "bankruptcies")
 _COSTS: Final = ("decision_ms", "day_ms", "world_seconds")
@@ -139,13 +139,6 @@ def _facts(report: Mapping[str, Any]) -> Table:
             f"{cpu['day_ms']:.1f}",
         )
     return table
-
-
-def comparison_title(report: Mapping[str, Any]) -> str:
-    """Return the title of the comparisons, which says if their intervals hold for all of them together."""
-    count = len(report["comparisons"])
-    together = f" (at any time: all {count} hold together)" if count > 1 and report.get("alpha", ALPHA) < ALPHA else ""
-    return f"{report['focal']} minus the other, in the same worlds{together}"
 
 
 def _comparisons(report: Mapping[str, Any]) -> Table:

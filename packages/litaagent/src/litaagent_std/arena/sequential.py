@@ -22,9 +22,9 @@ looks included.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -37,6 +37,7 @@ __all__ = [
     "EFFECT_VARIANCE",
     "FEWEST",
     "Verdict",
+    "comparison_title",
     "confidence_sequence",
     "decide",
     "half_widths",
@@ -178,3 +179,10 @@ def worlds_needed(distance: float, spread: float, played: int, alpha: float = AL
         return None
     enough = counts[half_widths(counts, alpha) * spread < abs(distance)]
     return None if enough.size == 0 else max(1, int(enough[0]) - played)
+
+
+def comparison_title(report: Mapping[str, Any]) -> str:
+    """Return the title of the comparisons, which says if their intervals hold for all of them together."""
+    count = len(report["comparisons"])
+    together = f" (at any time: all {count} hold together)" if count > 1 and report.get("alpha", ALPHA) < ALPHA else ""
+    return f"{report['focal']} minus the other, in the same worlds{together}"

@@ -34,7 +34,7 @@ from litaagent_std.tournament.plan import Plan, make_plan
 from litaagent_std.tournament.play import PlayedWorld, WorldTask, play_world, time_days, try_competitor
 from litaagent_std.tournament.progress import Progress, duration
 from litaagent_std.tournament.standings import Results, results_of
-from litaagent_std.world.isolated.process import warn_unless_whole
+from litaagent_std.world.isolated import warn_unless_whole
 from litaagent_std.world.reproducible.hashing import fixed_for_workers, warn_unless_fixed
 
 __all__ = ["Outcome", "run_tournament"]

@@ -10,7 +10,7 @@ from typing import Any, Final
 from apexrl.charts import Chart, Estimate, Series, color_of, forest_plot
 from apexrl.runs.errors import ReadFailedError
 from apexrl.runs.reading import contained, read_sealed
-from litaagent_std.arena.report import comparison_title
+from litaagent_std.arena.sequential import comparison_title
 from litaagent_std.dashboard.history import grows
 from litaagent_std.dashboard.page import Link, Page, Table, number, signed
 

@@ -16,9 +16,11 @@ Modules:
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["isolated_path", "open_path"]
+__all__ = ["IncompleteIsolationWarning", "isolated_path", "open_path", "warn_unless_whole"]
 
 _PREFIX: Final = f"{__name__}."
 _DOT: Final = "/"  # no part of a Python path, or of a path of integer_offers
@@ -32,6 +34,25 @@ def isolated_path(path: str) -> str:
 def open_path(path: str) -> str:
     """Return the path that `isolated_path` was given; any other path is returned as it is."""
     return path.removeprefix(_PREFIX).replace(_DOT, ".") if path.startswith(_PREFIX) else path
+
+
+class IncompleteIsolationWarning(UserWarning):
+    """This system cannot keep isolated agents from files and the network."""
+
+
+def warn_unless_whole(paths: Iterable[str]) -> None:
+    """Warn if some of the agents at these paths are isolated and this system cannot isolate them wholly."""
+    if all(open_path(path) == path for path in paths):
+        return
+    from litaagent_std.world.isolated.process import missing_isolation
+
+    if missing := missing_isolation():
+        warnings.warn(
+            f"isolated agents are limited in time and memory only: this system lacks {missing}. They can read and "
+            "change your files and use the network; play only agents that you trust, or use Linux with namespaces",
+            IncompleteIsolationWarning,
+            stacklevel=2,
+        )
 
 
 def __getattr__(name: str) -> type:

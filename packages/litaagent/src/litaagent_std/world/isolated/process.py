@@ -12,20 +12,18 @@ import socket
 import subprocess
 import sys
 import time
-import warnings
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from itertools import count
 from typing import Any, Final
 
 from apexrl.runs.errors import UserFacingError
-from litaagent_std.world.isolated import open_path
 from litaagent_std.world.isolated.codec import receive, send
 from litaagent_std.world.isolated.sandbox import Limits
 
-__all__ = ["IncompleteIsolationWarning", "LostError", "SeatProcess", "missing_isolation", "warn_unless_whole"]
+__all__ = ["LostError", "SeatProcess", "missing_isolation"]
 
 _START_SECONDS: Final = 120.0
 _KEPT: Final = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT")
@@ -34,10 +32,6 @@ _THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 class LostError(Exception):
     """An isolated agent's process ended, was ended, or broke the rules; its seat makes no offers from then on."""
-
-
-class IncompleteIsolationWarning(UserWarning):
-    """This system cannot keep isolated agents from files and the network."""
 
 
 class IsolationError(UserFacingError):
@@ -115,17 +109,6 @@ def missing_isolation() -> str:
         IsolationError: If agents cannot be isolated at all.
     """
     return _zygote_of(os.getpid()).missing
-
-
-def warn_unless_whole(paths: Iterable[str]) -> None:
-    """Warn if some of the agents at these paths are isolated and this system cannot isolate them wholly."""
-    if any(open_path(path) != path for path in paths) and (missing := missing_isolation()):
-        warnings.warn(
-            f"isolated agents are limited in time and memory only: this system lacks {missing}. They can read and "
-            "change your files and use the network; play only agents that you trust, or use Linux with namespaces",
-            IncompleteIsolationWarning,
-            stacklevel=2,
-        )
 
 
 class SeatProcess:

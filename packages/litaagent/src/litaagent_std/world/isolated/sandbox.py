@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
 import stat
 import sys
 from collections.abc import Iterable, Sequence
@@ -76,6 +75,8 @@ def set_limits(limits: Limits, *, alone: bool) -> None:
         limits: The limits.
         alone: Whether the user namespace is its own; only there processes of others do not count.
     """
+    import resource  # not on every system
+
     values = {
         resource.RLIMIT_CPU: int(limits.world_seconds),
         resource.RLIMIT_DATA: limits.memory,
