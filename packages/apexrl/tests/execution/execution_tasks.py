@@ -99,6 +99,13 @@ def imported_modules(names):
     return [name for name in names if name in sys.modules]
 
 
+def meet(folder):
+    """Wait until another worker does the same."""
+    (Path(folder) / str(os.getpid())).touch()
+    while len(list(Path(folder).iterdir())) < 2:
+        time.sleep(0.01)
+
+
 def announce_then_sleep(folder):
     """Leave the process ids of the worker and of a child of it in a folder, then hang."""
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])

@@ -55,8 +55,8 @@ def test_a_worker_that_dies_beside_a_child_holding_its_channel_is_noticed(proces
     assert time.monotonic() - begun < 60
 
 
-def test_results_stream_as_they_finish_when_order_is_not_asked_for(processes, tasks):
-    processes.map(tasks.square, range(4))  # both workers are up
+def test_results_stream_as_they_finish_when_order_is_not_asked_for(processes, tasks, tmp_path):
+    processes.map(tasks.meet, [str(tmp_path)] * 2)  # both workers are up
     run = processes.run(
         (Task(tasks.sleep_then_return, (item,)) for item in [(2.0, "slow"), (0.0, "quick"), (0.0, "quick too")]),
         RunOptions(ordered=False),
@@ -100,12 +100,15 @@ def test_workers_have_one_thread_a_fixed_hash_seed_and_light_imports(tasks, monk
 
 
 def test_closing_ends_the_workers_and_their_children(tasks, tmp_path):
+    up, ids = tmp_path / "up", tmp_path / "ids"
+    up.mkdir()
+    ids.mkdir()
     executor = make_executor("processes", workers=2)
-    executor.map(tasks.square, [1, 2])  # both workers are up: what follows is sent to them at once
-    run = executor.run([Task(tasks.square, (1,)), Task(tasks.announce_then_sleep, (str(tmp_path),))])
+    executor.map(tasks.meet, [str(up)] * 2)  # both workers are up: what follows is sent to them at once
+    run = executor.run([Task(tasks.square, (1,)), Task(tasks.announce_then_sleep, (str(ids),))])
     next(run)
-    wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
-    processes = [int(path.name) for path in tmp_path.iterdir()]
+    wait_until(lambda: len(list(ids.iterdir())) == 2)
+    processes = [int(path.name) for path in ids.iterdir()]
     assert all(is_running(process) for process in processes)
     executor.close()
     wait_until(lambda: not any(is_running(process) for process in processes))
