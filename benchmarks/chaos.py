@@ -315,8 +315,8 @@ class Chaos:
         did: Counter[str] = Counter()
         status: int | None = None
         while status is None:
-            # a command that gets no further between kills is left alone in the end
-            patience = duration * (1 + did["kill"] / 10)
+            # early enough for several kills of a run; a command that gets no further between kills is left alone in the end
+            patience = duration * (0.4 + did["kill"] / 10)
             status = disturb(_start(folder, command.words), draw, patience, did)
         found = results(folder, command)
         wrong = sorted(file for file in expected.keys() | found.keys() if expected.get(file) != found.get(file))
