@@ -315,7 +315,7 @@ class Chaos:
         did: Counter[str] = Counter()
         status: int | None = None
         while status is None:
-            # early enough for several kills of a run; a command that gets no further between kills is left alone in the end
+            # early, for several kills of a run; a command that gets no further between kills is left alone in the end
             patience = duration * (0.4 + did["kill"] / 10)
             status = disturb(_start(folder, command.words), draw, patience, did)
         found = results(folder, command)
