@@ -227,12 +227,16 @@ class NewAgentConfig:
     folder: Annotated[Path, arg(name="dir")] = Path()
     """Folder to write to."""
 
+    weights: Path | None = None
+    """Weights that the agent plays: a file, a folder, or the folder of a run; they are copied. Default: an agent with
+    an L3 of its own, to change."""
+
 
 def new_agent(config: NewAgentConfig) -> int:
     """Write the agent and its test, and print the commands that test and measure it."""
     from litaagent_std.agents.scaffold import write_agent
 
-    agent, test = write_agent(config.name, config.folder)
+    agent, test = write_agent(config.name, config.folder, config.weights)
     print(f"{agent}: the agent\n{test}: its test")
     print(f"test it:     pytest {test}")
     print(f"measure it:  PYTHONPATH={config.folder} lita arena {agent.stem}.{config.name} --against lita --worlds 20")

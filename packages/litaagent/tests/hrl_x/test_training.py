@@ -125,7 +125,7 @@ def test_files_that_are_no_models_are_told(tmp_path):
     with pytest.raises(DatasetError, match=r"a\.npz.*cannot be used"):
         load_model(tmp_path / "a.npz")
     np.savez(tmp_path / "b.npz", meta=np.array('{"format": "other"}'))
-    with pytest.raises(DatasetError, match="not marked"):
+    with pytest.raises(DatasetError, match="sizes"):
         load_model(tmp_path / "b.npz")
 
 

@@ -92,6 +92,24 @@ def test_the_written_agent_passes_its_own_test(tmp_path, capsys, mode, warm_pyth
     assert "2 passed" in done.stdout
 
 
+def test_an_agent_with_weights_carries_and_plays_them(tmp_path, capsys, warm_python):
+    run, mine = tmp_path / "run", tmp_path / "mine"
+    (run / "weights").mkdir(parents=True)
+    meta = {"features_digest": features_digest(), "l1_digest": l1_digest(), "horizon": 10}
+    export_layer(HorizonManagerPPO(10, dim=8), run / "weights" / "l2.npz", meta)
+    words = ["new-agent", "Trained", "--dir", str(mine), "--weights"]
+    assert main([*words, str(tmp_path / "nowhere")]) == 2
+    assert "there are no weights" in capsys.readouterr().err
+    assert not mine.exists()
+    assert main([*words, str(run)]) == 0
+    assert (mine / "trained_weights" / "l2.npz").read_bytes() == (run / "weights" / "l2.npz").read_bytes()
+    done = warm_python.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", str(mine), folder=tmp_path)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "2 passed" in done.stdout
+    assert main([*words, str(run)]) == 2
+    assert "exists already" in capsys.readouterr().err
+
+
 def test_the_written_files_pass_ruff(tmp_path):
     main(["new-agent", "Neat", "--dir", str(tmp_path)])
     for words in (["check", "--isolated", "--line-length", "120"], ["format", "--check", "--line-length", "120"]):

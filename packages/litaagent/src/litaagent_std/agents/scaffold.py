@@ -1,4 +1,4 @@
-"""A first agent of a user's own: a working class on top of the layers, with a test."""
+"""A first agent of a user's own, with a test: a class on top of the layers, or one that plays trained weights."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from apexrl.runs.atomic import write_text
+from apexrl.runs.atomic import atomic_file, write_text
 from apexrl.runs.errors import ConfigurationError
+from litaagent_std.policy.learned import load_layers
+from litaagent_std.policy.networks.weights import WeightsError, weights_path
 
 __all__ = ["class_name", "module_name", "write_agent"]
 
@@ -60,9 +62,26 @@ class $name(LitaAgentHRL):
         super().__init__(*args, decision_layer=Patience(rounds), **kwargs)
 ''')
 
-_TEST: Final = Template('''"""$name plays a small world without an error, and asks for its best price first."""
+_TRAINED: Final = Template('''"""$name: an agent for the Standard league of SCML that plays trained weights."""
 
-import sys
+from pathlib import Path
+from typing import Any
+
+from litaagent_std import LitaAgentHRL
+
+__all__ = ["$name"]
+
+WEIGHTS = Path(__file__).with_name("${module}_weights")
+
+
+class $name(LitaAgentHRL):
+    """Plays the weights beside this file; layers that they do not hold are the heuristics."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"weights": WEIGHTS} | kwargs)
+''')
+
+_HEAD: Final = '''import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))  # the agent can be imported wherever pytest is started
@@ -105,7 +124,23 @@ def test_it_plays_every_level_without_an_error():
     assert world.current_step == DAYS
     assert all(isinstance(agent, $name) for agent in agents)
     assert all(agent.brain.log for agent in agents)
+'''
 
+_TRAINED_TEST: Final = Template(
+    f'''"""$name plays a small world with its weights, without an error."""
+
+{_HEAD}
+
+def test_it_plays_learned_layers():
+    _, agents, _ = play()
+    assert all(agent.brain.layers.learned for agent in agents)
+'''
+)
+
+_TEST: Final = Template(
+    f'''"""$name plays a small world without an error, and asks for its best price first."""
+
+{_HEAD}
 
 def test_it_asks_for_the_best_price_first():
     _, agents, _ = play()
@@ -115,7 +150,8 @@ def test_it_asks_for_the_best_price_first():
     for record in early:
         prices = seller.brain.obs.price_history[record.day]
         assert record.decision.offer.price == int(1.1 * prices[1])
-''')
+'''
+)
 
 
 def class_name(name: str) -> str:
@@ -140,26 +176,46 @@ def module_name(name: str) -> str:
     return f"{snake}_agent" if snake in taken else snake
 
 
-def write_agent(name: str, folder: Path) -> tuple[Path, Path]:
+def write_agent(name: str, folder: Path, weights: Path | None = None) -> tuple[Path, Path]:
     """Write an agent and its test.
 
     Args:
         name: Name of the agent's class.
         folder: The folder; created if it does not exist.
+        weights: File or folder of weights, or the folder of a training run, to play; they are copied to the agent.
+            Default: an agent with an L3 of its own.
 
     Returns:
         The two files.
 
     Raises:
-        ConfigurationError: If the name is not possible, or one of the files exists.
+        ConfigurationError: If the name is not possible, one of the files exists, or the weights cannot be played.
     """
     values = {"name": class_name(name), "module": module_name(name)}
     files = (folder / f"{values['module']}.py", folder / f"test_{values['module']}.py")
-    for file in files:
+    copies = _copies(weights, folder / f"{values['module']}_weights")
+    for file in (*files, *copies):
         if file.exists():
             raise ConfigurationError(
                 f"{str(file)!r} exists already", "nothing is overwritten", "choose another name or another --dir"
             )
-    for file, template in zip(files, (_AGENT, _TEST), strict=True):
+    for file, source in copies.items():
+        with atomic_file(file) as copy:
+            copy.write(source.read_bytes())
+    templates = (_AGENT, _TEST) if weights is None else (_TRAINED, _TRAINED_TEST)
+    for file, template in zip(files, templates, strict=True):
         write_text(file, template.substitute(values))
     return files
+
+
+def _copies(weights: Path | None, folder: Path) -> dict[Path, Path]:
+    """Return the files of weights by where they are copied to, after making sure that they can be played."""
+    if weights is None:
+        return {}
+    try:
+        load_layers(weights)
+    except WeightsError as error:
+        raise ConfigurationError(f"--weights: {error}") from error
+    source = weights_path(weights)
+    files = sorted(source.glob("*.npz")) if source.is_dir() else [source]
+    return {folder / file.name: file for file in files}

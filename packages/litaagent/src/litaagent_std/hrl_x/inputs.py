@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from litaagent_std.hrl_xf.data_pipeline import MacroDataset, MacroSample, MicroDataset, MicroSample
 from litaagent_std.hrl_xf.data_pipeline.errors import BadSampleError
 from litaagent_std.policy.arrays import Floats
+from litaagent_std.policy.networks.linear import LATEST, latest
 
 __all__ = ["MacroArrays", "MicroArrays", "macro_arrays", "micro_arrays"]
-
-
-_LAST: Final = 2
-"""Number of latest offers of the history in the inputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +80,17 @@ def micro_arrays(samples: Sequence[MicroSample]) -> MicroArrays:
         np.stack([getattr(sample, name) for sample in samples]).astype(np.float64)
         for name in ("action", "baseline", "context", "scale")
     )
-    width = samples[0].history.shape[1]
-    latest = np.zeros((len(samples), _LAST, width))  # [k, _LAST, n_history], the latest offer first
+    count = np.array([min(LATEST, len(sample.history)) for sample in samples])
+    recent = np.zeros((len(samples), LATEST, samples[0].history.shape[1]))  # [k, LATEST, n_history], oldest first
     for row, sample in enumerate(samples):
-        for back in range(min(_LAST, len(sample.history))):
-            latest[row, back] = sample.history[-1 - back]
-    return _checked(MicroArrays(_inputs(context, latest, baseline, scale), action, baseline, scale))
+        recent[row, : count[row]] = sample.history[len(sample.history) - count[row] :]
+    return _checked(MicroArrays(_inputs(context, latest(recent, count), baseline, scale), action, baseline, scale))
 
 
-def _inputs(context: Floats, latest: Floats, baseline: Floats, scale: Floats) -> Floats:
+def _inputs(context: Floats, recent: Floats, baseline: Floats, scale: Floats) -> Floats:
     ops = np.eye(3)[baseline[:, 0].astype(np.int64)]
     counter = np.maximum(0, baseline[:, 1:]) / scale
-    return np.concatenate([context, latest.reshape(len(latest), -1), ops, counter], axis=1)
+    return np.concatenate([context, recent.reshape(len(recent), -1), ops, counter], axis=1)
 
 
 def _macro_of_dataset(samples: MacroDataset) -> MacroArrays:
@@ -109,11 +105,7 @@ def _macro_of_dataset(samples: MacroDataset) -> MacroArrays:
 def _micro_of_dataset(samples: MicroDataset) -> MicroArrays:
     data, part, rows = samples.data, samples.data.micro, samples.rows
     context = np.concatenate([part[name][rows] for name in ("x_thread", "ranges", "x_partner")], axis=1)
-    count = part["history_mask"][rows].sum(axis=1)
-    latest = np.zeros((len(rows), _LAST, part["history"].shape[2]))
-    for back in range(_LAST):
-        exists = count > back
-        latest[exists, back] = part["history"][rows[exists], count[exists] - 1 - back]
+    recent = latest(part["history"][rows], part["history_mask"][rows].sum(axis=1))
     action, baseline = (
         np.concatenate([part[op][rows][:, None], part[offer][rows]], axis=1).astype(np.float64)
         for op, offer in (("op", "offer"), ("baseline_op", "baseline"))
@@ -121,7 +113,7 @@ def _micro_of_dataset(samples: MicroDataset) -> MicroArrays:
     day = part["day_row"][rows]
     price = data.macro["price"][day, part["side"][rows].astype(np.int64)]
     scale = np.stack([data.macro["lines"][day], np.full(len(rows), max(1, data.league_horizon)), price], axis=1)
-    return MicroArrays(_inputs(context.astype(np.float64), latest, baseline, scale), action, baseline, scale)
+    return MicroArrays(_inputs(context.astype(np.float64), recent, baseline, scale), action, baseline, scale)
 
 
 def _check_some(samples: Sequence[Any]) -> None:

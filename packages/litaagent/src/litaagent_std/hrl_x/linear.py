@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from apexrl.runs.errors import ConfigurationError
-from litaagent_std.policy.arrays import Array, Bools, Floats, Ints
+from litaagent_std.policy.arrays import Bools, Floats, Ints
+from litaagent_std.policy.networks.linear import Linear
 
 __all__ = ["Linear", "TrainConfig", "fit_regression", "fit_softmax", "softmax"]
 
@@ -43,28 +44,6 @@ class TrainConfig:
         for name, low in (("lr", 0.0), ("epochs", 0), ("batch_size", 0)):
             if not getattr(self, name) > low:
                 raise ConfigurationError(f"{name}={getattr(self, name)}", f"it must be more than {low:g}", "raise it")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Linear:
-    """y = ((x − mean) / spread) · weights + bias.
-
-    Attributes:
-        mean: Mean of each input, [n].
-        spread: Standard deviation of each input, 1 for (almost) constant inputs, [n].
-        weights: [n, m].
-        bias: [m].
-    """
-
-    mean: Floats
-    spread: Floats
-    weights: Floats
-    bias: Floats
-
-    def __call__(self, x: Array) -> Floats:
-        """Return outputs [k, m] of inputs [k, n]."""
-        standard = (np.asarray(x, np.float64) - self.mean) / self.spread
-        return standard @ self.weights + self.bias
 
 
 def fit_regression(x: Floats, y: Floats, known: Bools, config: TrainConfig) -> Linear:

@@ -14,13 +14,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from apexrl.runs.atomic import atomic_path
+from apexrl.runs.atomic import atomic_file
 from apexrl.runs.reading import read_npz, reading
 from litaagent_std.hrl_x.inputs import macro_arrays, micro_arrays
 from litaagent_std.hrl_x.linear import Linear, TrainConfig, fit_regression, fit_softmax, softmax
-from litaagent_std.hrl_xf.data_pipeline import MacroSample, MicroSample
+from litaagent_std.hrl_xf.data_pipeline import MacroDataset, MacroSample, MicroDataset, MicroSample
 from litaagent_std.hrl_xf.data_pipeline.errors import BadSampleError, DatasetError
 from litaagent_std.policy.arrays import Array, Floats
+from litaagent_std.policy.digest import l1_digest
+from litaagent_std.policy.features import features_digest
+from litaagent_std.policy.networks.linear import LINEAR
+from litaagent_std.policy.networks.weights import FORMAT, FORMAT_VERSION
 
 __all__ = ["L2Linear", "L3Linear", "TrainConfig", "load_model", "save_model", "train_l2_bc", "train_l3_bc"]
 
@@ -35,10 +39,14 @@ class L2Linear:
     Attributes:
         model: Maps the day's features to the goal without units.
         n_buckets: Delivery buckets.
+        horizon: Delivery days after today among the features; 0 if the samples do not tell, as those of tables.
+        league_horizon: The league's horizon, which defines the buckets; likewise.
     """
 
     model: Linear
     n_buckets: int
+    horizon: int = 0
+    league_horizon: int = 0
 
     def predict(self, state: Array, scale: Array) -> Floats:
         """Return goals in raw units, never negative.
@@ -58,10 +66,14 @@ class L3Linear:
     Attributes:
         operation: Maps the situation to logits of accept, reject and end.
         residual: Maps the situation to quantity, lead and price minus the baseline's, without units.
+        horizon: As in `L2Linear`.
+        league_horizon: Likewise.
     """
 
     operation: Linear
     residual: Linear
+    horizon: int = 0
+    league_horizon: int = 0
 
     def predict(self, inputs: Array, baseline: Array, scale: Array) -> tuple[Floats, Floats]:
         """Return the probabilities of the operations, [k, 3], and the counter-offers in raw units, [k, 3].
@@ -88,7 +100,7 @@ def train_l2_bc(samples: Sequence[MacroSample], config: TrainConfig | None = Non
     n, rows, buckets = goal.shape
     flat = rows * buckets
     model = fit_regression(arrays.state, goal.reshape(n, flat), known.reshape(n, flat), config or TrainConfig())
-    return L2Linear(model, buckets)
+    return L2Linear(model, buckets, *_horizons(samples))
 
 
 def train_l3_bc(samples: Sequence[MicroSample], config: TrainConfig | None = None) -> L3Linear:
@@ -108,19 +120,27 @@ def train_l3_bc(samples: Sequence[MicroSample], config: TrainConfig | None = Non
     residual = (arrays.action[:, 1:] - np.maximum(0, arrays.baseline[:, 1:])) / arrays.scale
     known = np.ones((int(counters.sum()), 3), np.bool_)
     operation = fit_softmax(arrays.inputs, arrays.action[:, 0].astype(np.int64), N_OPS, options)
-    return L3Linear(operation, fit_regression(arrays.inputs[counters], residual[counters], known, options))
+    move = fit_regression(arrays.inputs[counters], residual[counters], known, options)
+    return L3Linear(operation, move, *_horizons(samples))
 
 
 def save_model(model: L2Linear | L3Linear, path: str | Path) -> Path:
-    """Write a model as ``.npz``: arrays and one JSON text, no pickle."""
+    """Write a model as weights that the agent plays: arrays and one JSON text, no pickle."""
     parts = {"model": model.model} if isinstance(model, L2Linear) else _parts(model)
-    meta: dict[str, Any] = {"format": _FORMAT, "kind": type(model).__name__}
-    if isinstance(model, L2Linear):
-        meta["n_buckets"] = model.n_buckets
-    arrays = {f"{part}.{name}": getattr(linear, name) for part, linear in parts.items() for name in _ARRAYS}
+    sizes = {"mode": LINEAR, "horizon": model.horizon}
+    meta: dict[str, Any] = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "kind": "l2" if isinstance(model, L2Linear) else "l3",
+        "horizon": model.league_horizon,
+        "features_digest": features_digest(),
+        "l1_digest": l1_digest(),
+        "sizes": sizes | ({"n_buckets": model.n_buckets} if isinstance(model, L2Linear) else {}),
+    }
+    arrays = {name: array for part, linear in parts.items() for name, array in linear.arrays(part).items()}
     target = Path(path)
-    with atomic_path(target) as temporary, temporary.open("wb") as file:
-        np.savez(file, meta=np.array(json.dumps(meta, sort_keys=True)), **arrays)
+    with atomic_file(target) as file:
+        np.savez(file, meta=np.array(json.dumps(meta, sort_keys=True)), **arrays)  # type: ignore[arg-type]  # arrays
     return target
 
 
@@ -135,22 +155,28 @@ def load_model(path: str | Path) -> L2Linear | L3Linear:
         with reading(path, DatasetError, *wanted):
             arrays = read_npz(path)
             meta = json.loads(str(arrays["meta"]))
-            if meta.get("format") != _FORMAT:
-                raise ValueError(f"it is not marked {_FORMAT!r}")
-            if meta["kind"] == L2Linear.__name__:
-                return L2Linear(_linear(arrays, "model"), meta["n_buckets"])
-            return L3Linear(_linear(arrays, "operation"), _linear(arrays, "residual"))
+            if meta.get("format") == _FIRST_FORMAT:
+                meta |= {"sizes": {"mode": LINEAR, "horizon": 0, "n_buckets": meta.get("n_buckets")}, "horizon": 0}
+            if meta["sizes"]["mode"] != LINEAR:
+                raise ValueError("it is a network, no linear model")
+            horizons = meta["sizes"]["horizon"], meta["horizon"]
+            if meta["kind"] in ("l2", L2Linear.__name__):
+                return L2Linear(Linear.of(arrays, "model"), meta["sizes"]["n_buckets"], *horizons)
+            return L3Linear(Linear.of(arrays, "operation"), Linear.of(arrays, "residual"), *horizons)
     except FileNotFoundError as error:
         raise DatasetError(f"there is no model {str(path)!r}", *wanted) from error
 
 
-_FORMAT: Final = "litaagent.linear"
-_ARRAYS: Final = ("mean", "spread", "weights", "bias")
+_FIRST_FORMAT: Final = "litaagent.linear"
+"""Files of the first version; they do not tell what they were trained on, so the agent cannot play them."""
 
 
 def _parts(model: L3Linear) -> dict[str, Linear]:
     return {"operation": model.operation, "residual": model.residual}
 
 
-def _linear(arrays: dict[str, Array], part: str) -> Linear:
-    return Linear(*(arrays[f"{part}.{name}"] for name in _ARRAYS))
+def _horizons(samples: Sequence[Any]) -> tuple[int, int]:
+    """Return the horizons of the features and of the league; 0 for samples that do not tell."""
+    if isinstance(samples, MacroDataset | MicroDataset):
+        return samples.data.horizon, samples.data.league_horizon
+    return 0, 0

@@ -12,7 +12,8 @@ from .l2.learned import LearnedGoals
 from .l3.learned import LearnedDecisions
 from .l4.learned import LearnedCoordination
 from .layers import LayerSet
-from .networks.inference import CoordinatorNetwork, DecisionNetwork, GoalNetwork
+from .networks.inference import CoordinatorNetwork
+from .networks.linear import decision_network, goal_network
 from .networks.threads import RoundFeatures
 from .networks.weights import Weights, WeightsError, read_weights
 from .parameters import LEVELS, Level
@@ -35,7 +36,7 @@ def load_layers(path: str | Path) -> LayerSet:
             check_made_with(content)
     goal = None
     if "l2" in weights:
-        goal = LearnedGoals(GoalNetwork(weights["l2"]), trained_levels(weights["l2"]))
+        goal = LearnedGoals(goal_network(weights["l2"]), trained_levels(weights["l2"]))
     decision, features = None, RoundFeatures()
     if "l3" in weights:
         if goal is None:
@@ -43,7 +44,7 @@ def load_layers(path: str | Path) -> LayerSet:
                 f"{weights['l3'].source!r} was trained with the goals of an L2, and none is beside it; give a folder "
                 "that holds both"
             )
-        decision = LearnedDecisions(DecisionNetwork(weights["l3"]), goal, features, trained_levels(weights["l3"]))
+        decision = LearnedDecisions(decision_network(weights["l3"]), goal, features, trained_levels(weights["l3"]))
     coordination = None
     if "l4" in weights:
         coordination = LearnedCoordination(CoordinatorNetwork(weights["l4"]), features, trained_levels(weights["l4"]))

@@ -193,11 +193,17 @@ class GoalNetwork(_DayNetwork):
         base, change = (x[:, : 6 * count].reshape(-1, 3, 2, count) for x in (day.base, latents))
         most = np.maximum(np.float32(GOAL_CAP) * self._days(day.mask)[:, None, :] * lines, base[:, 0])
         quantity = np.clip(base[:, 0] + change[:, 0] * lines, 0.0, most)
-        ends = (np.float32(PRICE_UNIT) * day.x_static[:, list(columns)] for columns in band_columns())
-        low, high = (day.price[:, :, None] * (np.float32(1.0) + end[:, :, None]) for end in ends)
+        low, high = self.bands(day)
         price = base[:, 1] + change[:, 1] * (high - low)
         price = np.minimum(np.maximum(price, np.minimum(low, base[:, 1])), np.maximum(high, base[:, 1]))
         return np.asarray(quantity * role, np.float32), np.asarray(price * role, np.float32)
+
+    @staticmethod
+    def bands(day: DayInputs) -> tuple[Floats32, Floats32]:
+        """Return the ends of the legal bands of prices, each ``[N, 2, 1]``."""
+        ends = (np.float32(PRICE_UNIT) * day.x_static[:, list(columns)] for columns in band_columns())
+        low, high = (np.asarray(day.price * (np.float32(1.0) + end), np.float32)[:, :, None] for end in ends)
+        return low, high
 
     def __call__(self, day: DayInputs) -> tuple[Floats32, Floats32]:
         """Return the goals, each ``[N, 2, B]``; see `decode`."""
@@ -285,12 +291,16 @@ class DecisionNetwork(_ThreadNetwork):
             change = change * np.exp(log_alpha)[:, :, None]
             op = op + weight[0] * base[:, :3]
             lead = lead + weight[1] * self._one_hot(base[:, 4], base[:, 6])
-        amount = start[:, None, :] + change
+        amount = np.asarray(start[:, None, :] + change, np.float32)
+        return *self.masked(batch, op, lead), amount[..., 0], amount[..., 1]
+
+    def masked(self, batch: ThreadInputs, op: Array, lead: Array) -> tuple[Floats32, Floats32]:
+        """Return logits of operations and leads, those that are not legal masked."""
         answers = batch.x_thread[:, thread_columns().answers] > 0.5
         legal = np.stack([answers, np.ones_like(answers), np.ones_like(answers)], axis=1)
         op = np.where(legal, op, np.float32(MASKED))
         lead = np.where(self._legal_leads(batch.ranges), lead, np.float32(MASKED))
-        return tuple(np.asarray(x, np.float32) for x in (op, lead, amount[..., 0], amount[..., 1]))  # type: ignore[return-value]  # four by construction
+        return np.asarray(op, np.float32), np.asarray(lead, np.float32)
 
     def _legal_leads(self, ranges: Floats32) -> Bools:
         columns, lead = thread_columns(), np.arange(self.horizon + 1)

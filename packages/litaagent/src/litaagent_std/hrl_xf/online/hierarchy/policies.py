@@ -19,6 +19,7 @@ from litaagent_std.policy.layers import LayerSet
 from litaagent_std.policy.learned import check_made_with
 from litaagent_std.policy.networks.exploration import Exploration
 from litaagent_std.policy.networks.inference import CoordinatorNetwork, DecisionNetwork, GoalNetwork
+from litaagent_std.policy.networks.linear import LINEAR
 from litaagent_std.policy.networks.threads import RoundFeatures
 from litaagent_std.policy.networks.weights import Weights, WeightsError, read_weights
 from litaagent_std.policy.parameters import LEVELS, Level
@@ -91,6 +92,11 @@ class Hierarchy:
         nets: dict[Layer, Weights] = {layer: found[layer] for layer in LAYERS if layer in found}
         for weights in nets.values():
             check_made_with(weights)
+            if weights.meta["sizes"].get("mode") == LINEAR:
+                raise WeightsError(
+                    f"{weights.source!r} is a linear model, which does not explore; start from networks that lita "
+                    "train made"
+                )
         if "l2" not in nets:
             raise WeightsError(f"{str(path)!r} holds no L2, which the other layers need; train phase l2 too")
         first = next(iter(nets.values())).meta
