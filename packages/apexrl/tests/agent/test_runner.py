@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from apexrl.agent.learner import IterationAbandoned, Learner
 from apexrl.agent.runner import EVENTS, Goal, Runner, StopTraining
+from apexrl.runs.checkpoints.checkpoint import Schema, load_checkpoint
 from apexrl.runs.errors import DivergedError
 from apexrl.runs.session import Files, Session
 
@@ -362,3 +363,13 @@ def test_ctrl_c_saves_and_then_raises(tmp_path):
     again = make(save_dir=tmp_path)
     assert again.resume()
     assert again.iteration == 3
+
+
+def test_a_resumed_run_knows_its_latest_evaluation(tmp_path):
+    options = {"save_dir": tmp_path, "save_interval": 1, "eval_interval": 2}
+    make(**options).learn(num_iterations=2)
+    resumed = make(**options)
+    assert resumed.resume()
+    resumed.learn(num_iterations=1)
+    [third] = tmp_path.glob("checkpoint_3.pt")
+    assert load_checkpoint(third, Schema(name=Counter.name, version=1)).metrics == {"eval/mean_reward": 2.0}

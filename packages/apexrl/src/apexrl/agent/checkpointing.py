@@ -38,6 +38,7 @@ class Checkpointing:
         run_id: Identity of the run in its folders; None before it has one.
         is_resumed: Whether the run continues what a folder holds.
         saved_iteration: The iteration of the newest periodic checkpoint of this process.
+        metrics: Of the latest evaluation, saved with every checkpoint and restored from it.
     """
 
     def __init__(self, learner: Learner, folder: Path | None, retention: Retention) -> None:
@@ -45,6 +46,7 @@ class Checkpointing:
         self.run_id: str | None = None
         self.is_resumed = False
         self.saved_iteration: int | None = None
+        self.metrics: Mapping[str, float] = {}
         self._learner = learner
         self._schema = Schema(name=learner.name, version=learner.schema_version)
         self._session: Session | None = None
@@ -114,17 +116,17 @@ class Checkpointing:
                 "load the last checkpoint first (resume), or build a new runner",
             )
 
-    def save_periodic(self, step: int, iteration: int, state: dict[str, Any], metrics: Mapping[str, float]) -> None:
+    def save_periodic(self, step: int, iteration: int, state: dict[str, Any]) -> None:
         """Write the periodic checkpoint of a step, and remove what need not stay."""
         if self._store is None:
             return
         self.check_sound()
         self._claim()
         self._learner.before_save(step)
-        logger.debug("saved %s", self._store.save(step, state, metrics=metrics))
+        logger.debug("saved %s", self._store.save(step, state, metrics=self.metrics))
         self.saved_iteration = iteration
 
-    def save_named(self, name: str | Path, iteration: int, state: dict[str, Any], metrics: Mapping[str, float]) -> Path:
+    def save_named(self, name: str | Path, iteration: int, state: dict[str, Any]) -> Path:
         """Write a checkpoint under a name of the user's choice."""
         path = Path(name)
         if self.folder is not None and not path.is_absolute():
@@ -136,7 +138,7 @@ class Checkpointing:
             step=iteration,
             state=state,
             config=dict(self._learner.config),
-            metrics=dict(metrics),
+            metrics=dict(self.metrics),
             rng=capture_rng(),
         )
         save_checkpoint(path, checkpoint)
@@ -212,6 +214,7 @@ class Checkpointing:
                     "build the runner with the same classes and configuration, or load another checkpoint",
                 ) from error
             checkpoint.restore_rng()
+        self.metrics = dict(checkpoint.metrics)
         if reset_learning_rate:
             learner.reset_learning_rate()
 

@@ -148,7 +148,6 @@ class Runner:
         self._callbacks: dict[str, list[tuple[Callback, bool]]] = {event: [] for event in EVENTS}
         self._stop_reason: str | None = None
         self._logged: dict[str, float] = {}
-        self._latest_eval: dict[str, float] = {}
         self._counted_from = 0
         folder = Path(save_dir) if save_dir is not None else None
         if folder is None and self.log_dir is not None:
@@ -308,7 +307,7 @@ class Runner:
         """Write a periodic checkpoint, after the metrics that belong to it."""
         session.flush()
         step = self.learner.checkpoint_step(self.iteration, self.total_timesteps, interval)
-        self._checkpoints.save_periodic(step, self.iteration, self.state_dict(), self._latest_eval)
+        self._checkpoints.save_periodic(step, self.iteration, self.state_dict())
 
     def _save_at_end(self, session: Session, goal: Goal) -> None:
         """Write what the end of a call asks for: the final checkpoint, or one to resume from."""
@@ -400,8 +399,8 @@ class Runner:
 
     def eval(self, **options: Any) -> dict[str, float]:  # noqa: ANN401 - as the learner takes them
         """Evaluate the present policy; training and its statistics are not touched."""
-        self._latest_eval = self.learner.evaluate(**options)
-        return dict(self._latest_eval)
+        self._checkpoints.metrics = self.learner.evaluate(**options)
+        return dict(self._checkpoints.metrics)
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything that the run needs to resume exactly."""
@@ -422,7 +421,7 @@ class Runner:
             DivergedError: Training diverged, and no sound checkpoint was loaded since.
         """
         self._checkpoints.check_sound()
-        return self._checkpoints.save_named(name, self.iteration, self.state_dict(), self._latest_eval)
+        return self._checkpoints.save_named(name, self.iteration, self.state_dict())
 
     def load_checkpoint(self, name: str | Path, *, reset_learning_rate: bool = False) -> None:
         """Load what ``save_checkpoint`` or a periodic save wrote, and continue from there.
