@@ -147,7 +147,13 @@ class Evaluation:
 
 
 def evaluate(
-    plan: Plan, store: Units, executor: Executor, *, time_limit: float = 3600.0, on_unit: OnUnit | None = None
+    plan: Plan,
+    store: Units,
+    executor: Executor,
+    *,
+    time_limit: float = 3600.0,
+    on_unit: OnUnit | None = None,
+    code: str | None = None,
 ) -> Evaluation:
     """Play what is not played yet.
 
@@ -157,6 +163,7 @@ def evaluate(
         executor: What plays them; results do not depend on it.
         time_limit: Seconds that a world may take.
         on_unit: Called after every finished unit; the evaluation ends when it returns False.
+        code: What to take for the version of the agents' code, see `unit_key`.
 
     Returns:
         The evaluation; complete unless ``on_unit`` ended it.
@@ -168,20 +175,20 @@ def evaluate(
         indices = list(islice(left, step))
         if not indices:
             break
-        waiting = list(_waiting(state, store, competitors, indices))
+        waiting = list(_waiting(state, store, competitors, indices, code))
         if not _play(state, store, executor, waiting, time_limit, on_unit):
             break
     return state
 
 
 def _waiting(
-    state: Evaluation, store: Units, competitors: Sequence[Competitor], indices: Sequence[int]
+    state: Evaluation, store: Units, competitors: Sequence[Competitor], indices: Sequence[int], code: str | None
 ) -> Iterator[tuple[Competitor, int, str]]:
     """Take finished units from the store and yield the others with their keys, world by world."""
     plan = state.plan
     for index in indices:
         for competitor in competitors:
-            key = unit_key(plan.rules, plan.block.seed(index), competitor.spec)
+            key = unit_key(plan.rules, plan.block.seed(index), competitor.spec, code)
             unit = store.get(key)
             if unit is None:
                 yield competitor, index, key

@@ -67,7 +67,9 @@ def evaluate_candidate(
         cfg.lead,
         places=seat_levels,
     )
-    evaluation: Evaluation = evaluate(plan, UnitStore(folder / "units"), executor, time_limit=time_limit)
+    # the worlds are this run's alone, so agents are told apart by their weights, and need not show what they do
+    store = UnitStore(folder / "units")
+    evaluation: Evaluation = evaluate(plan, store, executor, time_limit=time_limit, code="of the run")
     verdict = evaluation.verdict("best")
     record = {
         "gate": name,
