@@ -323,7 +323,10 @@ class Chaos:
         if status != 0 or wrong:
             said = (folder / "said.txt").read_text()[-1000:]
             self.different.append(f"{name}, run {number} of seed {self._seed}: status {status}, other {wrong}\n{said}")
-        line = {"step": 0, "command": name, "kills": did["kill"], "did": dict(did), "equal": status == 0 and not wrong}
+            for kind, source in (("whole", self.folder / "whole" / name), ("disturbed", folder)):  # to be looked at
+                shutil.copytree(source, self.folder / "different" / f"{name} {number}" / kind, dirs_exist_ok=True)
+        equal = status == 0 and not wrong
+        line = {"step": 0, "command": name, "kills": did["kill"], "did": dict(did), "equal": equal, "other": wrong}
         self._file.append(line)
         self.log.append(line)
 
