@@ -36,7 +36,9 @@ from apexrl.configuration import configuration, from_command_line
 from apexrl.runs.metrics.jsonl import JsonlFile, read_jsonl
 from benchmarks.fuzz import fingerprint
 
-_CLOCK: Final = frozenset({"cpu", "seconds", "cpu_seconds", "time", "starts", "command", "sha256", "wall_clock"})
+_CLOCK: Final = frozenset(
+    {"cpu", "seconds", "cpu_seconds", "time", "starts", "command", "commit", "sha256", "wall_clock"}
+)
 _PATIENCE: Final = 900.0  # seconds for a start that is left alone
 _INLINE: Final = ("--executor", "inline", "--quiet")
 _POOL: Final = (
