@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -25,3 +27,12 @@ def test_hard_opponents_are_drawn_more_often_and_the_pool_survives_a_restart(tmp
     assert not drawn & set(pool.held_out)
     with pytest.raises(ConfigurationError, match="held out"):
         OpponentPool(PoolConfig(competitors=("GreedyStd",), held_out=("GreedyStd",)))
+
+
+def test_a_past_version_is_found_from_any_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pool = OpponentPool(PoolConfig(competitors=("GreedyStd",), held_out=(), nobody=0.0))
+    pool.add_self(Path("run/weights/v00002"))
+    assert pool.state_dict()["selves"] == ["run/weights/v00002"]  # the run may be moved
+    specs = [spec for seed in range(20) for spec in pool.draw(np.random.default_rng(seed))]
+    assert {spec.params["weights"] for spec in specs if spec.params} == {str(tmp_path / "run/weights/v00002")}

@@ -116,8 +116,8 @@ class OpponentPool:
 
 
 def weights_agent(path: str | Path, **params: str) -> AgentSpec:
-    """Return the agent that plays the networks of a folder."""
-    return AgentSpec(LITA, {"weights": str(path), **params})
+    """Return the agent that plays the networks of a folder; workers may have another working directory."""
+    return AgentSpec(LITA, {"weights": str(Path(path).absolute()), **params})
 
 
 def _by_name(texts: Sequence[str]) -> dict[str, AgentSpec]:
