@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +16,8 @@ from apexrl.runs.atomic import write_failure
 from apexrl.runs.errors import RunLockedError
 
 _LOCK_NAME = "run.lock"
+_PATIENCE = 10.0
+"""Seconds for a lock whose holder is dead: a process that it forked just before may hold it until it dies, too."""
 
 
 @contextmanager
@@ -33,18 +37,39 @@ def exclusive(folder: Path) -> Iterator[None]:
         raise write_failure(error, path) from error
     try:
         try:
-            is_held = lock_descriptor(descriptor, blocking=False)
+            _acquire(descriptor, folder)
         except OSError as error:  # a file system without locks
             raise write_failure(error, path) from error
-        if not is_held:
-            holder = os.read(descriptor, 200).decode(errors="replace").strip() or "another process"
-            raise RunLockedError(
-                f"run {os.fspath(folder)!r} is being written by {holder}",
-                "one process at a time may write a run",
-                "wait for it or stop it, or choose another folder",
-            )
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
         yield
     finally:
         os.close(descriptor)
+
+
+def _acquire(descriptor: int, folder: Path) -> None:
+    """Take the lock, or refuse at once; a dead holder is waited for."""
+    end = time.monotonic() + _PATIENCE
+    while not lock_descriptor(descriptor, blocking=False):
+        holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
+        if not _is_dead(holder) or time.monotonic() > end:
+            raise RunLockedError(
+                f"run {os.fspath(folder)!r} is being written by {holder or 'another process'}",
+                "one process at a time may write a run",
+                "wait for it or stop it, or choose another folder",
+            )
+        time.sleep(0.02)
+
+
+def _is_dead(holder: str) -> bool:
+    """Return whether the process that a lock file names was on this machine and is gone."""
+    found = re.fullmatch(r"process (\d+) on (.*)", holder)
+    if found is None or found[2] != socket.gethostname() or os.name != "posix":  # elsewhere signal 0 would end it
+        return False
+    try:
+        os.kill(int(found[1]), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
