@@ -4,6 +4,7 @@ from dataclasses import fields as dataclass_fields
 
 import numpy as np
 import pytest
+import torch
 
 from apexrl.execution import make_executor
 from apexrl.runs.checkpoints.checkpoint import load_checkpoint, save_checkpoint
@@ -172,3 +173,16 @@ def test_levels_that_no_world_has_are_refused(tmp_path):
         trainer = Trainer(options(tmp_path, places=("middle",)), executor, tmp_path)
     with pytest.raises(ConfigurationError, match="all at middle"):
         trainer.plans()
+
+
+def test_a_run_does_not_depend_on_the_threads_of_the_process(tmp_path):
+    """Sums of a large batch are split among threads, and rounded in another order."""
+    before, results = torch.get_num_threads(), []
+    wide = LayerConfig(dim=64, critic_hidden=(256, 256), minibatch=4096, epochs=2)
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        cfg = options(tmp_path / str(threads), layers=("l2",), l2=wide, updates=2, worlds=8, days=(12,))
+        results.append(weights(run_training(cfg)[0]))
+        assert torch.get_num_threads() == threads
+    torch.set_num_threads(before)
+    assert_same(*results)

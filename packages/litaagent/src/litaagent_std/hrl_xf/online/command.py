@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from apexrl.agent.runner import Runner
+from apexrl.collect.env_group import one_thread
 from apexrl.runs.reading import write_sealed
 from apexrl.runs.session import Session
 from litaagent_std.hrl_xf.online.config import FREE_FIELDS, OnlineConfig
@@ -27,6 +28,7 @@ def run_training(cfg: OnlineConfig) -> tuple[Trainer, int]:
     with (
         Session(cfg.output_dir, config=cfg, seed=cfg.seed, free=FREE_FIELDS) as session,
         fixed_for_workers(),
+        one_thread(),
         cfg.make_executor(tasks_per_worker=TASKS_PER_WORKER) as executor,
     ):
         trainer = Trainer(cfg, executor, session.path)
