@@ -79,8 +79,9 @@ chaos: setup ## kill, stop and starve every resumable command at random moments,
 house: setup ## how the source tree reads from outside: folders, public names, cycles, repeated code
 	$(BIN)/python scripts/house.py $(ARGS)
 
-docs: setup ## build the documentation; a warning is an error
+docs: setup ## build the documentation; a warning or a broken link inside it is an error
 	$(BIN)/python -m sphinx -q -W --keep-going -j 2 -b html docs docs/_build/html
+	$(BIN)/python scripts/links.py docs/_build/html
 
 dist: setup ## build sdist and wheel of each package into dist/, and check what a package index would
 	@rm -rf dist

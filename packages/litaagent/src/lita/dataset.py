@@ -158,7 +158,7 @@ class ExportConfig:
     """A dataset's folder."""
 
     output_dir: Path | None = None
-    """Folder to write to. Default: the folder ``parquet`` in the dataset."""
+    """Folder to write to. Default: the folder parquet in the dataset."""
 
 
 def export(config: ExportConfig) -> int:

@@ -118,9 +118,9 @@ def _outlive_readers() -> None:
         stream = getattr(sys, name)
         if type(stream) is io.TextIOWrapper:  # not where a test or a notebook captures it
             stream.flush()
-            lines = stream.line_buffering
             encoding = stream.encoding
-            output = _Output(stream.detach(), encoding=encoding, errors="backslashreplace", line_buffering=lines)
+            # By lines into files and pipes too: whoever follows the log of a long run sees where it is.
+            output = _Output(stream.detach(), encoding=encoding, errors="backslashreplace", line_buffering=True)
             setattr(sys, name, output)
 
 

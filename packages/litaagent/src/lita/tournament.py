@@ -77,7 +77,10 @@ def _show(results: Results) -> None:
             print(f"{who}; lita competitors NAME --check shows more")
     best = [pair for pair in results.paired if pair.first == results.standings[0].competitor][:_PAIRS_SHOWN]
     if best:
-        title = f"the first, in the same seats as the others; p corrected for all {len(results.paired)} pairs (Holm)"
+        several = (
+            f" corrected for all {len(results.paired)} pairs (Holm)" if len(results.paired) > 1 else " of the only pair"
+        )
+        title = f"the first, in the same seats as the others; p{several}"
         pairs = Table("", "minus", title=title, title_justify="left")
         for column in ("difference", "95 % interval", "p (Holm)", "pairs"):
             pairs.add_column(column, justify="right")

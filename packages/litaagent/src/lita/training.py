@@ -103,10 +103,7 @@ def _costs(report: dict[str, Any]) -> Table:
 
 @configuration
 class RunsConfig:
-    """List, show or compare training runs: parameters, data, stages, losses, evaluation, weights and log.
-
-    ``lita runs list``, ``lita runs show RUN``, ``lita runs compare RUN RUN …``.
-    """
+    """List, show or compare training runs: parameters, data, stages, losses, evaluation, weights and log."""
 
     action: Annotated[Literal["list", "show", "compare"], Positional] = "list"
     """What to do."""
