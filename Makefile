@@ -22,6 +22,7 @@ setup: $(READY) ## make .venv with everything the project needs (does nothing wh
 # scml-agents declares tensorflow and others that no Standard agent imports: it is installed without its dependencies.
 $(READY): constraints.txt requirements-dev.txt $(foreach name,$(PACKAGES),packages/$(name)/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11, 5) else f"Python {sys.version.split()[0]} found, 3.11.5 or newer needed: make setup PYTHON=/path/to/python3.11")'
+	@echo "installing into $(VENV): 3 GB, four to eight minutes"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-dev.txt \
 		-e "packages/apexrl[ray,charts,onnx,wandb]" -e packages/hmasd -e "packages/litaagent[ray,dashboard,hmasd]"

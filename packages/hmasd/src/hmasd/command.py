@@ -154,7 +154,7 @@ def settings(config: SettingsCommand) -> int:
     for setting in list_settings(preset(config.preset) if config.preset else None):
         also = f" (also {setting.symbol})" if setting.symbol else ""
         table.add_row(setting.name, repr(setting.value), setting.meaning + also)
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)
     return 0
 
 

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from apexrl.configuration import configuration
 from apexrl.runs.errors import ConfigurationError
+from lita.console import plain_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,10 +56,9 @@ def run(config: Config) -> int:
     from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
 
     restart_with_fixed_hashing()  # worlds run in this process
-    from rich.console import Console
 
     start = time.monotonic()
-    console = Console()
+    console = plain_console()
     print("Five steps, at the default sizes two to five minutes on two cores; the same command resumes them.")
     for number, stage in enumerate((_play, _train, _train_online, _compare), 1):
         print(f"\n{number} of 5.", end=" ")

@@ -138,7 +138,8 @@ def _run(name: str, options: list[str]) -> int:
     except ModuleNotFoundError as error:
         if error.name != "hmasd":
             raise
-        print(f"lita {name}: the extra `hmasd` is missing: pip install 'litaagent[hmasd]'", file=sys.stderr)
+        install = "pip install --find-links dist 'litaagent[hmasd]'"
+        print(f"lita {name}: the extra `hmasd` is missing: {install}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"lita {name}: interrupted; run the same command again to resume", file=sys.stderr)

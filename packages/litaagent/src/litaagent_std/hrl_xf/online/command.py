@@ -76,7 +76,7 @@ def show_summary(trainer: Trainer, console: Console | None = None) -> None:
     summary = summary_of(trainer)
     seconds = sum(trainer.seconds.values())
     gate = f"best by the gate: {summary['best'] or 'none yet, the shipped agent stays'}"
-    (console or Console()).print(
+    (console or Console(markup=False)).print(
         f"{trainer.folder}: {summary['updates']} updates from {summary['worlds']} worlds in {seconds:.0f} CPU s; "
         f"{gate if trainer.cfg.gate.every else 'no gate, so the newest weights play'}",
         soft_wrap=True,
