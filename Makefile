@@ -22,6 +22,7 @@ setup: $(READY) ## make .venv with everything the project needs (does nothing wh
 # scml-agents declares tensorflow and others that no Standard agent imports: it is installed without its dependencies.
 $(READY): constraints.txt requirements-dev.txt $(foreach name,$(PACKAGES),packages/$(name)/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11, 5) else f"Python {sys.version.split()[0]} found, 3.11.5 or newer needed: make setup PYTHON=/path/to/python3.11")'
+	@echo "installing into $(VENV): 3 GB, four to eight minutes"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-dev.txt \
 		-e "packages/apexrl[ray,charts,onnx,wandb]" -e packages/hmasd -e "packages/litaagent[ray,dashboard,hmasd]"
@@ -79,8 +80,9 @@ chaos: setup ## kill, stop and starve every resumable command at random moments,
 house: setup ## how the source tree reads from outside: folders, public names, cycles, repeated code
 	$(BIN)/python scripts/house.py $(ARGS)
 
-docs: setup ## build the documentation; a warning is an error
+docs: setup ## build the documentation; a warning or a broken link inside it is an error
 	$(BIN)/python -m sphinx -q -W --keep-going -j 2 -b html docs docs/_build/html
+	$(BIN)/python scripts/links.py docs/_build/html
 
 dist: setup ## build sdist and wheel of each package into dist/, and check what a package index would
 	@rm -rf dist

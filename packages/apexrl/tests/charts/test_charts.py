@@ -145,6 +145,29 @@ def test_a_replay_has_a_frame_per_step():
     assert len(figure["layout"]["sliders"][0]["steps"]) == CHARTS["replay"].n_steps == 3
 
 
+def test_intervals_of_several_groups_are_drawn_beside_each_other():
+    estimates = {"all": Estimate(value=0.1, low=0.0, high=0.2)}
+    figure = plotly_figure(forest_plot({"a": estimates, "b": estimates}, name="f", title="F", x_title="difference"))
+    assert figure["layout"]["scattermode"] == "group"
+    assert [(trace["orientation"], trace["offsetgroup"]) for trace in figure["data"]] == [("h", "a"), ("h", "b")]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [([1e-3, 1e-3], [5e-4, 1.5e-3]), ([0.5, 0.5 + 1e-9], [0.25, 0.75]), ([0.0], [-1.0, 1.0]), ([1e-3, 2e-3], None)],
+)
+def test_a_constant_is_shown_at_its_value(values, expected):
+    chart = Chart(name="c", title="C", series=[Series(name="", x=list(range(len(values))), y=values)])
+    found = plotly_figure(chart)["layout"]["yaxis"].get("range")
+    assert found == (None if expected is None else pytest.approx(expected, rel=1e-6))
+
+
+@pytest.mark.parametrize(("steps", "expected"), [([1, 2, 13], 1), ([1, 14], None), ([1.0, 1.5], None), (["a"], None)])
+def test_a_few_whole_steps_have_ticks_at_whole_numbers(steps, expected):
+    chart = Chart(name="c", title="C", series=[Series(name="", x=steps, y=[float(i) for i in range(len(steps))])])
+    assert plotly_figure(chart)["layout"]["xaxis"].get("dtick") == expected
+
+
 def test_stacked_bars_start_where_the_last_ones_end():
     series = [Series(name=name, x=["a"], y=[2], kind="bar") for name in ("one", "two")]
     chart = Chart(name="c", title="", series=series, stacked=True)

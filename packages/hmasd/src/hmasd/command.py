@@ -72,7 +72,7 @@ class EvalCommand:
     model_path: Annotated[Path, Positional]
     """The checkpoint, for instance models/hmasd_sync_enhanced_final.pth."""
     task: str | None = None
-    """The checkpoint's task; needed for ``pettingzoo:MODULE`` only, because that module is imported."""
+    """The checkpoint's task; needed for pettingzoo:MODULE only, because that module is imported."""
     episodes: Annotated[int, Field(ge=1)] | None = None
     """Number of episodes; default: as many as in training, which gives the same result as training."""
     deterministic: bool | None = None
@@ -90,7 +90,7 @@ class RenderCommand:
     metrics: Path | None = None
     """Metrics of the run, for instance logs/metrics.jsonl, for the evaluation curve."""
     task: str | None = None
-    """The checkpoint's task; needed for ``pettingzoo:MODULE`` only, because that module is imported."""
+    """The checkpoint's task; needed for pettingzoo:MODULE only, because that module is imported."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """Seed of the episodes that are drawn."""
 
@@ -154,7 +154,7 @@ def settings(config: SettingsCommand) -> int:
     for setting in list_settings(preset(config.preset) if config.preset else None):
         also = f" (also {setting.symbol})" if setting.symbol else ""
         table.add_row(setting.name, repr(setting.value), setting.meaning + also)
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,6 +9,7 @@ from pydantic import Field
 from tyro.conf import Positional, arg
 
 from apexrl.configuration import configuration
+from lita.console import plain_console
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -59,9 +59,8 @@ def explain(config: ExplainConfig) -> int:
     from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
 
     restart_with_fixed_hashing()  # the world runs in this process
-    from rich.console import Console
 
-    console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
+    console = plain_console(_WIDTH, highlight=False)
     explanation = _explanation(config)
     console.print(_heading(explanation), markup=False)
     console.print(_goals(explanation))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
+from lita.console import plain_console
 from litaagent_std.arena.config import ArenaConfig
 from litaagent_std.arena.tuning.config import TuneConfig
 
@@ -20,13 +20,12 @@ def arena(config: ArenaConfig) -> int:
 
     if config.executor == "inline":
         restart_with_fixed_hashing()  # worlds run in this process
-    from rich.console import Console
 
     from litaagent_std.arena.contest import run_contest
     from litaagent_std.arena.report import tables_of
 
     outcome = run_contest(config)
-    console = Console(width=None if sys.stdout.isatty() else _WIDTH)
+    console = plain_console(_WIDTH)
     if outcome.report["agents"]:
         console.print(tables_of(outcome.report))
     for failure in outcome.report["failed"]:
@@ -43,7 +42,6 @@ def tune(config: TuneConfig) -> int:
 
     if config.executor == "inline":
         restart_with_fixed_hashing()  # worlds run in this process
-    from rich.console import Console
 
     from litaagent_std.arena.tuning.run import run_tuning
 
@@ -51,7 +49,7 @@ def tune(config: TuneConfig) -> int:
     if tuned.content is None:
         print(f"{config.output_dir}: unfinished, {tuned.played} worlds played; run the same command again to resume")
         return tuned.exit_code
-    Console().print(_table(tuned.content))
+    plain_console().print(_table(tuned.content))
     print(f"{tuned.path}: finished; {tuned.played} worlds played now")
     print(f"""play it: lita arena 'lita:{{"parameters": "{tuned.path}"}}'""")
     return tuned.exit_code

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -13,6 +12,7 @@ from tyro.conf import Positional
 
 from apexrl.configuration import configuration
 from apexrl.execution import ExecutionOptions
+from lita.console import plain_console
 
 if TYPE_CHECKING:
     from litaagent_std.hrl_xf.data_pipeline.stats import Statistics
@@ -121,12 +121,11 @@ def stats(config: StatsConfig) -> int:
 
 
 def _show(statistics: Statistics) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from litaagent_std.hrl_xf.data_pipeline.stats import QUANTILES
 
-    console = Console(width=None if sys.stdout.isatty() else _WIDTH)
+    console = plain_console(_WIDTH)
     counts = Table("count", "value")
     for key, value in statistics.counts.items():
         counts.add_row(key.replace("mornings", "days").replace("_", " "), str(value))
@@ -158,7 +157,7 @@ class ExportConfig:
     """A dataset's folder."""
 
     output_dir: Path | None = None
-    """Folder to write to. Default: the folder ``parquet`` in the dataset."""
+    """Folder to write to. Default: the folder parquet in the dataset."""
 
 
 def export(config: ExportConfig) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +11,7 @@ from pydantic import Field
 
 from apexrl.configuration import configuration
 from apexrl.runs.errors import ConfigurationError
+from lita.console import plain_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,7 +32,7 @@ class Config:
     A recorded tournament of our agent and three champions; a dataset of it; L2, L3 and the types of partners trained
     from it; the same networks trained further in the league; the trained agent beside the heuristic one and a champion
     in the same worlds; and a report with the ranking, a world, a negotiation, our agent's reasons and the curves. It
-    takes a few minutes on two cores. The same command resumes a stopped run.
+    takes two to five minutes on two cores. The same command resumes a stopped run.
     """
 
     configs: Annotated[int, Field(ge=1)] = 3
@@ -53,14 +56,18 @@ def run(config: Config) -> int:
     from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing
 
     restart_with_fixed_hashing()  # worlds run in this process
-    from rich.console import Console
 
-    console = Console()
-    for stage in (_play, _train, _train_online, _compare):
+    start = time.monotonic()
+    console = plain_console()
+    print("Five steps, at the default sizes two to five minutes on two cores; the same command resumes them.")
+    for number, stage in enumerate((_play, _train, _train_online, _compare), 1):
+        print(f"\n{number} of 5.", end=" ")
         status = stage(config)
         if status:
             return status
+    print("\n5 of 5. The report")
     _report(config, console)
+    console.print(f"All of it took {(time.monotonic() - start) / 60:.1f} minutes.")
     return 0
 
 
@@ -99,7 +106,7 @@ def _train(config: Config) -> int:
     from litaagent_std.hrl_xf.training.config import TrainRunConfig
     from litaagent_std.hrl_xf.training.launch import train
 
-    print("\nL2 and L3 learn our agent's decisions from the records, another network the types of partners")
+    print("L2 and L3 learn our agent's decisions from the records, another network the types of partners")
     return train(
         TrainRunConfig(
             data_dir=config.output_dir / "tournament",
@@ -123,7 +130,7 @@ def _train_online(config: Config) -> int:
     from litaagent_std.hrl_xf.online.command import run_training, show_summary
     from litaagent_std.hrl_xf.online.config import GateConfig, OnlineConfig, PoolConfig
 
-    print("\nPPO trains the same L2 further, in worlds of the league")
+    print("PPO trains the same L2 further, in worlds of the league")
     trainer, status = run_training(
         OnlineConfig(
             warm=config.output_dir / "offline",
@@ -147,7 +154,7 @@ def _compare(config: Config) -> int:
     from lita.arena import arena
     from litaagent_std.arena.config import ArenaConfig
 
-    print("\nThe trained agent beside the heuristic one, the one with the shipped weights, and a champion")
+    print("The trained agent beside the heuristic one, the one with the shipped weights, and a champion")
     status = arena(
         ArenaConfig(
             agent=f'lita:{{"weights": "{config.output_dir / "online"}"}}',
@@ -190,12 +197,15 @@ def _report(config: Config, console: Console) -> None:
             "the report needs the extra `dashboard`",
             "pip install litaagent[dashboard]",
         ) from error
-    pages = pages_of(config.output_dir / "tournament", agent=_OURS.rsplit(".", 1)[1])
-    evaluations = sorted(path.parent for path in (config.output_dir / "arena").glob("*/report.json"))
-    for folder in (config.output_dir / "offline", config.output_dir / "online", *evaluations):
+    [ranking, *pages] = pages_of(config.output_dir / "tournament", agent=_OURS.rsplit(".", 1)[1])
+    pages = [replace(ranking, title="The tournament"), *pages]
+    trainings = {"offline": "Training from the records", "online": "Training in the league"}
+    for name, title in trainings.items():
+        pages += [replace(page, title=title) for page in pages_of(config.output_dir / name)]
+    for folder in sorted(path.parent for path in (config.output_dir / "arena").glob("*/report.json")):
         pages += pages_of(folder)
     [path] = make_report(pages, config.output_dir / "report.html", title="A first look", figures=False)
-    console.print(f"\nLook at {path.resolve().as_uri()}", soft_wrap=True)
+    console.print(f"Look at {path.resolve().as_uri()}", soft_wrap=True)
     console.print(
         "It shows the ranking, a world, a negotiation to replay, our agent's reasons, the learning curves, and the "
         "trained agent beside the others."

@@ -10,13 +10,13 @@ import platform
 from pathlib import Path
 from typing import Annotated
 
-from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional
 
 from apexrl.configuration import configuration
 from apexrl.runs.checkpoints.checkpoint import Checkpoint, load_checkpoint
 from apexrl.runs.errors import CheckpointDamagedError, CheckpointMissingError
+from lita.console import plain_console
 
 _PACKAGES = (
     "litaagent",
@@ -38,7 +38,7 @@ _FEATURES = {
         "pip install 'litaagent[dashboard]'",
     ),
     "figures (PNG, SVG)": (("matplotlib",), "pip install 'apexrl[charts]'"),
-    "skill discovery (lita hmasd)": (("hmasd",), "pip install 'litaagent[hmasd]'"),
+    "skill discovery (lita hmasd)": (("hmasd",), "pip install --find-links dist 'litaagent[hmasd]'"),
     "clusters (--executor ray)": (("ray",), "pip install 'litaagent[ray]'"),
     "export as ONNX": (("onnx", "onnxruntime", "onnxscript"), "pip install 'apexrl[onnx]'"),
     "Weights & Biases": (("wandb",), "pip install 'apexrl[wandb]'"),
@@ -80,7 +80,7 @@ def info(config: InfoConfig) -> int:
         table = Table(title=title, title_justify="left", show_header=False)
         for key, value in rows.items():
             table.add_row(key, value)
-        Console().print(table)
+        plain_console().print(table)
     return 0
 
 
@@ -127,7 +127,7 @@ def checkpoint(config: CheckpointConfig) -> int:
         except CheckpointDamagedError as error:
             damaged.append(str(error))
             table.add_row(file.name, "damaged", "", "", "")
-    Console().print(table)
+    plain_console().print(table)
     for reason in damaged:
         print(reason)
     return 1 if damaged else 0

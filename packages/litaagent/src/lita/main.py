@@ -118,9 +118,9 @@ def _outlive_readers() -> None:
         stream = getattr(sys, name)
         if type(stream) is io.TextIOWrapper:  # not where a test or a notebook captures it
             stream.flush()
-            lines = stream.line_buffering
             encoding = stream.encoding
-            output = _Output(stream.detach(), encoding=encoding, errors="backslashreplace", line_buffering=lines)
+            # By lines into files and pipes too: whoever follows the log of a long run sees where it is.
+            output = _Output(stream.detach(), encoding=encoding, errors="backslashreplace", line_buffering=True)
             setattr(sys, name, output)
 
 
@@ -138,7 +138,8 @@ def _run(name: str, options: list[str]) -> int:
     except ModuleNotFoundError as error:
         if error.name != "hmasd":
             raise
-        print(f"lita {name}: the extra `hmasd` is missing: pip install 'litaagent[hmasd]'", file=sys.stderr)
+        install = "pip install --find-links dist 'litaagent[hmasd]'"
+        print(f"lita {name}: the extra `hmasd` is missing: {install}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"lita {name}: interrupted; run the same command again to resume", file=sys.stderr)

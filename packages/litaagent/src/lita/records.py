@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional
 
 from apexrl.configuration import configuration
+from lita.console import plain_console
 
 if TYPE_CHECKING:
     from litaagent_std.records.reader import Records
@@ -72,7 +73,6 @@ def _publish(records: Records, address: str) -> int:
 
 
 def _show(records: Records) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     table = Table("folder", "worlds", "failed", "state", "MB", "MB per world")
@@ -82,7 +82,7 @@ def _show(records: Records) -> None:
         state = "finished" if manifest.complete else f"unfinished, {manifest.n_worlds} planned"
         per_world = f"{size / n:.3f}" if n else "–"
         table.add_row(str(source.folder.parent), str(n), str(len(manifest.failed)), state, f"{size:.2f}", per_world)
-    Console().print(table)
+    plain_console().print(table)
 
 
 def _negotiation(config: RecordsConfig, records: Records) -> str:

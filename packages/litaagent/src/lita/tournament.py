@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional
 
 from apexrl.configuration import configuration
+from lita.console import plain_console
 from litaagent_std.tournament.config import TournamentConfig, executor_name
 
 if TYPE_CHECKING:
@@ -57,10 +58,9 @@ def _summary(outcome: Outcome) -> str:
 
 
 def _show(results: Results) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(width=None if sys.stdout.isatty() else _WIDTH)
+    console = plain_console(_WIDTH)
     table = Table("competitor", title="standings (truncated mean, the official metric)", title_justify="left")
     for column in ("score", "95 % interval", "mean", "first", "middle", "last", "worlds", "errors"):
         table.add_column(column, justify="right")
@@ -77,7 +77,10 @@ def _show(results: Results) -> None:
             print(f"{who}; lita competitors NAME --check shows more")
     best = [pair for pair in results.paired if pair.first == results.standings[0].competitor][:_PAIRS_SHOWN]
     if best:
-        title = f"the first, in the same seats as the others; p corrected for all {len(results.paired)} pairs (Holm)"
+        several = (
+            f" corrected for all {len(results.paired)} pairs (Holm)" if len(results.paired) > 1 else " of the only pair"
+        )
+        title = f"the first, in the same seats as the others; p{several}"
         pairs = Table("", "minus", title=title, title_justify="left")
         for column in ("difference", "95 % interval", "p (Holm)", "pairs"):
             pairs.add_column(column, justify="right")
@@ -123,7 +126,6 @@ class CompetitorsConfig:
 
 def competitors(config: CompetitorsConfig) -> int:
     """Print a line per competitor."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -132,7 +134,7 @@ def competitors(config: CompetitorsConfig) -> int:
     from litaagent_std.tournament.competitors.smoke import check_competitor
 
     # Output that is not a terminal's is not wrapped: full paths are printed.
-    console = Console(width=None if sys.stdout.isatty() else _UNLIMITED)
+    console = plain_console(_UNLIMITED)
     competitors = resolve(config.names, integer_offers=config.integer_offers)
     if not config.check:
         table = Table("name", "class")

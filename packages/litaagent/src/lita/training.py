@@ -9,6 +9,7 @@ from tyro.conf import Positional
 
 from apexrl.configuration import configuration
 from apexrl.runs.errors import ConfigurationError
+from lita.console import plain_console
 from litaagent_std.hrl_xf.online.config import OnlineConfig
 from litaagent_std.hrl_xf.online.distillation.config import DistillConfig
 from litaagent_std.hrl_xf.training.config import TrainRunConfig
@@ -43,7 +44,6 @@ def distill(config: DistillConfig) -> int:
 
     if config.executor == "inline":
         restart_with_fixed_hashing()  # worlds run in this process
-    from rich.console import Console
 
     from litaagent_std.hrl_xf.online.distillation.run import run_distillation
 
@@ -53,7 +53,7 @@ def distill(config: DistillConfig) -> int:
             f"{config.output_dir}: unfinished, {distilled.played} worlds played; run the same command again to resume"
         )
         return distilled.exit_code
-    console = Console()
+    console = plain_console()
     for table in (_errors(distilled.report), _agreement(distilled.report), _costs(distilled.report)):
         console.print(table)
     score = distilled.report["score"]
@@ -103,10 +103,7 @@ def _costs(report: dict[str, Any]) -> Table:
 
 @configuration
 class RunsConfig:
-    """List, show or compare training runs: parameters, data, stages, losses, evaluation, weights and log.
-
-    ``lita runs list``, ``lita runs show RUN``, ``lita runs compare RUN RUN …``.
-    """
+    """List, show or compare training runs: parameters, data, stages, losses, evaluation, weights and log."""
 
     action: Annotated[Literal["list", "show", "compare"], Positional] = "list"
     """What to do."""

@@ -19,6 +19,10 @@ def test_a_report_of_everything(recorded, tmp_path, capsys):
     assert text.count("/*! For license") <= 1
     for heading in ("World 2", "Negotiation", "Ranking by the official truncated mean", "episode/mean_reward"):
         assert heading in text
+    targets = re.findall(r'<li><a href="#([^"]+)">', text)
+    assert len(targets) == 5
+    assert all(f'id="{target}"' in text for target in targets)
+    assert "negotiation 1</dd>" not in text  # the next negotiation is not in the file
     own = re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)  # what is not Plotly's
     assert "http" not in own.replace("http-equiv", "")
     names = {path.name for path in (tmp_path / "mail/report_figures").iterdir()}

@@ -63,3 +63,14 @@ def test_info_says_what_is_missing_and_how_to_install_it(
     missing = "no: scml_agents missing; pip install --no-deps scml-agents"
     assert features["the league's agents as opponents"] == missing
     assert features["clusters (--executor ray)"] == "yes"
+
+
+def test_the_table_shows_the_names_of_extras(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(info.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["info"]) == 0
+    printed = capsys.readouterr().out
+    assert "pip install 'litaagent[dashboard]'" in printed
+    assert "pip install 'apexrl[onnx]'" in printed

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.special import stdtrit
 from torch import Tensor
 
 from apexrl.agent.runner import Runner
@@ -218,6 +217,8 @@ def _team_mean(rewards: Tensor, present: Any) -> Tensor:  # noqa: ANN401 - a ten
 
 
 def _summary(returns: Floats, lengths: Ints, successes: Floats) -> dict[str, float]:
+    from scipy.special import stdtrit  # slow to import
+
     count, mean = len(returns), float(returns.mean())
     std = float(returns.std(ddof=1)) if count > 1 else 0.0
     half = float(stdtrit(count - 1, 0.5 + _CONFIDENCE / 2)) * std / math.sqrt(count) if count > 1 else math.nan

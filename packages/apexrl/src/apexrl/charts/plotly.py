@@ -22,7 +22,8 @@ CONFIG: Final[dict[str, Any]] = {"displaylogo": False, "responsive": True, "disp
 _FONT: Final = {"family": "system-ui, -apple-system, Segoe UI, Noto Sans, sans-serif", "size": 12, "color": "#24292f"}
 _GRID: Final = "#e6e8eb"
 _FEW_POINTS: Final = 25
-_FEW_ROUNDS: Final = 12
+_FEW_STEPS: Final = 12
+_NOISE: Final = 1e-6  # share of a value below which differences are rounding
 _MODES: Final = {"line": "lines", "points": "markers"}
 
 
@@ -56,6 +57,9 @@ def _chart(chart: Chart) -> Figure:
     layout = _layout(chart)
     if chart.horizontal:
         layout["yaxis"] |= {"autorange": "reversed", "type": "category"}
+    else:
+        layout["xaxis"] |= _whole_steps(chart)
+        layout["yaxis"] |= _range_of_a_constant(chart)
     if chart.stacked:
         layout["barmode"] = "relative"
     if chart.dodged:
@@ -71,6 +75,27 @@ def _chart(chart: Chart) -> Figure:
     if chart.n_steps:
         _add_replay(figure, chart, len(bands))
     return figure
+
+
+def _whole_steps(chart: Chart) -> Figure:
+    """Return ticks at whole numbers if there are only a few of them: there is no update 1.5."""
+    positions = [value for series in chart.series for value in series.x]
+    are_whole = bool(positions) and all(isinstance(value, int) for value in positions)
+    whole = [value for value in positions if isinstance(value, int)]
+    return {"dtick": 1} if are_whole and max(whole) - min(whole) <= _FEW_STEPS else {}
+
+
+def _range_of_a_constant(chart: Chart) -> Figure:
+    """Return a range around lines that do not change: plotly would show 0.001 as 0, and rounding as a curve."""
+    values = [value for series in chart.series for value in series.y if isinstance(value, int | float)]
+    values = [value for value in values if math.isfinite(value)]
+    if chart.bands or not values or any(series.kind != "line" for series in chart.series):
+        return {}
+    low, high = min(values), max(values)
+    if high - low > _NOISE * max(abs(low), abs(high)):
+        return {}
+    margin = 0.5 * abs(high) or 1.0
+    return {"range": [low - margin, high + margin]}
 
 
 def _reference_line(value: float, chart: Chart) -> Figure:
@@ -125,7 +150,8 @@ def _trace(series: Series, chart: Chart) -> Figure:
     if series.kind == "bar":
         return trace | _bar_style(series, chart)
     if chart.dodged:
-        trace["offsetgroup"] = escape_markup(series.name)
+        # without an orientation, marks are moved along the values instead of apart
+        trace |= {"offsetgroup": escape_markup(series.name), "orientation": "h" if chart.horizontal else "v"}
     trace |= {"type": "scatter", "mode": _MODES[series.kind], "connectgaps": False}
     if series.kind == "line" and (series.steps or 2 != len(series.x) <= _FEW_POINTS):
         trace["mode"] = "lines+markers"  # a line of one point would be invisible
@@ -198,8 +224,6 @@ def _add_replay(figure: Figure, chart: Chart, first: int) -> None:
         min(positions) - margin,
         max(positions) + margin,
     ]  # the axis keeps its range in all frames
-    if max(positions) - min(positions) <= _FEW_ROUNDS:
-        figure["layout"]["xaxis"]["dtick"] = 1
 
 
 def _up_to(series: Series, chart: Chart, step: int) -> Figure:

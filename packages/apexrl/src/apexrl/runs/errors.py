@@ -23,7 +23,8 @@ class UserFacingError(Exception):
     def __str__(self) -> str:
         # The text often begins with a name or a flag, so its first letter stays as it is.
         advice = [f"{part[:1].upper()}{part[1:]}" for part in (self.expected, self.hint)]
-        return " ".join(f"{part.rstrip('.')}." for part in (self.got, *advice) if part)
+        parts = (part.rstrip(".") for part in (self.got, *advice) if part)
+        return " ".join(part if part.endswith("?") else f"{part}." for part in parts)
 
 
 def safe_text(error: BaseException, limit: int = 2000) -> str:

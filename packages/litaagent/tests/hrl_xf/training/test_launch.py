@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import logging
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from apexrl.configuration import from_command_line
 from apexrl.runs.errors import UserFacingError
+from apexrl.runs.logs import log_to_file
 from lita.training import RunsConfig, runs
+from litaagent_std.hrl_xf.training import launch
 from litaagent_std.hrl_xf.training.config import TrainRunConfig
 from litaagent_std.hrl_xf.training.evaluation.l2_error import L2ErrorConfig, l2_error
 from litaagent_std.hrl_xf.training.launch import new_run, train
@@ -165,3 +169,13 @@ def test_a_start_without_input_leaves_the_folder_for_the_corrected_command(leagu
         f"| corrected | finished | l2_bc 1 | cpu | {content['dataset']['digest'][:12]} | l2_bc {best:.4f} |" in listed
     )
     assert content["dataset"]["configurations"] == {"train": 2, "val": 1, "test": 1}
+
+
+@pytest.mark.parametrize("in_session", [True, False])
+def test_a_warning_is_shown_once(tmp_path, capsys, monkeypatch, in_session):
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # those of pytest
+    with log_to_file(tmp_path / "run.log") if in_session else nullcontext(), launch._log_file(tmp_path, "run"):
+        launch.logger.warning("careful")
+        launch.logger.info("as usual")
+    printed = capsys.readouterr()
+    assert (printed.out + printed.err).count("careful") == printed.out.count("as usual") == 1

@@ -131,12 +131,18 @@ def _facts(
         ("version", number(_last(curves, "sync/version"), 0)),
         ("worlds", number(_last(curves, "sync/worlds"), 0)),
         ("roll-backs", number(_last(curves, "sync/rollbacks"), 0)),
-        ("best by the gate", Path(str(summary["best"])).name if summary.get("best") else "none, the warm start stays"),
+        ("best by the gate", _best(config, summary)),
         ("CPU hours", number(total, 2)),
     ]
     if summary.get("stopped"):
         pairs.append(("stopped early", str(summary["stopped"])))
     return pairs
+
+
+def _best(config: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
+    if not (config.get("gate") or {}).get("every", 1):
+        return "no gate, the newest weights play"
+    return Path(str(summary["best"])).name if summary.get("best") else "none, the warm start stays"
 
 
 def _smooth(values: Sequence[float], window: int) -> list[float]:

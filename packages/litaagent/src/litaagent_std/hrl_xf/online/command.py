@@ -77,7 +77,9 @@ def show_summary(trainer: Trainer, console: Console | None = None) -> None:
     """Print the result of a run."""
     summary = summary_of(trainer)
     seconds = sum(trainer.seconds.values())
-    (console or Console()).print(
+    gate = f"best by the gate: {summary['best'] or 'none yet, the shipped agent stays'}"
+    (console or Console(markup=False)).print(
         f"{trainer.folder}: {summary['updates']} updates from {summary['worlds']} worlds in {seconds:.0f} CPU s; "
-        f"best by the gate: {summary['best'] or 'none yet, the shipped agent stays'}"
+        f"{gate if trainer.cfg.gate.every else 'no gate, so the newest weights play'}",
+        soft_wrap=True,
     )

@@ -194,12 +194,18 @@ def _trainer(config: TrainRunConfig) -> HRLXFTrainer:
     return HRLXFTrainer(l2, l3, l4, config, acceptance)
 
 
+def _is_not_on_standard_error(record: logging.LogRecord) -> bool:
+    """Return False for warnings that a session already shows (:func:`apexrl.runs.logs.log_to_file`)."""
+    return record.levelno < logging.WARNING or logging.lastResort not in logging.getLogger().handlers
+
+
 @contextmanager
 def _log_file(folder: Path, name: str) -> Iterator[Path]:
     """Write the log to ``folder/name_TIME.out`` and to the terminal."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}_{datetime.now(UTC):%Y%m%d_%H%M%S}.out"
     handlers: list[logging.Handler] = [logging.FileHandler(path, encoding="utf-8"), logging.StreamHandler(sys.stdout)]
+    handlers[1].addFilter(_is_not_on_standard_error)
     before = logger.level
     logger.setLevel(logging.INFO)
     for handler in handlers:
