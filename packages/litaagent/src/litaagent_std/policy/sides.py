@@ -118,7 +118,8 @@ class Side:
             patience = np.maximum(0.0, 1.0 - hurry)
         market, start = (self.market, self._start) if whole else (self.market.take(seats), self._start[seats])
         if self._wanted is None or self._wanted.goals is not situation.goals:
-            self._wanted = SideGoals.of(situation, market, start, curve(self.selling, situation.day.parameters))
+            exponents = curve(self.selling, situation.day.parameters)
+            self._wanted = SideGoals.of(situation, market, start, exponents, self._grid.shape)
         return SideView(
             partner,
             self._last_day.reshape(-1)[partner],
