@@ -71,7 +71,7 @@ class Batch:
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """Return the rows of all parts; second axes that differ (leads, partners) are padded with zeros."""
-        names: tuple[str, ...] = cls.__slots__  # type: ignore[assignment]  # the fields of a dataclass
+        names: tuple[str, ...] = cls.__slots__  # the fields of a dataclass
         return cls(*[_joined([getattr(part, name) for part in parts]) for name in names])
 
     def copy(self) -> Self:

@@ -244,7 +244,7 @@ def mixed(sized: Floats, priced: Floats, ahead: Floats, *, out: Floats) -> Float
     np.add(sized[0], sized[1], out=out[1])
     np.add(ahead, sized[2], out=out[2])
     np.add(priced[3], sized[3], out=out[3])
-    return np.minimum(np.maximum(out, _LEAST, out=out), _MOST, out=out)
+    return np.asarray(np.minimum(np.maximum(out, _LEAST, out=out), _MOST, out=out))
 
 
 class Belief(Protocol):

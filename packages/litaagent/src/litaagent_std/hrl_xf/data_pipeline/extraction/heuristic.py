@@ -105,7 +105,7 @@ def fold_heuristic(histories: Sequence[History]) -> list[Heuristic]:
             agenda, now = today.agenda[here_now[batch.seat], side], today.day[here_now[batch.seat]]
             op[rows], offer[rows] = base_decisions(plan, batch.offer, agenda, now, selling=batch.selling)
         moments.end_day(brain)
-        brain.memory.note_due(*due[here, day].T, here)
+        brain.memory.note_due(due[here, day, BUY], due[here, day, SELL], here)
     # [B] rows of all factories' days in the order of the observations: each entry of a list holds one day of all
     at = np.concatenate([np.arange(days) * n + seat for seat, days in enumerate(n_days.tolist())])
     goals_of, plan_of = GoalsBatch.joined(goals).take(at), DayPlan.joined(plans).take(at)
