@@ -1,10 +1,12 @@
 """Decisions per CPU second of training in lockstep, beside an earlier version of the code.
 
-The same worlds are played with exploration in all layers, by this version in lockstep and by the earlier one world by
-world, in processes that take turns; earlier versions may have smaller networks online. A decision is one seat in one
-round. The policy's share of the time is that of the
-batches (columns, layers, brain) and of our agents' methods (observations, threads, replies). ``make bench-policy``
-shows the figures; ``python -m benchmarks.lockstep COMMIT`` measures once.
+The same worlds are played by this version in lockstep and by the earlier one world by world, in processes that take
+turns. What the driver and the columnar policy gain shows only if both versions compute the same: so both play the
+heuristics, which decide alike in both. With networks that explore in all layers each version plays its own, and those
+of today (a transformer over the horizon, attention over threads) cost many times the two layers of 64 of the earlier
+one: that comparison is shown without a goal. A decision is one seat in one round. The policy's share of the time is
+that of the batches (columns, layers, brain) and of our agents' methods (observations, threads, replies).
+``make bench-policy`` shows the figures; ``python -m benchmarks.lockstep COMMIT`` measures once.
 """
 
 from __future__ import annotations
@@ -28,8 +30,15 @@ from benchmarks.earlier import ROOT, checkout, environment
 _METHODS: Final = ("before_step", "step", "first_proposals", "counter_all", "on_negotiation_success")
 
 
-def train(worlds: int, seats: int, days: int) -> dict[str, float]:
-    """Play training worlds with the code that is installed here; CPU seconds, those of the policy, and decisions."""
+def train(worlds: int, seats: int, days: int, networks: bool) -> dict[str, float]:
+    """Play training worlds with the code that is installed here; CPU seconds, those of the policy, and decisions.
+
+    Args:
+        worlds: Number of worlds.
+        seats: Our seats in each.
+        days: Days of each.
+        networks: Whether networks explore in all layers; otherwise the heuristics decide alone.
+    """
     from litaagent_std.hrl_xf.online.worlds import WorldPlan, draw_world, training_seed
 
     plans = [WorldPlan(seed=training_seed(11, k), days=(days,), levels=3, seats=seats) for k in range(worlds)]
@@ -37,17 +46,37 @@ def train(worlds: int, seats: int, days: int) -> dict[str, float]:
     try:
         from litaagent_std.hrl_xf.online.hierarchy.play import play_worlds  # noqa: F401 - of this version
     except ImportError:
-        played, seconds, spent = _before(drawn)
+        play = _before_networks if networks else _before_heuristic
     else:
-        played, seconds, spent = _now(drawn)
-    policy = spent + sum(world.seconds.get("policy", 0.0) for world in played)
-    rounds = [seat.rounds for world in played for seat in world.seats]
-    decisions = sum(len(np.unique(rows.state_of)) for rows in rounds if rows is not None)
+        play = _now_networks if networks else _now_heuristic
+    seconds, policy, decisions = play(drawn)
     return {"seconds": seconds, "policy": policy, "decisions": decisions}
 
 
-def _now(drawn: Sequence[Any]) -> tuple[Any, float, float]:
-    """Play in lockstep; return the worlds, CPU seconds, and those of our agents' methods."""
+Played = tuple[float, float, int]
+"""CPU seconds, those of the policy if they are known, and decisions."""
+
+
+def _now_heuristic(drawn: Sequence[Any]) -> Played:
+    """Play in lockstep; no layer is plugged in."""
+    from litaagent_std.hrl_xf.online.lockstep import Lockstep
+    from litaagent_std.policy.layers import LayerSet
+
+    def play(worlds: Sequence[Any]) -> Lockstep:
+        lockstep = Lockstep(lambda _: LayerSet())
+        lockstep.add(worlds)
+        lockstep.run()
+        lockstep.close()
+        return lockstep
+
+    play(drawn[:1])  # imports and caches
+    spent, began = _time_agents(), time.process_time()
+    played = play(drawn)
+    return time.process_time() - began, spent[0] + played.seconds, played.decisions
+
+
+def _now_networks(drawn: Sequence[Any]) -> Played:
+    """Play in lockstep with exploration in all layers."""
     from litaagent_std.hrl_xf.online.hierarchy.play import play_worlds
     from litaagent_std.hrl_xf.online.hierarchy.policies import LAYERS
     from litaagent_std.hrl_xf.online.methods.networks import untrained
@@ -57,11 +86,37 @@ def _now(drawn: Sequence[Any]) -> tuple[Any, float, float]:
     play_worlds(drawn[:1], networks, DayWeights(), [0])  # imports and caches
     spent, began = _time_agents(), time.process_time()
     played = play_worlds(drawn, networks, DayWeights(), list(range(len(drawn))))
-    return played, time.process_time() - began, spent[0]
+    seconds = time.process_time() - began
+    return seconds, spent[0] + sum(world.seconds["policy"] for world in played), _rounds(played)
 
 
-def _before(drawn: Sequence[Any]) -> tuple[Any, float, float]:
-    """Do the same with a version that had other networks online: two layers of 64."""
+def _before_heuristic(drawn: Sequence[Any]) -> Played:
+    """Play world by world with a version whose brain decides for one factory; its rounds have no residuals."""
+    from litaagent_std.agents.online.acting import PolicySet
+
+    from litaagent_std.hrl_xf.online import rollout
+    from litaagent_std.hrl_xf.rewards import DayWeights
+    from litaagent_std.policy.brain import Brain
+
+    play = partial(rollout.play_training_world, policies=PolicySet({}, 0), weights=DayWeights(), rounds=False)
+    play(drawn[0], rng_seed=None)  # imports and caches
+    decisions, respond = 0, Brain.respond
+
+    def counted(brain: Any, threads: Any) -> Any:  # noqa: ANN401 - a method
+        nonlocal decisions
+        decisions += bool(threads)
+        return respond(brain, threads)
+
+    vars_of: Any = Brain
+    vars_of.respond = counted
+    began = time.process_time()
+    for world in drawn:
+        play(world, rng_seed=None)
+    return time.process_time() - began, 0.0, decisions
+
+
+def _before_networks(drawn: Sequence[Any]) -> Played:
+    """Play world by world with a version that had other networks online: two layers of 64."""
     from litaagent_std.agents.online.acting import INPUTS, LAYERS, NAMES, ActingNet, PolicySet
 
     from litaagent_std.hrl_xf.online import rollout
@@ -80,7 +135,13 @@ def _before(drawn: Sequence[Any]) -> tuple[Any, float, float]:
     play(drawn[0], rng_seed=0)  # imports and caches
     began = time.process_time()
     played = [play(world, rng_seed=seed) for seed, world in enumerate(drawn)]
-    return played, time.process_time() - began, 0.0
+    return time.process_time() - began, 0.0, _rounds(played)
+
+
+def _rounds(played: Sequence[Any]) -> int:
+    """Return the decisions of worlds whose rounds were sampled."""
+    rounds = [seat.rounds for world in played for seat in world.seats]
+    return sum(len(np.unique(rows.state_of)) for rows in rounds if rows is not None)
 
 
 def _time_agents() -> list[float]:
@@ -104,8 +165,8 @@ def _time_agents() -> list[float]:
     return spent
 
 
-def _run(root: Path, worlds: int, seats: int, days: int) -> dict[str, float]:
-    call = f"lockstep.train({worlds}, {seats}, {days})"
+def _run(root: Path, *arguments: object) -> dict[str, float]:
+    call = f"lockstep.train{arguments!r}"
     script = f"import json; from benchmarks import lockstep; print(json.dumps({call}))"
     command, variables = [sys.executable, "-c", script], environment(root, ROOT)
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
@@ -113,7 +174,7 @@ def _run(root: Path, worlds: int, seats: int, days: int) -> dict[str, float]:
     return made
 
 
-def training(commit: str, worlds: int, seats: int, days: int, rounds: int) -> dict[str, float]:
+def training(commit: str, worlds: int, seats: int, days: int, rounds: int, *, networks: bool) -> dict[str, float]:
     """Return decisions per CPU second before and now, their ratio, and the policy's share of the time.
 
     Args:
@@ -122,11 +183,15 @@ def training(commit: str, worlds: int, seats: int, days: int, rounds: int) -> di
         seats: Our seats in each.
         days: Days of each.
         rounds: Measurements of each version, which take turns.
+        networks: Whether networks explore in all layers, those of each version; otherwise both play the heuristics.
     """
     rows = []
     with checkout(commit, "packages") as root:
         for _ in range(rounds):
-            now, before = _run(ROOT, worlds, seats, days), _run(root, max(1, worlds // 4), seats, days)
+            now, before = (
+                _run(where, number, seats, days, networks)
+                for where, number in ((ROOT, worlds), (root, max(1, worlds // 4)))
+            )
             rates = [made["decisions"] / made["seconds"] for made in (before, now)]
             rows.append((*rates, rates[1] / rates[0], now["policy"] / now["seconds"]))
     names = ("before", "now", "ratio", "share")
@@ -134,4 +199,6 @@ def training(commit: str, worlds: int, seats: int, days: int, rounds: int) -> di
 
 
 if __name__ == "__main__":
-    print(json.dumps(training(sys.argv[1], worlds=32, seats=4, days=6, rounds=1), indent=2))
+    for networks in (False, True):
+        measured = training(sys.argv[1], worlds=32, seats=4, days=6, rounds=1, networks=networks)
+        print(json.dumps({"networks": networks, **measured}, indent=2))

@@ -2,7 +2,8 @@
 
 Both versions take turns in one run (`benchmarks.policy_worker`), so that the load of the machine divides out: 64 seats
 decided at once, from columns to actions, beside the earlier code, which decides one factory after the other; a day of
-the agent in play, everything between the world's call and its answer; and the arrays of recorded decisions.
+the agent in play, everything between the world's call and its answer; the arrays of recorded decisions, of as many
+worlds as a task of a build has; and training in lockstep (`benchmarks.lockstep`).
 """
 
 from __future__ import annotations
@@ -148,11 +149,11 @@ def main() -> int:
     made = bench.unit("batches", batches, commit=commit, **size)
     played = bench.unit("live", live, commit=commit, seeds=list(bench.seeds), days=6 if quick else 10)
     arrays = bench.options.before_arrays
-    read = bench.unit(
-        "arrays", features, commit=arrays, worlds=1 if quick else 2, days=8 if quick else 25, rounds=3 if quick else 5
-    )
+    read = bench.unit("arrays", features, commit=arrays, worlds=1 if quick else 4, days=8 if quick else 25, rounds=3)
     worlds, days, repeats = (8, 4, 1) if quick else (32, 6, 3)
-    trained = bench.unit("training", training, commit=commit, worlds=worlds, seats=4, days=days, rounds=repeats)
+    lockstep = {"commit": commit, "worlds": worlds, "seats": 4, "days": days, "rounds": repeats}
+    trained = bench.unit("training", training, **lockstep, networks=False)
+    explored = bench.unit("training-networks", training, **(lockstep | {"rounds": 1}), networks=True)
     many = f"{size['seats']} seats at once"
     return bench.finish(
         [
@@ -161,7 +162,12 @@ def main() -> int:
             Figure(name=f"decision, {many}", value=made["together"], unit="µs CPU", note="from columns to actions"),
             Figure(name="columns from live observations", value=made["built"], unit="µs CPU", note="per decision"),
             Figure(name=f"decision, {many}, times faster", value=made["ratio"], unit="x", goal=None if quick else 10.0),
-            Figure(name="training before, world by world", value=trained["before"], unit="decisions/s CPU"),
+            Figure(
+                name="training before, world by world",
+                value=trained["before"],
+                unit="decisions/s CPU",
+                note="the heuristics in both",
+            ),
             Figure(name="training now, in lockstep", value=trained["now"], unit="decisions/s CPU"),
             Figure(name="training, times faster", value=trained["ratio"], unit="x", goal=None if quick else 3.0),
             Figure(
@@ -171,6 +177,13 @@ def main() -> int:
                 op="<=",
                 goal=None if quick else 40.0,
             ),
+            Figure(
+                name="training with networks, times faster",
+                value=explored["ratio"],
+                unit="x",
+                note="today's networks are many times larger",
+            ),
+            Figure(name="share of our policy with networks", value=100.0 * explored["share"], unit="%"),
             Figure(name="live day of the agent before", value=played["before"] / 1e3, unit="ms CPU"),
             Figure(name="live day of the agent now", value=played["now"] / 1e3, unit="ms CPU"),
             Figure(name="live day, times faster", value=played["ratio"], unit="x", goal=1.5),

@@ -111,11 +111,14 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         )
         self._today: Observation | None = None
         self._suppliers: frozenset[str] = frozenset()
+        self._void: frozenset[str] = frozenset()
         self._turns: dict[str, list[Turn]] = {}
 
     def before_step(self) -> None:
         """Start the day with its observation."""
-        self._today = observe_day(self.awi, self._today)
+        self._today = today = observe_day(self.awi, self._today)
+        # nobody goes bankrupt before the day's settlement
+        self._void = frozenset(partner.name for partner in (*today.suppliers, *today.consumers) if partner.bankrupt)
         self._suppliers = frozenset(self.awi.my_suppliers)
         self._turns = {}
         self.brain.start_day(self._today)
@@ -133,7 +136,7 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
 
     def _opening_threads(self) -> list[ThreadObservation]:
         running = {name: entry[0].nmi for name, entry in self.negotiators.items()}
-        now = observe_calendar(self.awi)
+        now = observe_calendar(self.awi, self._void)
         return [self._thread(name, nmi.state, None, now) for name, nmi in running.items() if nmi is not None]
 
     def _proposals(self, proposals: Mapping[str, Offer | None]) -> dict[str, tuple[int, ...] | None]:
@@ -150,7 +153,7 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         return self.brain.respond(threads)
 
     def _threads(self, offers: Mapping[str, Any], states: Mapping[str, SAOState]) -> list[ThreadObservation]:
-        now = observe_calendar(self.awi)
+        now = observe_calendar(self.awi, self._void)
         return [self._thread(name, states[name], offer, now) for name, offer in offers.items() if name in states]
 
     def _responses(

@@ -99,7 +99,7 @@ class BatchBrain:
         levels = [level_name(*pair) for pair in zip(obs.level.tolist(), obs.n_levels.tolist(), strict=True)]
         self.parameters = ParameterColumns.of([own.at(level) for own, level in zip(parameters, levels, strict=True)])
         self.memory = Memory(self.n, obs.calendar.sold.shape[1], self.parameters)
-        self.obs = obs
+        self.obs, self._calendar, self._everybody = obs, obs.calendar, np.arange(self.n)
         named = types if layers.typed else None
         model = layers.l3 != "baseline"
         self.sides = tuple(Side(obs, self.parameters, side, model=model, types=named) for side in (BUY, SELL))
@@ -123,6 +123,7 @@ class BatchBrain:
             if isinstance(layer, RoundLayer):
                 plugged[id(layer)] = layer
         self._round_layers = tuple(plugged.values())
+        self._heuristic = goal is None and decision is None and coordination is None
         self._known: tuple[DayBatch, GoalsBatch] | None = None  # the latest goals, valid while nothing is agreed
 
     @property
@@ -139,6 +140,7 @@ class BatchBrain:
         """
         rows: Array | slice = slice(None) if seats is None else seats
         self.obs = self.obs.with_rows(rows, obs)
+        self._calendar = self._calendar.with_rows(rows, obs.calendar)
         self.memory.start_day(obs, rows)
         for side in self.sides:
             side.start_day(obs, rows)
@@ -181,6 +183,11 @@ class BatchBrain:
             rows: The threads, likewise.
             acted: What was done in the threads, as a record shows it: it is remembered instead of the decisions.
         """
+        if len(seats) < self.n and self._heuristic and not self.keep_log:
+            # Heuristics decide among the rows of all factories: nothing is copied, and goals are kept until a deal.
+            calendar, rest = self._all_calendars(calendar, seats), threads
+            threads = ThreadBatch(seats[rest.seat], *[getattr(rest, name) for name in ThreadBatch.__slots__[1:]])
+            seats = self._everybody
         day, goals = self._goals(calendar, seats, live, calendars)
         if self._round_layers:
             assert made is not None  # see `needs_histories`
@@ -216,6 +223,12 @@ class BatchBrain:
             plan = plan or PlanBatch.none(len(threads))
             plan.put(own, decided)
         return plan or PlanBatch.none(len(threads))
+
+    def _all_calendars(self, calendar: CalendarBatch, seats: Ints) -> CalendarBatch:
+        """Return the latest commitments of all factories, given those of some; the same object if nothing changed."""
+        if not _same(self._calendar.take(seats), calendar):
+            self._calendar = self._calendar.with_rows(seats, calendar)
+        return self._calendar
 
     def _goals(
         self, calendar: CalendarBatch, seats: Ints, live: Sequence[Observation], calendars: Sequence[Calendar]
@@ -411,6 +424,7 @@ def _same(one: CalendarBatch, other: CalendarBatch) -> bool:
         np.array_equal(one.sold, other.sold)
         and np.array_equal(one.bought, other.bought)
         and np.array_equal(one.bought_value, other.bought_value)
+        and np.array_equal(one.sold_value, other.sold_value)
     )
 
 

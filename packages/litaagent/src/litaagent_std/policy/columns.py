@@ -68,6 +68,12 @@ class Batch:
             taken.append(value.take(rows) if isinstance(value, Batch) else value[rows])
         return type(self)(*taken)
 
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Return the rows of all parts; second axes that differ (leads, partners) are padded with zeros."""
+        names: tuple[str, ...] = cls.__slots__  # the fields of a dataclass
+        return cls(*[_joined([getattr(part, name) for part in parts]) for name in names])
+
     def copy(self) -> Self:
         """Return a copy."""
         names: tuple[str, ...] = self.__slots__
@@ -90,6 +96,16 @@ class Batch:
                 mine.put(rows, theirs)
             else:
                 mine[rows] = theirs
+
+
+def _joined(parts: Sequence[Any]) -> Any:  # noqa: ANN401 - arrays, or batches of them
+    """Return the rows of arrays or batches of one kind."""
+    if isinstance(parts[0], Batch):
+        return type(parts[0]).joined(parts)
+    if parts[0].ndim > 1 and len({part.shape[1] for part in parts}) > 1:
+        width, rest = max(part.shape[1] for part in parts), [(0, 0)] * (parts[0].ndim - 2)
+        parts = [np.pad(part, [(0, 0), (0, width - part.shape[1]), *rest]) for part in parts]
+    return np.concatenate(parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -172,7 +172,9 @@ class Memory:
             obs: The observations, a row for each of `seats`.
             seats: The factories; default: all.
         """
-        now, day = self.now.take(seats), self._previous.take(seats)
+        now, day = self.now, self._previous
+        if not isinstance(seats, slice):
+            now, day = now.take(seats), day.take(seats)
         settled = day.started
         bought, sold = day.due_in + day.exogenous_in, day.due_out + day.exogenous_out
         made = np.minimum(np.minimum(day.stock_in + bought, day.n_lines), sold)

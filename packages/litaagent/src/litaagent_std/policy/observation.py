@@ -292,10 +292,17 @@ def observe_day(awi: DayInterface, yesterday: Observation | None = None) -> Obse
     )
 
 
-def observe_calendar(awi: DayInterface) -> Calendar:
-    """Sum the standing contracts by delivery day as they are at this moment."""
-    day, length, partners = int(awi.current_step), int(awi.horizon) + 1, (*awi.my_suppliers, *awi.my_consumers)
-    void = {name for name in partners if not awi.is_system(name) and awi.is_bankrupt(name)}
+def observe_calendar(awi: DayInterface, void: Set[str] | None = None) -> Calendar:
+    """Sum the standing contracts by delivery day as they are at this moment.
+
+    Args:
+        awi: The interface.
+        void: Partners whose contracts are void, being bankrupt; default: they are looked up.
+    """
+    day, length = int(awi.current_step), int(awi.horizon) + 1
+    if void is None:
+        partners = (*awi.my_suppliers, *awi.my_consumers)
+        void = {name for name in partners if not awi.is_system(name) and awi.is_bankrupt(name)}
     return Calendar(
         bought=tuple(map(int, _by_day(void, day, length, awi.supplies, awi.future_supplies))),
         bought_value=_by_day(void, day, length, awi.supplies_cost, awi.future_supplies_cost),

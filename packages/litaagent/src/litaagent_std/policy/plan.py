@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -29,6 +30,10 @@ __all__ = [
     "best_subsets",
     "greedy_subsets",
 ]
+
+
+_NUMBERS: Final = np.arange(1 << 14)
+_ZERO: Final = np.array(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,27 +266,28 @@ class Books:
     """
 
     def __init__(self, room: Ints, most: int, proposals: int) -> None:
-        self._room, self._quantities = np.maximum(0, room), np.arange(most + 1)
+        self._room, self._quantities = np.maximum(0, room), _NUMBERS[: most + 1]
         self.excess = np.maximum(0.0, self._quantities - self._room[:, :, None])
-        self._capacity, self._possible = most * proposals + 1, 1
-        self._mass: Floats | None = None  # [S, L, T] probability of each total of accepted units
+        self._most, self._capacity, self._possible = most, most * proposals + 1, 1
+        self._mass: Floats | None = None  # [S · L, most + T] probability of each total of accepted units, from -most
 
     def add(self, seat: Ints, lead: Ints, quantity: Ints, probability: Floats) -> None:
         """Add one proposal of each of some factories: the convolution of both distributions, ``[A]`` each."""
+        leads, width = self._room.shape[1], self._most + self._capacity
         if self._mass is None:
-            self._mass = np.zeros((*self._room.shape, self._capacity))
-            self._mass[:, :, 0] = 1.0
-            self._totals = np.arange(self._capacity)
+            self._mass = np.zeros((self._room.size, width))
+            self._mass[:, self._most] = 1.0
         # totals that are possible now; the others have no mass and add nothing
         self._possible = min(self._capacity, self._possible + max(quantity.tolist()))
-        totals = self._totals[: self._possible, None]
-        mass = self._mass[seat, lead, : self._possible].T  # [T, A]
-        before = totals - quantity
-        moved = np.take_along_axis(mass, np.maximum(before, 0), 0) * (before >= 0)
-        mass = probability * moved + (1.0 - probability) * mass
-        self._mass[seat, lead, : self._possible] = mass.T
-        over = totals - self._room[seat, lead]  # [T, A]
+        totals = _NUMBERS[: self._possible, None]
+        day = seat * leads + lead  # [A]
+        index = (day * width + self._most) + totals  # [T, A] each total among all masses
+        flat = self._mass.reshape(-1)
+        mass = probability * flat.take(index - quantity) + (1.0 - probability) * flat.take(index)
+        flat[index] = mass
+        over = totals - self._room.reshape(-1).take(day)  # [T, A]
         # [T, A, Q] units beyond the room with the offer accepted, minus those without it
-        more = np.maximum(0, over[:, :, None] + self._quantities) - np.maximum(0, over)[:, :, None]
+        more = np.maximum(_ZERO, over[:, :, None] + self._quantities)
+        more -= np.maximum(_ZERO, over)[:, :, None]
         # averaged over the totals: a sum over the first axis adds its rows in order, [A, Q]
-        self.excess[seat, lead] = np.add.reduce(more * mass[:, :, None], axis=0)
+        self.excess.reshape(len(self._mass), -1)[day] = np.add.reduce(more * mass[:, :, None], axis=0)

@@ -83,6 +83,8 @@ class Side:
 
     def start_day(self, obs: ObservationBatch, seats: Array | slice) -> None:
         """Start a day of some factories, a row of `obs` for each."""
+        if not np.count_nonzero(obs.trades[:, self.side]):  # at an end of the chain: nobody to trade with
+            return
         self.market = self.market.with_rows(seats, Market.of(obs, self.side))
         self._frames = self._frames.with_rows(seats, self._frames_of(obs))
         p = self._parameters if isinstance(seats, slice) else self._parameters.take(seats)
@@ -118,7 +120,8 @@ class Side:
             patience = np.maximum(0.0, 1.0 - hurry)
         market, start = (self.market, self._start) if whole else (self.market.take(seats), self._start[seats])
         if self._wanted is None or self._wanted.goals is not situation.goals:
-            self._wanted = SideGoals.of(situation, market, start, curve(self.selling, situation.day.parameters))
+            exponents = curve(self.selling, situation.day.parameters)
+            self._wanted = SideGoals.of(situation, market, start, exponents, self._grid.shape)
         return SideView(
             partner,
             self._last_day.reshape(-1)[partner],
@@ -143,7 +146,7 @@ class Side:
         seat = index // self.width
         if self._typed is not None:
             frames = self._frames if len(self._start) == 1 else self._frames.take(seat)
-            self._typed.observe_round(index, threads, frames, self.market.edge[seat])
+            self._typed.observe_round(index, threads, frames, self.market.edge.take(seat))
         answered = index[self._pending[index]]
         if len(answered):
             self._observe(answered, accepted=False)
@@ -214,9 +217,16 @@ class Side:
         """Take the answers of partners ``[R]`` to our outstanding proposals."""
         if self.acceptance is None or (accepted and not self.acceptance.belief.by_replies):
             return
-        market = self.market if len(self._start) == 1 else self.market.take(index // self.width)
-        offer = self._outstanding[index]
-        offers = Offers(market, offer[:, 1] - market.day, offer[:, 0], offer[:, 2])
+        one, offer, market = len(self._start) == 1, self._outstanding.take(index, axis=0), self.market
+        lead = offer[:, 1] - (market.day if one else market.day.take(index // self.width))
+        if not self.acceptance.belief.by_replies:  # only refusals for later days are remembered
+            rows = true_rows(lead != 0)
+            if not len(rows):
+                return
+            if len(rows) < len(lead):
+                index, offer, lead = index[rows], offer[rows], lead[rows]
+        market = market if one else market.take(index // self.width)
+        offers = Offers(market, lead, offer[:, 0], offer[:, 2])
         self.acceptance.observe(index, offers, self._proposed_at[index], accepted=accepted)
 
     def chance(

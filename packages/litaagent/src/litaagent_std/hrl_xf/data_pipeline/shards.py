@@ -28,7 +28,7 @@ from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import (
     Arrays,
     WorldSamples,
     pad_histories,
-    world_samples,
+    samples_of_worlds,
 )
 from litaagent_std.hrl_xf.data_pipeline.options import Decisions, Labels
 from litaagent_std.hrl_xf.data_pipeline.selection import SelectedWorld
@@ -106,19 +106,14 @@ def make_shards(task: ShardTask) -> list[bytes]:
         read = read_worlds(task.records, [world for _, world in task.worlds], reasons=task.needs_reasons)
     else:
         read = [WorldRecord({name: _table(data) for name, data in streams.items()}) for streams in task.tables]
-    return [
-        _pack(
-            world_samples(
-                record,
-                world.seats,
-                labels=task.labels,
-                decisions=task.decisions,
-                horizon=task.horizon,
-                reasons=task.reasons,
-            )
-        )
-        for (_, world), record in zip(task.worlds, read, strict=True)
-    ]
+    samples = samples_of_worlds(
+        [(record, world.seats) for (_, world), record in zip(task.worlds, read, strict=True)],
+        labels=task.labels,
+        decisions=task.decisions,
+        horizon=task.horizon,
+        reasons=task.reasons,
+    )
+    return [_pack(made) for made in samples]
 
 
 def write_shards(folder: Path, task: ShardTask, shards: Sequence[bytes]) -> None:

@@ -21,10 +21,13 @@ depend on the seat alone (an rng for each seat), never on who shares the batch, 
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, cast
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -242,26 +245,35 @@ class LockstepWorld:
         self.waiting = None
 
 
-class RoundColumns(NamedTuple):
+@dataclass(eq=False)
+class RoundColumns:
     """The rounds of S seats that wait, with M threads, as columns.
 
     Attributes:
         asked: The seats, in the order of their rows.
         rows: Their rows of the batch, ``[S]``.
-        obs: Their days.
+        today: The days of all seats of the batch.
         calendar: Their commitments at this moment.
         live: The threads as the agents made them, purchases first.
         threads: The same as columns; their seats are indices of `asked`.
-        histories: The offers made in them so far.
     """
 
     asked: Sequence[LockstepSeat]
     rows: Ints
-    obs: ObservationBatch
+    today: ObservationBatch
     calendar: CalendarBatch
     live: Sequence[ThreadObservation]
     threads: ThreadBatch
-    histories: Histories
+
+    @cached_property
+    def obs(self) -> ObservationBatch:
+        """The days of the seats, S rows; copied when they are asked for."""
+        return self.today.take(self.rows)
+
+    @cached_property
+    def histories(self) -> Histories:
+        """The offers made in the threads so far."""
+        return histories(self.live, self.threads.seat.tolist())
 
 
 class _Batch:
@@ -309,11 +321,10 @@ class _Batch:
         made = RoundColumns(
             asked,
             at,
-            self.brain.obs.take(at),
+            self.brain.obs,
             CalendarBatch.of([seat.threads[0].calendar for seat in asked], self._leads),
             live,
             ThreadBatch.of(live, partner, place),
-            histories(live, place),
         )
         self._columns = (waiting, made)
         return made
@@ -327,7 +338,7 @@ class _Batch:
             columns.threads,
             columns.calendar,
             columns.rows,
-            made=columns.histories,
+            made=columns.histories if self.brain.needs_histories else None,
             live=[seat.obs for seat in asked],
             calendars=[seat.threads[0].calendar for seat in asked],
             rows=columns.live,
@@ -419,8 +430,12 @@ class Lockstep:
 
     def run(self) -> None:
         """Play all worlds to their ends."""
-        while waiting := self.waiting:
-            self.decide(waiting)
+        gc.freeze()  # the collector would scan all worlds again and again for cycles, and they stay until the end
+        try:
+            while waiting := self.waiting:
+                self.decide(waiting)
+        finally:
+            gc.unfreeze()
 
     def decide(self, seats: Sequence[LockstepSeat]) -> None:
         """Decide for seats that wait, and continue their worlds to the next decisions."""

@@ -7,6 +7,8 @@ suppliers.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from ..arrays import Array, Floats, Ints
@@ -24,6 +26,9 @@ __all__ = [
     "reservation",
     "start_price",
 ]
+
+_LARGEST: Final = 2.0**53
+"""Up to here a float holds every whole number."""
 
 
 def progress(threads: ThreadBatch, *, proposing: bool) -> Floats:
@@ -145,5 +150,6 @@ def baseline_proposals(
     start, end = start_price(selling, agenda[seat], p), goals.side(selling=selling)[1][seat, lead]
     conceded = power(progress(threads, proposing=True), curve(selling, p))
     price = reservation(selling, start, end, conceded, urgency=p.buy_urgency)
+    price = np.fmin(np.fmax(price, -_LARGEST), _LARGEST)  # goals may be of any size, and a price need not be legal yet
     offer = np.stack([quantity, day[seat] + lead, price.astype(np.int64)], axis=1)
     return PlanBatch(np.zeros(len(seat), np.bool_), quantity > 0, offer)

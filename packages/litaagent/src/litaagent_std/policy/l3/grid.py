@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from ..arrays import Floats, Ints, true_rows
-from .heuristic import Market, Offers, traits
+from .heuristic import Clock, Market, by_price, by_quantity, early, mixed, soften
 
 __all__ = ["OfferGrid"]
 
-_TRAITS: Final = 7
-
 
 class OfferGrid:
-    """Offers of n factories by lead, quantity and price, numbered ``(lead · Q + quantity) · Z + price - price_min``.
+    """Offers of n factories by lead, quantity and price above the lowest legal one.
 
     Q and Z are the most quantities and prices of any factory; offers beyond a factory's own range are in the grid too.
-    What does not depend on the round (`traits`) is computed once for a market, and again only when its prices move.
+    What does not depend on the round (`by_quantity`, `by_price`) is computed once for a market, and again only when its
+    prices move.
 
     Args:
         n: Number of factories.
@@ -27,21 +24,19 @@ class OfferGrid:
         selling: Which side this is.
 
     Attributes:
-        columns: Of each offer the days until delivery, the units, the price above the lowest legal one, the index of
-            delivery day and quantity, and the delivery day again, ``[5, G]``.
-        shape: Number of leads, quantities and prices.
+        n: Number of factories.
+        shape: Number of leads, quantities and prices: L, Q and Z.
     """
 
     def __init__(self, n: int, leads: int, most: int, *, selling: bool) -> None:
-        self._n, self._selling = n, selling
-        self._known = np.full((5, n), -1)  # the markets that the traits were computed for
+        self.n, self._selling = n, selling
+        self._known = np.full((5, n), -1)  # the markets that the tables were computed for
         self._resize(leads, most + 1, 1)
 
     def _resize(self, leads: int, quantities: int, prices: int) -> None:
         self.shape = (leads, quantities, prices)
-        lead, quantity, step = np.indices(self.shape).reshape(3, -1)  # [G] each
-        self.columns = np.stack([lead, quantity, step, lead * quantities + quantity, lead])
-        self._traits = np.zeros((_TRAITS, self._n, len(lead)))
+        self._by_quantity = np.zeros((4, self.n, leads, quantities))
+        self._by_price = np.zeros((4, self.n, leads, prices))
         self._known[:] = -1
 
     def start_day(self, market: Market) -> None:
@@ -56,16 +51,37 @@ class OfferGrid:
         needs = (int(market.quantity_max.max()) + 1, int((market.price_max - market.price_min).max()) + 1)
         if needs[0] > quantities or needs[1] > prices:
             self._resize(leads, max(quantities, needs[0]), max(prices, needs[1]))
-            changed = np.arange(self._n)
+            changed = np.arange(self.n)
         self._known = known
-        # [changed, L, Q, Z] by broadcasting, so that what depends on some of the axes is computed for these alone
-        own = [getattr(market, name)[changed][:, None, None, None] for name in market.__slots__]
-        wide = Market(*own)
+        # [changed, L, Q] and [changed, L, Z] by broadcasting
+        wide = Market(*[getattr(market, name)[changed][:, None, None] for name in market.__slots__])
         lead, quantity, step = (np.arange(size) for size in self.shape)
-        offers = Offers(wide, lead[:, None, None], quantity[:, None], wide.price_min + step)
-        self._traits[:, changed] = traits(offers, selling=self._selling).reshape(_TRAITS, len(changed), -1)
+        self._by_quantity[:, changed] = by_quantity(wide, lead[:, None], quantity, selling=self._selling)
+        self._by_price[:, changed] = by_price(wide, lead[:, None], wide.price_min + step, selling=self._selling)
 
-    def traits(self, seat: Ints, offer: Ints) -> Floats:
-        """Return `traits` of offers ``[R]`` of factories ``[R]``, or one for all, ``[7, R]``."""
-        flat = offer if self._n == 1 else seat * self.columns.shape[1] + offer
-        return self._traits.reshape(_TRAITS, -1).take(flat, axis=1)
+    def archetypes(
+        self, seat: Ints, clock: Clock, cell: Ints, slot: Ints, count: Ints, priced: Ints, *, out: Floats
+    ) -> None:
+        """Write the probability that each archetype accepts offers, ``[4, R]``.
+
+        Args:
+            seat: The factory of each cell, ``[C]``.
+            clock: Its relative time, C rows.
+            cell: The cell of each of K adjacent groups of offers for the same day and quantity, ``[K]``, or one.
+            slot: Their factory, delivery day and quantity, numbered ``(factory · L + lead) · Q + quantity``, ``[K]``.
+            count: Offers of each group, ``[K]``.
+            priced: The delivery day and price of each offer, numbered ``(factory · L + lead) · Z + step``, and its cell
+                and price, ``cell · Z + step``, ``[2, R]``.
+            out: The probabilities.
+        """
+        prices = self.shape[2]
+        sized = self._by_quantity.reshape(4, -1).take(slot, axis=1)  # [4, K]
+        sized[3] *= early(clock, selling=self._selling)[cell]
+        # [4, C, Z] what changes over the rounds depends on the price alone, and is the same for all days
+        moving = np.empty((4, len(seat), prices))
+        static = self._by_price[:, :, 0] if self.n == 1 else self._by_price[:, seat, 0]
+        moving[0], moving[3] = static[1], static[3]
+        times = Clock(clock.time[:, None], clock.rest[:, None], clock.square[:, None])
+        soften(static[0], times, out=moving[1:3])
+        ahead = self._by_price[2].reshape(-1).take(priced[0])
+        mixed(sized.repeat(count, axis=1), moving.reshape(4, -1).take(priced[1], axis=1), ahead, out=out)

@@ -26,8 +26,11 @@ __all__ = [
     "Mixture",
     "Offers",
     "archetypes",
-    "at_time",
-    "traits",
+    "by_price",
+    "by_quantity",
+    "early",
+    "mixed",
+    "soften",
 ]
 
 ARCHETYPES: Final = ("random", "greedy", "sharing", "able")
@@ -38,7 +41,9 @@ PRIOR: Final = (0.28, 0.28, 0.28, 0.16)
 LARGE_OFFER: Final = (0.65, 0.03, 0.3, 0.04)
 """How often each archetype offers more units than a factory has lines."""
 
-_LEAST, _MOST = 0.002, 0.97  # no probability of acceptance is more extreme
+# arrays, because a ufunc takes a Python number in twice the time
+_LEAST, _MOST = np.array(0.002), np.array(0.97)  # no probability of acceptance is more extreme
+_ONE, _LOW, _HIGH = np.array(1.0), np.array(-30.0), np.array(30.0)
 _WIDTHS = np.array([[0.06], [0.05]])  # over which a bargaining and a sharing partner's limits are softened
 _HALF_WIDTH, _QUARTER_WIDTH = 0.5 * _WIDTHS, 0.25 * _WIDTHS
 
@@ -144,71 +149,102 @@ def archetypes(offers: Offers, clock: Clock, *, selling: bool) -> Floats:
         clock: Relative times of their threads, R rows, or one for all.
         selling: Whether we sell.
     """
-    return at_time(traits(offers, selling=selling), clock, selling=selling)
-
-
-def traits(offers: Offers, *, selling: bool) -> Floats:
-    """Return what decides about offers at any time, ``[7, R]``; `at_time` makes probabilities of it.
-
-    Columns of the offers and of their markets may have any shapes that broadcast. The rows are the price position in
-    the partner's favour; the probabilities of the greedy, the sharing and the able archetype that do not change over
-    the rounds; and their factors of what does (`at_time`).
-    """
     m, lead, price = offers.market, offers.lead, offers.price
-    edge, later = m.edge, np.asarray(lead != 0)
-    position = (price - m.price_min) / np.maximum(1, m.price_max - m.price_min)
-    concession = 1.0 - position if selling else position
-    share = offers.quantity / m.n_lines  # [R] of our lines
-    best, small = concession >= 0.999, (share <= 0.75).astype(np.float64)
-    # A bargaining partner pays or takes within the last tenth of the band for later days; its days fill up from the
-    # near ones, and a full day takes only a few units more.
-    low = (0.9 * m.price_max).astype(np.int64)
-    band = 0.9 * (m.price_max - low)
-    ahead = price <= m.price_max - band if selling else price >= low + band
+    sized, priced = by_quantity(m, lead, offers.quantity, selling=selling), by_price(m, lead, price, selling=selling)
+    moving = np.empty((4, len(lead)))
+    moving[0], moving[3] = priced[1], priced[3]
+    soften(priced[0], clock, out=moving[1:3])
+    sized[3] *= early(clock, selling=selling)
+    return mixed(sized, moving, priced[2], out=np.empty((4, len(lead))))
+
+
+def by_quantity(market: Market, lead: Ints, quantity: Ints, *, selling: bool) -> Floats:
+    """Return what decides about offers by their delivery days and quantities, ``[4, …]``, of any shapes that broadcast.
+
+    The rows are the probability of a bargaining partner for a later day, if the price is right; and the factors of the
+    greedy, the sharing and the able archetype of what changes over the rounds (`soften`, `early`).
+    """
+    edge, later = market.edge, np.asarray(lead != 0)
+    share = quantity / market.n_lines  # of our lines
+    small = (share <= 0.75).astype(np.float64)
+    # The days of a bargaining partner fill up from the near ones, and a full day takes only a few units more.
     booked = np.where(edge & selling, 9.0 - 0.75 * lead, 4.0 - 0.3 * lead)
-    out = np.empty((7, *np.broadcast_shapes(lead.shape, offers.quantity.shape, price.shape)))
-    out[0] = concession
-    out[1] = later * small * ahead * np.minimum(1.0, 1.6 * np.exp(-np.maximum(0.5, booked) * share))
+    out = np.empty((4, *np.broadcast_shapes(lead.shape, share.shape)))
+    out[0] = later * small * np.minimum(1.0, 1.6 * np.exp(-np.maximum(0.5, booked) * share))
     if selling:
-        out[2] = np.where(later, np.where(best, np.where(edge, 0.9, 0.15) * np.exp(-0.12 * lead), 0.0), 0.0)
-        out[2] += np.where(edge & ~later, np.where(best, 0.15, 0.01), 0.0)
-        out[3] = 0.02 + 0.05 * concession
-        out[4] = ~later * small * np.where(edge, 0.05 * (1.0 - share), 0.95)
-        out[5] = ~(later | edge) * 0.9 * (share <= 0.2)
-        out[6] = 0.1 * (share <= 0.5)
+        out[1] = ~later * small * np.where(edge, 0.05 * (1.0 - share), 0.95)
+        out[2] = ~(later | edge) * 0.9 * (share <= 0.2)
+        out[3] = 0.1 * (share <= 0.5)
     else:
-        out[2] = np.where(later & best, np.where(edge, 0.1, 0.75), 0.0)
-        out[3] = 0.03 + 0.1 * concession
-        out[4] = ~later * np.where(edge, 0.8 - 0.4 * share, small)
-        out[5] = ~later * 0.9
-        out[6] = 0.3 * (share <= 0.4)
+        out[1] = ~later * np.where(edge, 0.8 - 0.4 * share, small)
+        out[2] = ~later * 0.9
+        out[3] = 0.3 * (share <= 0.4)
     return out
 
 
-def at_time(fixed: Floats, clock: Clock, *, selling: bool, out: Floats | None = None) -> Floats:
+def by_price(market: Market, lead: Ints, price: Ints, *, selling: bool) -> Floats:
+    """Return what decides about offers by their delivery days and prices, ``[4, …]``, of any shapes that broadcast.
+
+    The rows are the price position in the partner's favour; whether the price is right for a bargaining partner on a
+    later day; and the probabilities of the sharing and the able archetype that do not change over the rounds.
+    """
+    m, edge, later = market, market.edge, np.asarray(lead != 0)
+    position = (price - m.price_min) / np.maximum(1, m.price_max - m.price_min)
+    concession = 1.0 - position if selling else position
+    best = concession >= 0.999
+    # A bargaining partner pays or takes within the last tenth of the band for later days.
+    low = (0.9 * m.price_max).astype(np.int64)
+    band = 0.9 * (m.price_max - low)
+    out = np.empty((4, *np.broadcast_shapes(lead.shape, concession.shape)))
+    out[0] = concession
+    out[1] = price <= m.price_max - band if selling else price >= low + band
+    if selling:
+        ahead = np.where(later & best, np.where(edge, 0.9, 0.15) * np.exp(-0.12 * lead), 0.0)
+        out[2] = ahead + np.where(edge & ~later, np.where(best, 0.15, 0.01), 0.0)
+        out[3] = 0.02 + 0.05 * concession
+    else:
+        out[2] = np.where(later & best, np.where(edge, 0.1, 0.75), 0.0)
+        out[3] = 0.03 + 0.1 * concession
+    return out
+
+
+def soften(concession: Floats, clock: Clock, *, out: Floats) -> None:
+    """Write how far a bargaining and a sharing partner have conceded to prices at relative times, ``[2, …]``.
+
+    Args:
+        concession: Price positions in the partner's favour, of a shape that broadcasts with the times.
+        clock: The relative times.
+        out: Steps from 0 to 1 at the partner's limit, softened over a width.
+    """
+    np.subtract(concession, clock.rest, out=out[0])
+    np.add(np.subtract(concession, _ONE, out=out[1]), clock.square, out=out[1])
+    rows = out.reshape(2, -1)  # a view
+    np.divide(np.add(rows, _HALF_WIDTH, out=rows), _QUARTER_WIDTH, out=rows)
+    np.minimum(np.maximum(rows, _LOW, out=rows), _HIGH, out=rows)
+    np.exp(np.negative(rows, out=rows), out=rows)
+    np.divide(_ONE, np.add(_ONE, rows, out=rows), out=rows)
+
+
+def early(clock: Clock, *, selling: bool) -> Bools:
+    """Return at which relative times an able partner accepts little less than its best."""
+    return np.asarray(clock.time < (0.1 if selling else 0.2))
+
+
+def mixed(sized: Floats, priced: Floats, ahead: Floats, *, out: Floats) -> Floats:
     """Return the probability that each archetype accepts each offer, ``[4, R]``.
 
     Args:
-        fixed: `traits` of the offers, ``[7, R]``.
-        clock: Relative times of their threads, R rows, or one for all.
-        selling: Whether we sell.
-        out: Where the result is written; default: a new array.
+        sized: `by_quantity` of the offers, the last row only where it is `early`, ``[4, R]``; it is consumed.
+        priced: Of the offers, row 1 of `by_price`, the rows of `soften`, and row 3 of `by_price`, ``[4, R]``.
+        ahead: Row 2 of `by_price`, ``[R]``.
+        out: Where the result is written, in the order of `ARCHETYPES`.
     """
-    # [3, R] how far a bargaining and a sharing partner has conceded to the price of today, and whether it is early
-    moving = np.empty((3, fixed.shape[1]))
-    np.subtract(fixed[0], clock.rest, out=moving[0])
-    np.add(fixed[0] - 1.0, clock.square, out=moving[1])
-    margin = moving[:2]
-    # a step from 0 to 1 at margin 0, softened over a width
-    np.divide(np.add(margin, _HALF_WIDTH, out=margin), _QUARTER_WIDTH, out=margin)
-    np.minimum(np.maximum(margin, -30.0, out=margin), 30.0, out=margin)
-    np.divide(1.0, 1.0 + np.exp(-margin), out=margin)
-    moving[2] = clock.time < (0.1 if selling else 0.2)
-    # [4, R] in the order of ARCHETYPES
-    table = np.empty((4, fixed.shape[1])) if out is None else out
-    table[0] = 0.1
-    np.add(fixed[1:4], np.multiply(fixed[4:], moving, out=moving), out=table[1:])
-    return np.minimum(np.maximum(table, _LEAST, out=table), _MOST, out=table)
+    np.multiply(sized[:3], priced[:3], out=sized[:3])
+    out[0] = 0.1
+    np.add(sized[0], sized[1], out=out[1])
+    np.add(ahead, sized[2], out=out[2])
+    np.add(priced[3], sized[3], out=out[3])
+    return np.asarray(np.minimum(np.maximum(out, _LEAST, out=out), _MOST, out=out))
 
 
 class Belief(Protocol):
@@ -371,5 +407,5 @@ class Acceptance:
         steady = np.add.reduce(terms[1:], axis=0)
         if np.count_nonzero(self._any_refused[partner]):
             refused = self._in_favour(price) >= self._limits(partner, lead, quantity)
-            steady = np.where(refused, 0.1 * steady, steady)
-        return np.asarray(terms[0] + steady)
+            np.multiply(steady, 0.1, out=steady, where=refused)
+        return np.asarray(np.add(terms[0], steady, out=steady))

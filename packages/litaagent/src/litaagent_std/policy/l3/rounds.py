@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -57,7 +58,8 @@ class RoundTable:
         most = max(threads.n_rounds.tolist(), default=0)
         if most + 2 > self._size:
             self._size = most + 2
-            self._table = self._columns(self._size)
+            tables = [_powers(*pair, self._size) for pair in self._exponents.tolist()]
+            self._table = np.stack(tables, axis=1).reshape(6, -1)  # [6, exponents · 2 · size · size]
         size = self._size
         index = (threads.opens * size + threads.n_rounds) * size + threads.round
         if len(self._exponents) > 1:
@@ -65,26 +67,25 @@ class RoundTable:
         time, rest, square, conceded, weight, judged = self._table.take(index, axis=1)
         return Rounds(Clock(time, rest, square), conceded, weight, judged)
 
-    def _columns(self, size: int) -> Floats:
-        """Return the columns of `Rounds` by exponents, who opens, number of rounds and round, ``[6, …]``."""
-        powers = self._powers(size)  # [U, size, size, 5]
-        table = np.zeros((6, len(powers), 2, size, size))
-        for opens in (False, True):
-            # an opening side's last proposal is answered in the last round, the other side's a round earlier
-            last = np.arange(size) + opens - 1
-            table[:5, :, int(opens)] = np.moveaxis(powers[:, last], -1, 0)
-            table[5, :, int(opens)] = powers[..., 3]
-        return table.reshape(6, -1)
 
-    def _powers(self, size: int) -> Floats:
-        """Return time, the clock's powers and those of both exponents by last effective round + 1 and round."""
-        time = np.array(
-            [[progress_at(at, last, opens=True, proposing=False) for at in range(size)] for last in range(size)]
-        )
-        clock = Clock.of(time.ravel())
-        table = np.empty((len(self._exponents), size * size, 5))
-        table[:, :, 0], table[:, :, 1], table[:, :, 2] = clock.time, clock.rest, clock.square
-        for index, exponents in enumerate(self._exponents):
-            for column, exponent in enumerate(exponents):
-                table[index, :, 3 + column] = power(clock.time, np.full(size * size, exponent))
-        return table.reshape(-1, size, size, 5)
+@cache
+def _powers(curve: float, weight: float, size: int) -> Floats:
+    """Return the columns of `Rounds` by who opens, number of rounds and round, ``[6, 2, size, size]``.
+
+    Args:
+        curve: Exponent of the side's concession.
+        weight: Exponent of the acceptance model's weight.
+        size: Numbers of rounds, and rounds, from 0.
+    """
+    time = np.array(
+        [[progress_at(at, last, opens=True, proposing=False) for at in range(size)] for last in range(size)]
+    )
+    clock = Clock.of(time.ravel())
+    exponents = [power(clock.time, np.full(size * size, exponent)) for exponent in (curve, weight)]
+    powers = np.stack([*clock, *exponents]).reshape(5, size, size)  # by last effective round + 1 and round
+    table = np.zeros((6, 2, size, size))
+    for opens in (False, True):
+        # an opening side's last proposal is answered in the last round, the other side's a round earlier
+        table[:5, int(opens)] = powers[:, np.arange(size) + opens - 1]
+        table[5, int(opens)] = powers[3]
+    return table

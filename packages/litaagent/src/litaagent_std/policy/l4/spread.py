@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays import Array, Bools, Floats, Indices, Ints, true_rows
 from ..columns import ranks
-from ..l3.heuristic import Acceptance, at_time
+from ..l3.heuristic import Acceptance
 from ..layers import SituationBatch
 from ..plan import Books, PlanBatch
 from .view import SideView, conceded_with, free_cash
@@ -24,7 +24,8 @@ __all__ = ["spread"]
 _FIRST: Final = np.zeros(1, np.int64)
 _NOTHING: Final = np.zeros(0, np.intp)
 _NUMBERS: Final = np.arange(1024)
-_NO_STEPS: Final = np.zeros((1, 1))
+_NONE, _SLACK = np.array(0.0), np.array(1e-9)
+_TODAY: Final = _NUMBERS == 0
 
 
 class _Open(NamedTuple):
@@ -123,20 +124,21 @@ def _open_offers(situation: SituationBatch, view: SideView, first: Ints, taken: 
         taken: Units accepted in this round, ``[S, H + 1]``; None if there are none.
         room: Units that may be agreed, ``[S, H + 1]``.
     """
-    selling, goals, bounds, grid = situation.selling, situation.goals, situation.day.bounds, view.grid
-    seat, clock = situation.threads.seat[first], view.rounds.clock.take(first)  # [C]
-    wanted, m, one = view.wanted, view.market, len(room) == len(first) == 1
+    selling, goals, grid, wanted = situation.selling, situation.goals, view.grid, view.wanted
+    seat, clock, m = situation.threads.seat[first], view.rounds.clock.take(first), view.market  # [C]
     # [S, H + 1] units that one deal may hold at most
-    hard = bounds.lines if selling else bounds.buy[:, None]
+    units = wanted.units
     if taken is not None:
-        hard = np.maximum(0, hard - taken)
-    units = np.minimum(hard, m.quantity_max[:, None]) * (wanted.days & (room > 0))
-    least, most, low, highest = m.quantity_min, units, m.price_min[:, None], wanted.highest
+        left = np.minimum(np.maximum(0, wanted.hard - taken), m.quantity_max[:, None])
+        units = np.minimum(left, units)  # units are 0 on days that cannot be agreed for
+    units = units * (room > 0)
+    enough, highest, low = wanted.enough, wanted.highest, m.price_min[:, None]
+    one = len(room) == len(first) == 1
     if not one:
-        least, most, low, highest = least[seat], most[seat], low[seat], highest[seat]
-    # [C, H + 1] steps to the lowest price that is within our limit and gains something
-    lowest: Array = _NO_STEPS
-    if selling:
+        units, enough, highest, low = units[seat], enough[seat], highest[seat], low[seat]
+    # [C, H + 1] the lowest price as a step of the grid, and how many are above it
+    lowest = None
+    if selling:  # within our limit, and gaining something
         conceded = conceded_with(view.rounds.conceded[first], situation, first)[:, None]
         end, drop, gains, urgent = goals.p_sell, wanted.drop, wanted.least, wanted.urgent
         if not one:
@@ -144,37 +146,55 @@ def _open_offers(situation: SituationBatch, view: SideView, first: Ints, taken: 
             urgent = None if urgent is None else urgent[seat]
         if urgent is not None:  # powers rise with the time, so that of the later time is the greater
             conceded = np.maximum(conceded, urgent)
-        lowest = np.maximum(np.rint(end + drop * (1.0 - conceded)), gains) - low
+        lowest = np.maximum(np.maximum(np.rint(end + drop * (1.0 - conceded)), gains) - low, _NONE)
+        prices = highest - lowest
     else:  # later days only in the second half of the thread, or if they are urgent
         late = clock.time[:, None]
         if wanted.urgency is not None:
             late = np.maximum(late, wanted.urgency[seat])
-        most = most * ((_NUMBERS[: room.shape[1]] == 0) | (late >= 0.5))
-    # [C, H + 1, Q, Z] open offers as the grid numbers them
-    leads, quantities, prices = grid.shape
-    quantity, step = _NUMBERS[:quantities], _NUMBERS[:prices]
-    sized = (quantity <= most[:, :, None]) & (quantity >= least[:, None, None])
-    priced = (step >= lowest[:, :, None]) & (step <= highest[:, :, None])
-    within = (sized[:, :, :, None] & priced[:, :, None, :]).reshape(len(seat), -1)
-    if len(seat) == 1:
-        cell, (offer,), at = first, within[0].nonzero(), seat
-    else:
-        cell, offer = within.nonzero()
-        at, clock = seat[cell], clock.take(cell)
-    whole = grid.columns.take(offer, axis=1)
-    whole[2] += m.price_min[at]
-    if len(room) > 1:
-        whole[3] += at * (leads * quantities)
-        whole[4] += at * leads
-    real = np.empty((6, len(offer)))
-    at_time(grid.traits(situation.seats[at], offer), clock, selling=selling, out=real[:4])
+        units, prices = units * (_TODAY[: room.shape[1]] | (late >= 0.5)), highest
+    units = units * (prices >= _NONE)
+    # [K] quantities for a delivery day of a cell that may be offered, numbered (cell · L + lead) · Q + quantity
+    leads, quantities, steps = grid.shape
+    sized = (_NUMBERS[:quantities] <= units[:, :, None]) & enough
+    slot = true_rows(sized.reshape(-1))
+    day = slot // quantities
+    count = prices.reshape(-1).take(day).astype(np.int64) + 1
+    single = len(seat) == 1
+    cell = _FIRST if single else day // leads
+    at = seat.take(cell)
+    step = count - count.cumsum()
+    if lowest is not None:
+        step += lowest.reshape(-1).take(day).astype(np.int64)
+    table = np.empty((7 if single else 9, len(slot)), np.int64)
+    np.subtract(slot, day * quantities, out=table[1])
+    np.add(step, m.price_min.take(at), out=table[2])
+    table[0], table[3], table[4] = day, slot, day
+    if (
+        grid.n > 1 or not single
+    ):  # rows of all cells become rows of the factories here, and of all factories of the brain
+        own = (at - cell) * leads
+        table[0], table[3], table[4] = day - cell * leads, slot + own * quantities, day + own
+        known = (situation.seats.take(at) - cell) * leads
+        slot, day = slot + known * quantities, day + known
+    np.add(day * steps, step, out=table[5])
+    np.add(cell * steps, step, out=table[6])
+    if not single:
+        table[7], table[8] = cell, at
+    whole = table.repeat(count, axis=1)
+    number = np.arange(whole.shape[1])
+    whole[2] += number
+    whole[5:7] += number
+    real = np.empty((6, len(number)))
+    grid.archetypes(situation.seats.take(seat), clock, cell, slot, count, whole[5:7], out=real[:4])
+    owner, at = (first, seat) if single else whole[7:]
     if selling:
         np.subtract(whole[2], goals.hold.reshape(-1).take(whole[4]), out=real[4])
-        real[5] = view.cost[at]
+        real[5] = view.cost.take(at)
     else:
-        np.subtract(goals.unit_value[at], whole[2], out=real[4])
-        np.add(whole[2], view.cost[at], out=real[5])
-    return _Open(cell, at, whole, real)
+        np.subtract(goals.unit_value.take(at), whole[2], out=real[4])
+        np.add(whole[2], view.cost.take(at), out=real[5])
+    return _Open(owner, at, whole[:5], real)
 
 
 def _by_thread(open_: _Open, rows: Ints, n_cells: int, cell: Ints, seat: Ints) -> tuple[_Open, list[int]]:
@@ -211,8 +231,11 @@ def _by_thread(open_: _Open, rows: Ints, n_cells: int, cell: Ints, seat: Ints) -
 def _weights(situation: SituationBatch, view: SideView) -> Floats:
     """Return the weight of the probability of acceptance in the choice of a proposal, ``[M]``."""
     p, seat = situation.day.parameters, situation.threads.seat
-    start = 1.0 - view.patience if situation.selling else p.buy_urgency[seat]
-    return np.asarray(p.model_weight[seat] * (start + (1.0 - start) * view.rounds.weight))
+    start = 1.0 - view.patience if situation.selling else p.buy_urgency.take(seat)
+    weight = (1.0 - start) * view.rounds.weight
+    weight += start
+    weight *= p.model_weight.take(seat)
+    return weight
 
 
 def _proposals(
@@ -239,12 +262,14 @@ def _proposals(
     """
     thread, seat, (lead, quantity, price, slot, day), real = open_
     gain, cost = real[4], real[5]
-    beliefs = acceptance.belief.weights(view.partner).take(thread, axis=0)  # [T, 4]
-    chance = acceptance.probabilities(view.partner[thread], beliefs, real[:4], lead, quantity, price)
-    weight = _weights(situation, view)[thread]
+    beliefs, weight = acceptance.belief.weights(view.partner), _weights(situation, view)
+    if len(thread) > 1 or len(weight) > 1:  # [T, 4] and [T]
+        beliefs, weight = beliefs.take(thread, axis=0), weight.take(thread)
+    chance = acceptance.probabilities(view.partner.take(thread), beliefs, real[:4], lead, quantity, price)
     if view.wanted.urgency is not None:
         weight = np.maximum(weight, view.wanted.urgency.reshape(-1).take(day))
-    weighed = weight * np.log(chance)  # [T]
+    weighed = np.log(chance)  # [T]
+    weighed *= weight
     cash, solvent = None, None
     if not situation.selling:
         cash = free_cash(situation)
@@ -257,17 +282,23 @@ def _proposals(
     for end in ends:
         part = slice(begin, end)
         # [R] gain of each offer if it is accepted, units beyond the room bringing a loss, and the loss to be expected
-        excess, units, loss = excess_of.take(slot[part]), quantity[part], cost[part]
-        value = (units - excess) * gain[part] - excess * loss
-        risk = chance[part] * excess * loss
-        free = (value > 0.0) & (risk <= risked.take(day[part]) + 1e-9)
+        excess, units = excess_of.take(slot[part]), quantity[part]
+        lost = excess * cost[part]
+        value = units - excess
+        value *= gain[part]
+        value -= lost
+        risk = chance[part] * excess
+        risk *= cost[part]
+        free = value > _NONE
+        free &= risk <= risked.take(day[part]) + _SLACK
         if cash is not None:
             free &= units <= cash[seat if len(seat) == 1 else seat[part]]
         elif solvent is not None:
             free &= solvent[part]
         rows = true_rows(free)
         if len(rows):
-            score = weighed[part][rows] + np.log(value[rows])
+            score = np.log(value.take(rows))
+            score += weighed[part].take(rows)
             if len(seat) == 1:  # one factory: one thread in each pass
                 at = score.argmax()
                 rows = rows[at : at + 1]

@@ -28,23 +28,29 @@ class SideGoals(NamedTuple):
         goals: The goals.
         urgency: Urgency by lead, ``[S, H + 1]``; None if nothing is urgent.
         urgent: Share of the concession that is made at once, likewise.
-        days: Delivery days that can be agreed for, ``[S, H + 1]``.
-        drop: How far prices of sales concede, ``[S, H + 1]``; of purchases unused.
-        least: Of sales, the lowest price that gains something, ``[S, H + 1]``; of purchases unused.
+        hard: Units that L1 lets one deal hold at most, ``[S, H + 1]`` or ``[S, 1]``.
+        units: The same within the agenda and for days that can be agreed for, ``[S, H + 1]``.
+        enough: Quantities of the grid that are not too small, ``[S, 1, Q]``.
         highest: Steps from the lowest legal price to the highest price that we would offer, ``[S, H + 1]`` or
             ``[S, 1]``.
+        drop: How far prices of sales concede, ``[S, H + 1]``; of purchases unused.
+        least: Of sales, the lowest price that gains something, ``[S, H + 1]``; of purchases unused.
     """
 
     goals: GoalsBatch
     urgency: Floats | None
     urgent: Floats | None
-    days: Bools
+    hard: Ints
+    units: Ints
+    enough: Bools
+    highest: Array
     drop: Floats
     least: Floats
-    highest: Array
 
     @classmethod
-    def of(cls, situation: SituationBatch, market: Market, start: Floats, curve: Floats) -> SideGoals:
+    def of(
+        cls, situation: SituationBatch, market: Market, start: Floats, curve: Floats, shape: tuple[int, int, int]
+    ) -> SideGoals:
         """Return what the goals of a round mean.
 
         Args:
@@ -52,8 +58,10 @@ class SideGoals(NamedTuple):
             market: The day's markets, S rows.
             start: Prices that concessions start from, ``[S]``.
             curve: Exponents of the concession, ``[S]``.
+            shape: Leads, quantities and prices of the grid of offers.
         """
-        goals, low, high = situation.goals, market.price_min[:, None], market.price_max[:, None]
+        goals, bounds, (leads, quantities, _) = situation.goals, situation.day.bounds, shape
+        low, high = market.price_min[:, None], market.price_max[:, None]
         urgency = urgent = None
         asked: Floats = goals.side(selling=situation.selling)[2]
         if np.count_nonzero(asked):
@@ -62,12 +70,15 @@ class SideGoals(NamedTuple):
                 urgent = np.broadcast_to(power(asked[:, 0], curve)[:, None], asked.shape)
             else:
                 urgent = power(asked.ravel(), np.repeat(curve, asked.shape[1])).reshape(asked.shape)
-        days = LEADS[: asked.shape[1]] < market.n_leads[:, None]
+        hard = bounds.lines if situation.selling else bounds.buy[:, None]
+        units = np.minimum(hard, market.quantity_max[:, None]) * (LEADS[:leads] < market.n_leads[:, None])
+        enough = LEADS[:quantities] >= market.quantity_min[:, None, None]
         if situation.selling:
             drop, least = np.maximum(0.0, start[:, None] - goals.p_sell), np.floor(goals.hold) + 1.0
-            return cls(goals, urgency, urgent, days, drop, least, high - low)
+            return cls(goals, urgency, urgent, hard, units, enough, high - low, drop, least)
         ceiling = np.minimum(np.rint(goals.p_buy), (np.ceil(goals.unit_value) - 1.0)[:, None])
-        return cls(goals, urgency, urgent, days, _UNUSED, _UNUSED, np.minimum(ceiling, high) - low)
+        highest = np.minimum(ceiling, high) - low
+        return cls(goals, urgency, urgent, hard, units, enough, highest, _UNUSED, _UNUSED)
 
 
 class SideView(NamedTuple):
@@ -101,8 +112,8 @@ class SideView(NamedTuple):
 def free_room(situation: SituationBatch) -> Ints:
     """Return the goals' units by lead, less our outstanding proposals, ``[S, H + 1]``."""
     room = situation.goals.side(selling=situation.selling)[0].copy()
-    seat, partner = situation.pending.nonzero()
-    if len(seat):
+    if np.count_nonzero(situation.pending):
+        seat, partner = situation.pending.nonzero()
         offers = situation.outstanding[seat, partner]
         lead = offers[:, 1] - situation.day.obs.day[seat]
         inside = (lead >= 0) & (lead < room.shape[1])

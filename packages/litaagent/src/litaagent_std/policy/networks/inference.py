@@ -375,7 +375,7 @@ class TypeNetwork(_Network):
 
     def _in_order(self, name: str, x: Array) -> Array:
         """Return a linear layer whose sums do not depend on the batch: inputs ``[N, I]`` are added one by one."""
-        # [N, I, O] terms; a sum over the middle axis adds its rows in order
-        out: Array = np.add.reduce(x[:, :, None] * self._a[f"{name}.weight"], axis=1)
+        # [I, N, O] terms; a sum over the first axis adds its rows in order
+        out: Array = np.add.reduce(x.T[:, :, None] * self._a[f"{name}.weight"][:, None], axis=0)
         out += self._a[f"{name}.bias"]
         return out

@@ -349,20 +349,23 @@ class Signatures:
             opens: Whether we open the threads.
         """
         sums = self._sums.take(pairs, axis=0)
-        means = (sums[:, _N:] + _PRIOR) / (sums[:, :_N] + 1.0)  # [R, means]
         # [R, …] the means, and what follows from them and from the sums
         pool = np.empty((len(pairs), _N + 10))
-        pool[:, :_N] = means
-        pool[:, _N : _N + 3] = np.sqrt(np.maximum(0.0, means[:, 3:6] - means[:, :3] * means[:, :3]))
-        # Python's own logarithm, not numpy's, whose last bit depends on the vector instructions of the machine
-        logs = [log1p(number) for number in sums.take(_LOGS, axis=1).ravel().tolist()]
-        pool[:, _N + 3 : _N + 7] = np.array(logs).reshape(-1, 4) / _LOG_UNITS
+        means = np.divide(sums[:, _N:] + _PRIOR, sums[:, :_N] + 1.0, out=pool[:, :_N])
+        spread = means[:, :3] * means[:, :3]
+        np.maximum(0.0, np.subtract(means[:, 3:6], spread, out=spread), out=spread)
+        np.sqrt(spread, out=pool[:, _N : _N + 3])
+        counts = np.minimum(sums.take(_LOGS, axis=1), len(_LOG1P) - 1).astype(np.int64)
+        np.divide(_LOG1P.take(counts), _LOG_UNITS, out=pool[:, _N + 3 : _N + 7])
         pool[:, _N + 7], pool[:, _N + 8], pool[:, _N + 9] = selling, edge, opens
         return pool.take(_ORDER, axis=1).astype(np.float32)
 
 
 _HOW: Final = np.eye(4)  # an end of a thread as the columns of _ENDS
 _LOGS: Final = np.array([0, _ACCEPTS, _COLUMN["left"], _N + _ACCEPTS])  # sums whose logarithms are features
+# Python's own logarithm, not numpy's, whose last bit depends on the vector instructions of the machine; no pair of a
+# season has more events
+_LOG1P: Final = np.array([log1p(number) for number in range(1 << 15)])
 _LOG_UNITS: Final = np.array([4.0, 4.0, 4.0, 3.0])
 _DERIVED: Final = (
     *("price_spread", "quantity_spread", "lead_spread"),

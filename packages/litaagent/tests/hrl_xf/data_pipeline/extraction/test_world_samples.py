@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from litaagent_std.hrl_xf.data_pipeline.extraction.heuristic import fold_heuristic
-from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import MACRO, MICRO, world_samples
+from litaagent_std.hrl_xf.data_pipeline.extraction.heuristic import History, fold_heuristic
+from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import MACRO, MICRO, samples_of_worlds, world_samples
 from litaagent_std.policy.columns import ObservationBatch, live_threads
 from litaagent_std.policy.features import of_day, of_thread
 from litaagent_std.policy.l1.thread import thread_baseline
@@ -79,7 +79,7 @@ def test_baselines_are_those_of_the_policy_thread_by_thread(record, samples, kno
     seats = range(len(record.names))
     obs, turns = record.days.batch(seats), [np.flatnonzero(record.columns.factory == seat) for seat in seats]
     known = recorded_threads(record.columns, record.days, seats, turns)
-    folded = fold_heuristic(record, seats, obs, known.threads, np.concatenate(turns))
+    (folded,) = fold_heuristic([History(record, seats, obs, known.threads, np.concatenate(turns))])
     plans, parameters = folded.plans, folded.parameters
     kinds = set()
     for seat in seats:
@@ -140,3 +140,11 @@ def test_the_heuristic_folded_over_our_own_agents_record_decides_as_it_did():
     )
     assert len(same) > 300
     assert same.mean() > 0.95  # the order in which offers came is not always in the record
+
+
+def test_samples_of_a_world_do_not_depend_on_the_worlds_beside_it(record):
+    parts = [(record, [0, 1, 2]), (record, [3])]
+    for (world, seats), beside in zip(parts, samples_of_worlds(parts), strict=True):
+        alone = world_samples(world, seats)
+        for mine, theirs in ((alone.macro, beside.macro), (alone.micro, beside.micro)):
+            assert all(np.array_equal(mine[name], theirs[name]) for name in mine)

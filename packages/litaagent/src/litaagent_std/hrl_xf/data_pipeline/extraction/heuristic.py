@@ -23,11 +23,11 @@ from litaagent_std.policy.l3.learned import base_decisions
 from litaagent_std.policy.layers import Layers
 from litaagent_std.policy.parameters import ParameterColumns, Parameters
 from litaagent_std.policy.partners.types import shipped_types
-from litaagent_std.policy.plan import PlanBatch
+from litaagent_std.policy.plan import GoalsBatch, PlanBatch
 from litaagent_std.records.columns import ACCEPT, REJECT, WorldColumns, ints
 from litaagent_std.records.world import WorldRecord
 
-__all__ = ["Heuristic", "fold_heuristic"]
+__all__ = ["Heuristic", "History", "fold_heuristic"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,79 +50,110 @@ class Heuristic:
     offer: Ints
 
 
-def fold_heuristic(
-    record: WorldRecord, seats: Sequence[int], obs: ObservationBatch, threads: ThreadBatch, turns: Ints
-) -> Heuristic:
-    """Fold the heuristic agent over all days of some factories.
+@dataclass(frozen=True, slots=True, eq=False)
+class History:
+    """What some factories of a world knew and did.
 
-    Args:
+    Attributes:
         record: The world.
         seats: The factories.
-        obs: Their observations, as `WorldDays.batch` gives them.
+        obs: Their observations, as `WorldDays.batch` gives them, B rows.
         threads: What they knew before their turns (`records.threads.recorded_threads`), M rows.
         turns: The rows of these turns in the table ``turns``, ``[M]``.
     """
-    n, n_days = len(seats), record.days.n_days
-    first = np.arange(n) * n_days  # [factory] row of its first day
+
+    record: WorldRecord
+    seats: Sequence[int]
+    obs: ObservationBatch
+    threads: ThreadBatch
+    turns: Ints
+
+    @property
+    def n_days(self) -> int:
+        """Days of the world."""
+        return self.record.days.n_days
+
+
+def fold_heuristic(histories: Sequence[History]) -> list[Heuristic]:
+    """Fold the heuristic agent over all days of some factories of worlds, those of all worlds as one batch.
+
+    A batch decides as its members alone, so that a world's result does not depend on the worlds beside it.
+    """
+    n = sum(len(history.seats) for history in histories)
+    n_days = np.repeat([history.n_days for history in histories], [len(history.seats) for history in histories])
+    obs = ObservationBatch.joined([history.obs for history in histories])
+    first = np.cumsum(n_days) - n_days  # [factory] row of its first day
     brain = BatchBrain(obs.take(first), [Parameters()] * n, Layers(), types=shipped_types())
-    due = np.stack([_due(record, record.columns, seat) for seat in seats])  # [factory, day, side]
-    moments = _Moments(record, seats, threads, turns)
-    op, offer = np.zeros(len(turns), np.int64), np.zeros((len(turns), 3), np.int64)
-    plans, bases = [], []
-    for day in range(n_days):
-        today = obs.take(first + day)
-        brain.start_day(today)
-        memory = brain.memory.now
-        limits = bounds(today, today.calendar, memory.persistent)
-        goals = heuristic_goals(today, today.calendar, limits, memory, brain.parameters)
-        plans.append(day_start_plan(today, limits, goals))
-        bases.append(goal_base(goals, today, record.columns.horizon))
-        for rows, here, calendar in moments.of_day(brain, today, day):
-            batch = threads.take(rows)
-            batch = ThreadBatch(np.searchsorted(here, rows_seat(batch, n_days)), *_rest(batch))
-            plan = brain.decide(batch, calendar, here, acted=moments.acted(rows))
+    due = np.zeros((n, int(n_days.max()), 2), np.int64)  # [factory, day, side]
+    owners = [(history, seat) for history in histories for seat in history.seats]
+    for index, (history, seat) in enumerate(owners):
+        due[index, : history.n_days] = _due(history.record, history.record.columns, seat)
+    moments = _Moments(histories)
+    op, offer = np.zeros(len(moments), np.int64), np.zeros((len(moments), 3), np.int64)
+    plans, goals = [], []
+    for day in range(due.shape[1]):
+        here = true_rows(day < n_days)
+        today = obs.take(first + np.minimum(day, n_days - 1))  # the last day again of worlds that are over
+        brain.start_day(today.take(here), here)
+        limits = bounds(today, today.calendar, brain.memory.now.persistent)
+        goals.append(heuristic_goals(today, today.calendar, limits, brain.memory.now, brain.parameters))
+        plans.append(day_start_plan(today, limits, goals[-1]))
+        for rows, here_now, calendar in moments.of_day(brain, today, day):
+            batch = moments.threads(rows, here_now)
+            plan = brain.decide(batch, calendar, here_now, acted=moments.acted(rows))
             side = batch.selling.astype(np.int64)
-            agenda, now = today.agenda[here[batch.seat], side], today.day[here[batch.seat]]
+            agenda, now = today.agenda[here_now[batch.seat], side], today.day[here_now[batch.seat]]
             op[rows], offer[rows] = base_decisions(plan, batch.offer, agenda, now, selling=batch.selling)
         moments.end_day(brain)
-        brain.memory.note_due(*due[:, day].T)
-    columns = []
-    for name in DayPlan.__slots__:
-        by_day = np.stack([getattr(plan, name) for plan in plans], axis=1)  # [factory, day, …]
-        columns.append(by_day.reshape(n * n_days, *by_day.shape[2:]))
-    base = np.stack(bases, axis=1).reshape(n * n_days, -1)
+        brain.memory.note_due(due[here, day, BUY], due[here, day, SELL], here)
+    # [B] rows of all factories' days in the order of the observations: each entry of a list holds one day of all
+    at = np.concatenate([np.arange(days) * n + seat for seat, days in enumerate(n_days.tolist())])
+    goals_of, plan_of = GoalsBatch.joined(goals).take(at), DayPlan.joined(plans).take(at)
     parameters = brain.parameters.take(np.repeat(np.arange(n), n_days))
-    return Heuristic(base, DayPlan(*columns), parameters, op, offer)
-
-
-def rows_seat(threads: ThreadBatch, n_days: int) -> Ints:
-    """Return the factory of each thread whose seat is a row of `WorldDays.batch`."""
-    return threads.seat // n_days
-
-
-def _rest(threads: ThreadBatch) -> list[np.ndarray]:
-    return [getattr(threads, name) for name in ThreadBatch.__slots__ if name != "seat"]
+    folded, day_row, row = [], 0, 0
+    for history in histories:
+        days, turns = slice(day_row, day_row + len(history.obs)), slice(row, row + len(history.turns))
+        day_row, row = days.stop, turns.stop
+        base = goal_base(goals_of.take(days), history.obs, history.record.columns.horizon)
+        own = parameters.take(np.arange(days.start, days.stop))
+        folded.append(Heuristic(base, plan_of.take(days), own, op[turns], offer[turns]))
+    return folded
 
 
 class _Moments:
-    """The moments at which factories decided, day by day, with what had happened before.
+    """The moments at which factories of worlds decided, day by day, with what had happened before.
 
     Args:
-        record: The world.
-        seats: The factories.
-        threads: The threads before their turns, M rows.
-        turns: Rows of the turns in the table ``turns``, ``[M]``.
+        histories: What they knew and did, M turns together.
     """
 
-    def __init__(self, record: WorldRecord, seats: Sequence[int], threads: ThreadBatch, turns: Ints) -> None:
-        world, table = record.columns, record.tables["turns"]
-        n_days = record.days.n_days
-        self._seat, self._day = threads.seat // n_days, threads.seat % n_days
-        position, decided = ints(table["turn"]), ints(table["decided"])
-        self._decided = decided[turns]
-        self._order = _asked(position[turns], threads, self._decided)
-        self._acted = _acts(world, turns)
-        self._ends = self._late = _ends(record, seats, position)
+    def __init__(self, histories: Sequence[History]) -> None:
+        seats, days, decided, orders, acts, ends = [], [], [], [], [], []
+        seat = turn = 0
+        for history in histories:
+            record, threads = history.record, history.threads
+            position, known = (ints(record.tables["turns"][name]) for name in ("turn", "decided"))
+            seats.append(threads.seat // history.n_days + seat)
+            days.append(threads.seat % history.n_days)
+            decided.append(known[history.turns])
+            orders.append(_asked(position[history.turns], threads, decided[-1]) + turn)
+            acts.append(_acts(record.columns, history.turns))
+            ends.append(_ends(record, history.seats, position))
+            ends[-1][:, _SEAT] += seat
+            seat, turn = seat + len(history.seats), turn + len(history.turns)
+        self._seat, self._day, self._decided = (np.concatenate(parts) for parts in (seats, days, decided))
+        self._order, self._acted = np.concatenate(orders), PlanBatch.joined(acts)
+        self._threads = ThreadBatch.joined([history.threads for history in histories])
+        self._ends = self._late = np.concatenate(ends)
+
+    def __len__(self) -> int:
+        return len(self._seat)
+
+    def threads(self, rows: Ints, here: Ints) -> ThreadBatch:
+        """Return threads before turns; their seats are indices of the factories `here`."""
+        batch = self._threads.take(rows)
+        batch.seat = np.searchsorted(here, self._seat[rows])
+        return batch
 
     def acted(self, rows: Ints) -> PlanBatch:
         """Return what was done at turns."""

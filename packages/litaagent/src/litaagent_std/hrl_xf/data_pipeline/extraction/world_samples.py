@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from litaagent_std.hrl_xf.data_pipeline.errors import BadSampleError
-from litaagent_std.hrl_xf.data_pipeline.extraction.heuristic import Heuristic, fold_heuristic
+from litaagent_std.hrl_xf.data_pipeline.extraction.heuristic import Heuristic, History, fold_heuristic
 from litaagent_std.hrl_xf.data_pipeline.extraction.labels import day_goals
 from litaagent_std.hrl_xf.data_pipeline.options import Decisions, Labels
 from litaagent_std.policy.arrays import Array, Bools, Floats32, Ints
@@ -25,7 +25,7 @@ from litaagent_std.records.reasons import TURN_REASONS, turn_decisions, turn_rea
 from litaagent_std.records.threads import recorded_threads
 from litaagent_std.records.world import WorldRecord
 
-__all__ = ["MACRO", "MICRO", "REASONS", "Arrays", "WorldSamples", "pad_histories", "world_samples"]
+__all__ = ["MACRO", "MICRO", "REASONS", "Arrays", "WorldSamples", "pad_histories", "samples_of_worlds", "world_samples"]
 
 Arrays = dict[str, Array]
 
@@ -113,11 +113,25 @@ def world_samples(
     horizon: int | None = None,
     reasons: bool = False,
 ) -> WorldSamples:
-    """Make the samples of some factories of a world.
+    """Make the samples of some factories of a world; see `samples_of_worlds`."""
+    return samples_of_worlds([(record, seats)], labels=labels, decisions=decisions, horizon=horizon, reasons=reasons)[0]
+
+
+def samples_of_worlds(
+    worlds: Sequence[tuple[WorldRecord, Sequence[int]]],
+    *,
+    labels: Labels = "intention",
+    decisions: Decisions = "taken",
+    horizon: int | None = None,
+    reasons: bool = False,
+) -> list[WorldSamples]:
+    """Make the samples of some factories of each of some worlds.
+
+    The heuristic is folded over all worlds as one batch, which takes a fraction of the time of one after the other; a
+    world's samples do not depend on the worlds beside it.
 
     Args:
-        record: The world.
-        seats: The factories.
+        worlds: The worlds, and the factories of each.
         labels: What counts as L2's goal.
         decisions: What counts as L3's decision: the one that was taken, or the one that the reasons name.
         horizon: Delivery days after today that the arrays hold; default: the league's horizon.
@@ -127,14 +141,16 @@ def world_samples(
         BadSampleError: If a value is not finite, or no decision has reasons that are asked for.
     """
     with _collector_paused():
-        samples = _samples(record, seats, labels, horizon)
-    world = record.columns
-    turns = np.concatenate([_own_turns(world, seat, samples.macro) for seat in seats])
-    if decisions == "reasons":
-        _relabel(samples.micro, record, turns)
-    if reasons:
-        known = turn_reasons(record.tables, world)
-        samples.micro.update({f"reason_{name}": values[turns].astype("f4") for name, values in known.items()})
+        read = [_read(record, seats, labels, horizon) for record, seats in worlds]
+        folded = fold_heuristic([world.history for world in read])
+        samples = [_samples(world, heuristic) for world, heuristic in zip(read, folded, strict=True)]
+    for world, made in zip(read, samples, strict=True):
+        record, turns = world.history.record, world.history.turns
+        if decisions == "reasons":
+            _relabel(made.micro, record, turns)
+        if reasons:
+            known = turn_reasons(record.tables, record.columns)
+            made.micro.update({f"reason_{name}": values[turns].astype("f4") for name, values in known.items()})
     return samples
 
 
@@ -175,7 +191,26 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _samples(record: WorldRecord, seats: Sequence[int], labels: Labels, horizon: int | None) -> WorldSamples:
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A world before the heuristic is folded over it.
+
+    Attributes:
+        history: What its factories knew and did.
+        macro: Arrays of their days, without the heuristic's.
+        rows: The row of each day, [seat, day]; -1 for a day that is left out.
+        turns: The turns of each factory.
+        features: Features of the turns.
+    """
+
+    history: History
+    macro: Arrays
+    rows: Ints
+    turns: Sequence[Ints]
+    features: ThreadFeatures
+
+
+def _read(record: WorldRecord, seats: Sequence[int], labels: Labels, horizon: int | None) -> _Read:
     world, days = record.columns, record.days
     obs = days.batch(seats)  # [B] all days of the first factory, then of the second, …
     macro, rows = _days(record, seats, obs, labels, horizon)
@@ -183,10 +218,15 @@ def _samples(record: WorldRecord, seats: Sequence[int], labels: Labels, horizon:
     known = recorded_threads(world, days, seats, turns)
     with _named_features():
         features = thread_features(known.threads, obs, known.offers, known.start, known.count)
-    heuristic = fold_heuristic(record, seats, obs, known.threads, np.concatenate(turns))
+    return _Read(History(record, seats, obs, known.threads, np.concatenate(turns)), macro, rows, turns, features)
+
+
+def _samples(read: _Read, heuristic: Heuristic) -> WorldSamples:
+    history, macro, rows, features = read.history, read.macro, read.rows, read.features
+    record = history.record
     macro["base"] = heuristic.goals[(rows >= 0).ravel()]
-    baseline = thread_baseline(known.threads, obs, heuristic.plans, heuristic.parameters)
-    micro = _turns(record, seats, turns, rows, features, baseline, heuristic)
+    baseline = thread_baseline(history.threads, history.obs, heuristic.plans, heuristic.parameters)
+    micro = _turns(record, history.seats, read.turns, rows, features, baseline, heuristic)
     micro["return_to_go"] = macro["return_to_go"][micro["day_row"]]
     skipped = int((rows < 0).sum())
     return WorldSamples(_checked(macro, MACRO, record), _checked(micro, MICRO, record), features.rows, skipped)
