@@ -170,9 +170,7 @@ def _open_offers(situation: SituationBatch, view: SideView, first: Ints, taken: 
     np.subtract(slot, day * quantities, out=table[1])
     np.add(step, m.price_min.take(at), out=table[2])
     table[0], table[3], table[4] = day, slot, day
-    if (
-        grid.n > 1 or not single
-    ):  # rows of all cells become rows of the factories here, and of all factories of the brain
+    if grid.n > 1 or not single:  # rows of all cells become rows of the factories here, and of all of the brain
         own = (at - cell) * leads
         table[0], table[3], table[4] = day - cell * leads, slot + own * quantities, day + own
         known = (situation.seats.take(at) - cell) * leads
