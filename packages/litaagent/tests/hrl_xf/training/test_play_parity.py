@@ -37,7 +37,7 @@ def test_every_recorded_decision_was_seen_the_same_way_in_play(collect, tmp_path
     meta = {"horizon": 10, "features_digest": features_digest(), "l1_digest": l1_digest()}
     for model in (HorizonManagerPPO(10, dim=8), TemporalDecisionTransformer(10, dim=8, layers=1)):
         export_layer(model, tmp_path / "weights" / f"{model.kind}.npz", meta)
-    monkeypatch.setattr("litaagent_std.policy.learned.DecisionNetwork", lambda weights: Spy(weights, seen))
+    monkeypatch.setattr("litaagent_std.policy.learned.decision_network", lambda weights: Spy(weights, seen))
     ours = f'{PATH}:{{"weights": "{tmp_path / "weights"}"}}'
     collect(tmp_path / "t", competitors=(ours, "GreedyStd"), levels=3, csv=False)
     data = build_dataset(tmp_path / "t", tmp_path / "d", DatasetOptions(agent_name="LitaAgentHRL"), num_workers=1)
