@@ -32,7 +32,7 @@ class Config:
     A recorded tournament of our agent and three champions; a dataset of it; L2, L3 and the types of partners trained
     from it; the same networks trained further in the league; the trained agent beside the heuristic one and a champion
     in the same worlds; and a report with the ranking, a world, a negotiation, our agent's reasons and the curves. It
-    takes two to five minutes on two cores. The same command resumes a stopped run.
+    takes one to three minutes on two cores. The same command resumes a stopped run.
     """
 
     configs: Annotated[int, Field(ge=1)] = 3
@@ -59,7 +59,7 @@ def run(config: Config) -> int:
 
     start = time.monotonic()
     console = plain_console()
-    print("Five steps, at the default sizes two to five minutes on two cores; the same command resumes them.")
+    print("Five steps, at the default sizes one to three minutes on two cores; the same command resumes them.")
     for number, stage in enumerate((_play, _train, _train_online, _compare), 1):
         print(f"\n{number} of 5.", end=" ")
         status = stage(config)

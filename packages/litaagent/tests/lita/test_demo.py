@@ -21,5 +21,5 @@ def test_demo_walks_from_a_tournament_to_the_trained_agent_in_the_arena(lita, tm
     ):
         assert part in text
     assert [f"{number} of 5." in printed for number in range(1, 6)] == [True] * 5
-    assert "two to five minutes" in printed
+    assert "one to three minutes" in printed
     assert text.count('<li><a href="#part-') == text.count('<section class="part" id="part-') >= 6
