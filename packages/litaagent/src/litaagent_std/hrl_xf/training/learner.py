@@ -236,7 +236,9 @@ def run_phase(spec: PhaseSpec, session: Session) -> PhaseResult:
     runner = phase_runner(spec, session)
     learner = runner.learner
     assert isinstance(learner, PhaseLearner)
-    run_epochs(runner, spec.epochs, spec.resume_path)
+    with torch.random.fork_rng(devices=[]):  # checkpoints hold its state, whichever phases this process trained before
+        torch.manual_seed(spec.seed)
+        run_epochs(runner, spec.epochs, spec.resume_path)
     save_weights(spec.folder / f"{spec.name}.pt", spec.model, spec.meta)
     speed = learner.rows / learner.seconds if learner.seconds else 0.0
     return PhaseResult(learner.epoch, learner.best_epoch, learner.losses, learner.epoch < spec.epochs, speed)
