@@ -51,7 +51,8 @@ def _acquire(descriptor: int, folder: Path) -> None:
     """Take the lock, or refuse at once; a dead holder is waited for."""
     end = time.monotonic() + _PATIENCE
     while not lock_descriptor(descriptor, blocking=False):
-        holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        holder = os.read(descriptor, 200).decode(errors="replace").strip()
         if not _is_dead(holder) or time.monotonic() > end:
             raise RunLockedError(
                 f"run {os.fspath(folder)!r} is being written by {holder or 'another process'}",
@@ -63,11 +64,11 @@ def _acquire(descriptor: int, folder: Path) -> None:
 
 def _is_dead(holder: str) -> bool:
     """Return whether the process that a lock file names was on this machine and is gone."""
-    found = re.fullmatch(r"process (\d+) on (.*)", holder)
-    if found is None or found[2] != socket.gethostname() or os.name != "posix":  # elsewhere signal 0 would end it
+    match = re.fullmatch(r"process (\d+) on (.*)", holder)
+    if match is None or match[2] != socket.gethostname() or os.name != "posix":  # elsewhere signal 0 would end it
         return False
     try:
-        os.kill(int(found[1]), 0)
+        os.kill(int(match[1]), 0)
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):

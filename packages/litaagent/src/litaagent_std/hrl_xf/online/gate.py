@@ -67,7 +67,7 @@ def evaluate_candidate(
         cfg.lead,
         places=seat_levels,
     )
-    # the worlds are this run's alone, so agents are told apart by their weights, and need not show what they do
+    # the worlds are this run's alone, so weights distinguish the agents, and nothing is played to fingerprint them
     store = UnitStore(folder / "units")
     evaluation: Evaluation = evaluate(plan, store, executor, time_limit=time_limit, code="of the run")
     verdict = evaluation.verdict("best")

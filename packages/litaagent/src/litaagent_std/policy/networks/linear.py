@@ -58,27 +58,34 @@ class Linear:
 
 
 def goal_network(weights: Weights) -> GoalNetwork:
-    """Return the L2 that a file holds, a network or a linear model."""
-    return LinearGoals(weights) if weights.meta["sizes"].get("mode") == LINEAR else GoalNetwork(weights)
+    """Return the L2 that a file holds, a network or a linear model; raises as `_is_linear`."""
+    return LinearGoals(weights) if _is_linear(weights) else GoalNetwork(weights)
 
 
 def decision_network(weights: Weights) -> DecisionNetwork:
-    """Return the L3 that a file holds, a network or a linear model."""
-    return LinearDecisions(weights) if weights.meta["sizes"].get("mode") == LINEAR else DecisionNetwork(weights)
+    """Return the L3 that a file holds, a network or a linear model; raises as `_is_linear`."""
+    return LinearDecisions(weights) if _is_linear(weights) else DecisionNetwork(weights)
+
+
+def _is_linear(weights: Weights) -> bool:
+    """Return whether a file holds a linear model.
+
+    Raises:
+        WeightsError: If it does, and was trained on samples that hold other features than the agent sees.
+    """
+    is_linear = bool(weights.meta["sizes"].get("mode") == LINEAR)
+    if is_linear and not weights.meta["horizon"]:
+        raise WeightsError(
+            f"{weights.source!r} was trained on samples without the features that the agent sees; train it on the "
+            "rows of a dataset, as load_tournament_data returns them"
+        )
+    return is_linear
 
 
 class LinearGoals(GoalNetwork):
-    """A linear L2; its goals as residuals on the heuristic's.
-
-    Args:
-        weights: The content of a file.
-
-    Raises:
-        WeightsError: If it was trained on samples that hold other features than the agent sees.
-    """
+    """A linear L2; its goals as residuals on the heuristic's."""
 
     def __init__(self, weights: Weights) -> None:
-        _check_playable(weights)
         super().__init__(weights)
         self._model = Linear.of(weights.arrays, "model")
 
@@ -101,17 +108,9 @@ class LinearGoals(GoalNetwork):
 
 
 class LinearDecisions(DecisionNetwork):
-    """A linear L3: the most probable operation, and the heuristic's counter-offer moved by the residual.
-
-    Args:
-        weights: The content of a file.
-
-    Raises:
-        WeightsError: If it was trained on samples that hold other features than the agent sees.
-    """
+    """A linear L3: the most probable operation, and the heuristic's counter-offer moved by the residual."""
 
     def __init__(self, weights: Weights) -> None:
-        _check_playable(weights)
         super().__init__(weights)
         self._operation, self._move = (Linear.of(weights.arrays, name) for name in ("operation", "residual"))
 
@@ -143,11 +142,3 @@ def latest(history: Array, count: Array) -> Floats:
         there = count > back
         out[there, back] = history[there, count[there] - 1 - back]
     return out
-
-
-def _check_playable(weights: Weights) -> None:
-    if not weights.meta["horizon"]:
-        raise WeightsError(
-            f"{weights.source!r} was trained on samples without the features that the agent sees; train it on the "
-            "rows of a dataset, as load_tournament_data returns them"
-        )
