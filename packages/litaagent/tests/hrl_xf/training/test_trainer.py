@@ -202,3 +202,17 @@ def test_a_value_that_is_not_finite_is_named(made_data, tmp_path):
     spoiled = SimpleNamespace(**(vars(made_data) | {"macro": macro}))
     with pytest.raises(DivergedError, match=f"l2_bc: goal_q of row {row} of the dataset is NaN or infinite"):
         make_trainer(tmp_path).train_l2(spoiled)
+
+
+def test_a_run_does_not_depend_on_the_threads_of_the_process(made_data, tmp_path):
+    """Sums of a large batch are split among threads, and rounded in another order."""
+    before, results = torch.get_num_threads(), []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        large = {"l2_epochs": 2, "l2_batch_size": 4096, "l3_epochs": 1, "l3_batch_size": 4096}
+        trainer = make_trainer(tmp_path / str(threads), **large)
+        trainer.train_phase0_bc(made_data)
+        assert torch.get_num_threads() == threads
+        results.append([weights_digest(trainer.l2), weights_digest(trainer.l3)])
+    torch.set_num_threads(before)
+    assert results[0] == results[1]

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import torch
 
+from apexrl.collect.env_group import one_thread
 from apexrl.configuration import from_mapping, to_mapping
 from apexrl.runs.digest import differences
 from apexrl.runs.errors import ConfigurationError, UserFacingError
@@ -65,6 +66,7 @@ def train(config: TrainRunConfig) -> int:
     folder = new_run(config)
     config = replace(config, output_dir=folder)
     with (
+        one_thread(),
         Session(folder, config=to_mapping(config), seed=config.seed, free=RUN_FREE) as session,
         _log_file(config.log_dir, folder.name) as log,
     ):

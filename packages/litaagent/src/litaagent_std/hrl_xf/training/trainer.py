@@ -16,6 +16,7 @@ from torch import nn
 
 from apexrl.algorithms.devices import resolve_device
 from apexrl.algorithms.losses import awr_weights, standardize
+from apexrl.collect.env_group import one_thread
 from apexrl.runs.digest import to_plain
 from apexrl.runs.session import Files, Session
 from litaagent_std.hrl_xf.acceptance import AcceptanceModel
@@ -273,9 +274,12 @@ class HRLXFTrainer:
         if self.session is not None:
             yield self.session
             return
-        with Session(
-            self.folder, files=Files(has_log=False), config=self.cfg, seed=self.cfg.seed, existing="adopt"
-        ) as self.session:
+        with (
+            one_thread(),
+            Session(
+                self.folder, files=Files(has_log=False), config=self.cfg, seed=self.cfg.seed, existing="adopt"
+            ) as self.session,
+        ):
             try:
                 yield self.session
             finally:
