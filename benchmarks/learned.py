@@ -7,6 +7,8 @@ beforehand, so the intervals are plain 95 % ones; ``--look`` says which look at 
 verdict   the default agent against ``lita-v1``, 50, 100 and 200 days, verdict seeds of their own
 depleting the same where production consumes stock, 50 and 100 days
 parts     what urgency adds to ``lita-v1``, and what types add to both, in the first worlds of the verdict
+hierarchy the default agent against ``lita-v1`` on another block of the verdict; with ``--weights``, what trained
+          layers add to the default agent there
 ========= ==========================================================================================
 
 See docs/league/partners.md.
@@ -24,6 +26,7 @@ from apexrl.runs.errors import ConfigurationError
 from apexrl.statistics import paired_difference
 from benchmarks.harness import Benchmark, Figure
 from benchmarks.paired import play_plans
+from benchmarks.trained import trained_agent
 from litaagent_std.arena.evaluation import Evaluation, Plan, Unit
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.worlds import Rules, draw
@@ -31,9 +34,10 @@ from litaagent_std.policy.parameters import LEVELS
 from litaagent_std.tournament.competitors.names import Competitor, opponents, resolve
 
 BLOCK = "verdict:partners"
+HIERARCHY_BLOCK = "verdict:hierarchy"
 REFERENCE = "lita-v1"
 POOL = ("finalists-2024", "finalists-2025", "finalists-2026")
-GROUPS = ("verdict", "depleting", "parts")
+GROUPS = ("verdict", "depleting", "parts", "hierarchy")
 URGENT: dict[str, Any] = {"l3": "model"}
 """Settings of the default agent that leave its urgency alone."""
 DAY_RATIO = 1.3
@@ -50,6 +54,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--worlds", type=int, default=350, help="worlds of the verdict (default 350)")
     parser.add_argument("--depleting-worlds", type=int, default=100, help="worlds with depleting stock (default 100)")
     parser.add_argument("--part-worlds", type=int, default=300, help="worlds for the parts (default 300)")
+    parser.add_argument("--hierarchy-worlds", type=int, default=600, help="worlds of the second block (default 600)")
+    parser.add_argument("--weights", default="", help="trained layers, of a run or a folder, for the group hierarchy")
     parser.add_argument("--look", type=int, default=1, help="which look at the verdict's block this is (default 1)")
 
 
@@ -59,11 +65,13 @@ def plans(bench: Benchmark) -> dict[str, Plan]:
     pool = opponents(("PenguinAgent", "AS0") if bench.quick else POOL, integer_offers=True)
     focal, reference = resolve(["lita", REFERENCE], integer_offers=True)
     urgent = Competitor("urgency", replace(focal.spec, params=URGENT))
+    trained = [trained_agent(options.weights)[0]] if options.weights else []
     shipped, depleting = Rules(pool, days=(50, 100, 200)), Rules(pool, days=(50, 100), inventory="depleting")
     table: dict[str, tuple[list[Competitor], Rules, str, int]] = {
         "verdict": ([reference], shipped, BLOCK, options.worlds),
         "depleting": ([reference], depleting, f"{BLOCK}-depleting", options.depleting_worlds),
         "parts": ([urgent, reference], shipped, BLOCK, options.part_worlds),
+        "hierarchy": ([reference, *trained], shipped, HIERARCHY_BLOCK, options.hierarchy_worlds),
     }
     planned = {}
     for group in options.groups:
@@ -125,6 +133,18 @@ def part_figures(evaluation: Evaluation) -> list[Figure]:
     return figures
 
 
+def hierarchy_figures(evaluation: Evaluation) -> list[Figure]:
+    """Return the lead of the default agent, and what trained layers add to it if they took part."""
+    figures = verdict_figures(evaluation, "hierarchy", HIERARCHY_GOALS)
+    units, focal = evaluation.units, evaluation.plan.focal.name
+    for competitor in evaluation.plan.against:
+        if competitor.name != REFERENCE:
+            own, other = units.get(competitor.name, {}), units.get(focal, {})
+            pairs = [(own[index], other[index]) for index in sorted(own.keys() & other.keys())]
+            figures += difference("trained layers minus the default agent", pairs)
+    return figures
+
+
 def cost_figures(evaluations: Sequence[Evaluation]) -> list[Figure]:
     """Return our time per day beside the reference's in the same worlds, failures, and the CPU hours of all worlds."""
     ratios = []
@@ -147,10 +167,12 @@ VERDICT_GOALS: dict[str, Goals] = {
     "middle": (None, 0.0),
     "last": (None, -0.005),
 }
+HIERARCHY_GOALS: dict[str, Goals] = {"all": (0.03, 0.0)}
 REPORTS: dict[str, Callable[[Evaluation], list[Figure]]] = {
     "verdict": lambda evaluation: verdict_figures(evaluation, "verdict", VERDICT_GOALS),
     "depleting": lambda evaluation: verdict_figures(evaluation, "depleting", {"all": (-0.005, None)}),
     "parts": part_figures,
+    "hierarchy": hierarchy_figures,
 }
 
 

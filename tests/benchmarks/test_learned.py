@@ -10,6 +10,7 @@ from litaagent_std.agents.hrl import LitaAgentHRL
 from litaagent_std.arena.evaluation import Evaluation
 from litaagent_std.arena.seeds import SeedBlock
 from litaagent_std.arena.worlds import draw
+from litaagent_std.hrl_xf.online.methods.networks import untrained
 
 
 def plans(*words):
@@ -73,6 +74,21 @@ def test_parts_are_added_one_by_one_in_the_worlds_of_the_verdict():
     assert figures["parts, urgency: mean"] == pytest.approx(0.02)
     assert figures["parts, types: mean"] == pytest.approx(0.01)
     assert figures["parts, both: mean"] == pytest.approx(0.03)
+
+
+def test_trained_layers_are_compared_with_the_default_on_a_block_of_their_own(tmp_path):
+    untrained(("l2",), 0).save(tmp_path)
+    words = ("--groups", "hierarchy", "--weights", str(tmp_path))
+    planned = plans(*words)["hierarchy"]
+    assert planned.block.name == "verdict:hierarchy"
+    assert planned.worlds == 600
+    assert [other.name for other in planned.against] == ["lita-v1", "trained"]
+    evaluation = played(plans(*words, "--quick")["hierarchy"], {"lita": 0.04, "trained": 0.03})
+    figures = {figure.name: figure for figure in learned.REPORTS["hierarchy"](evaluation)}
+    assert figures["hierarchy, all levels: mean"].value == pytest.approx(0.04)
+    assert figures["hierarchy, all levels: mean"].ok
+    assert figures["trained layers minus the default agent: mean"].value == pytest.approx(-0.01)
+    assert figures["trained layers minus the default agent: mean"].goal is None
 
 
 def test_costs_are_ratios_in_the_same_worlds_and_exceptions_count():

@@ -40,3 +40,14 @@ def test_a_unit_plays_and_audits():
     assert found["total"]["worlds"] == 1
     assert len(found["shortfall"]) == found["total"]["seats"] >= 2
     assert not any(kind.startswith("unsafe/") for kind in found["total"])
+
+
+def test_random_networks_ask_for_what_l1_must_bound():
+    networks = safety.random_networks(0)
+    assert all(array.any() for weights in networks.nets.values() for array in weights.arrays.values())
+    found = safety.play(first=0, count=1, days=(6, 6), code="any", networks=True)
+    plain = safety.play(first=0, count=1, days=(6, 6), code="any")
+    assert found["total"]["checked"] != plain["total"]["checked"]  # they do change what is asked for
+    assert not any(kind.startswith("unsafe/") for kind in found["total"])
+    planned = [unit["count"] for unit in safety.plan(False).values() if unit.get("networks")]
+    assert sum(planned) >= 1000
