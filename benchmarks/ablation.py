@@ -1,7 +1,9 @@
 """What each part is worth: L1 alone, then with L2, L3, L4, urgency and learned types, in both inventory regimes.
 
 All steps play the same worlds of a gate in the same seats, so each layer's worth is a paired difference to the step
-before it. What a step is, `benchmarks.ablations` says.
+before it. What a step is, `benchmarks.ablations` says. ``--stages cloned=FOLDER awr=FOLDER online=FOLDER`` adds agents
+with trained layers to the first regime: the worth of a stage is its difference to the stage before, of the first one to
+the default agent.
 """
 
 import argparse
@@ -26,6 +28,9 @@ from litaagent_std.world.setup import AgentSpec
 
 BLOCK = "gate:ablation"
 REGIMES = {"stock stays": "as_shipped", "stock depletes": "depleting"}
+_STAGED = next(iter(REGIMES))
+"""The regime in which stages of training are played: the league's."""
+_DEFAULT, _ = list(STEPS.values())[-1]
 POOL = ("finalists-2024", "finalists-2025", "finalists-2026")
 
 
@@ -33,6 +38,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
     parser.add_argument("--worlds", type=int, default=200, help="worlds per regime (default 200)")
     parser.add_argument("--days", type=int, nargs="+", default=[50, 100, 200], help="lengths (default 50 100 200)")
+    parser.add_argument("--regimes", nargs="+", choices=REGIMES, default=list(REGIMES), help="regimes (default both)")
+    parser.add_argument("--stages", nargs="+", default=[], help="NAME=FOLDER of trained weights, in order")
     parser.add_argument("--tuned", default="shipped", help="file of tuned parameters, or its name in the package")
 
 
@@ -48,6 +55,21 @@ def tuning(name: str) -> dict[str, dict[str, Any] | None]:
     return {"before tuning": content.get("start"), "after tuning": read_parameters(str(path))}
 
 
+def stages_of(words: Sequence[str]) -> list[Competitor]:
+    """Return the agents of the stages of training.
+
+    Raises:
+        ConfigurationError: If a word is not ``NAME=FOLDER``.
+    """
+    stages = []
+    for word in words:
+        name, equals, folder = word.partition("=")
+        if not (name and equals and folder):
+            raise ConfigurationError(f"--stages {word}", "a stage is NAME=FOLDER", "such as cloned=training_runs/RUN")
+        stages.append(Competitor(f"stage {name}", AgentSpec(_DEFAULT, {"weights": folder}, competitor=True)))
+    return stages
+
+
 def plan_of(regime: str, when: Mapping[str, dict[str, Any] | None], bench: Benchmark) -> Plan:
     """Plan all steps with all parameters in one regime; which one is focal does not matter, since all are compared."""
     those = []
@@ -56,6 +78,8 @@ def plan_of(regime: str, when: Mapping[str, dict[str, Any] | None], bench: Bench
             given = {**(parameters or {}), **params.get("parameters", {})}  # a step without a part stays without it
             settings = {**params, "parameters": given} if given else params
             those.append(Competitor(f"{step}, {time}", AgentSpec(path, settings, competitor=True)))
+    if regime == _STAGED:
+        those += stages_of(bench.options.stages)
     days = (20,) if bench.quick else tuple(bench.options.days)
     rules = Rules(opponents(POOL, integer_offers=True), days=days, inventory=REGIMES[regime])  # type: ignore[arg-type]
     block = seed_block(f"{BLOCK}-quick" if bench.quick else BLOCK)
@@ -90,6 +114,10 @@ def report(evaluations: Mapping[str, Evaluation], times: Sequence[str]) -> list[
                 if index:
                     before = scores[f"{steps[index - 1]}, {time}"]
                     figures.append(compare(f"{regime}, {time}, {step}: added", own, before))
+        before = scores[f"{steps[-1]}, {times[0]}"]
+        for name in (competitor.name for competitor in evaluation.plan.against if competitor.name.startswith("stage ")):
+            figures.append(compare(f"{regime}, {name}: added", scores[name], before))
+            before = scores[name]
         if len(times) > 1:
             first, last = (scores[f"{steps[-1]}, {time}"] for time in (times[0], times[-1]))
             figures.append(compare(f"{regime}: tuning added", last, first))
@@ -100,14 +128,18 @@ def report(evaluations: Mapping[str, Evaluation], times: Sequence[str]) -> list[
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark."""
     bench = Benchmark("ablation", "The worth of each layer.", argv=argv, add_options=add_options)
-    when = tuning(bench.options.tuned)
-    evaluations, stopped = play_plans(bench, [plan_of(regime, when, bench) for regime in REGIMES])
+    regimes = bench.options.regimes
+    try:
+        when = tuning(bench.options.tuned)
+        planned = [plan_of(regime, when, bench) for regime in regimes]
+    except ConfigurationError as error:
+        sys.exit(str(error))
+    evaluations, stopped = play_plans(bench, planned)
     if stopped:
         print("stopped: the same command resumes from here; no result was written", file=sys.stderr)
         return stopped
-    return bench.finish(
-        report(dict(zip(REGIMES, evaluations, strict=True)), list(when)), block=BLOCK, tuned=bench.options.tuned
-    )
+    figures = report(dict(zip(regimes, evaluations, strict=True)), list(when))
+    return bench.finish(figures, block=BLOCK, tuned=bench.options.tuned, stages=bench.options.stages)
 
 
 if __name__ == "__main__":

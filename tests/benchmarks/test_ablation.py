@@ -11,8 +11,8 @@ from litaagent_std.agents.hrl import LitaAgentHRL
 from litaagent_std.arena.evaluation import Evaluation
 
 
-def make_plan(when, regime="stock stays"):
-    bench = Benchmark("ablation", "", argv=["--quick"], add_options=ablation.add_options)
+def make_plan(when, regime="stock stays", *words):
+    bench = Benchmark("ablation", "", argv=["--quick", *words], add_options=ablation.add_options)
     return ablation.plan_of(regime, when, bench)
 
 
@@ -48,6 +48,19 @@ def test_what_tuning_added_is_a_difference_of_the_last_steps(tmp_path):
     evaluation = made_up(plan, [0.0] * 5 + [1.0] + [0.0] * 5 + [1.25])
     figures = {f.name: f.value for f in ablation.report({"stock depletes": evaluation}, list(when))}
     assert figures["stock depletes: tuning added"] == pytest.approx(0.25)
+
+
+def test_a_stage_of_training_is_compared_with_the_stage_before_it():
+    words = ("--stages", "cloned=runs/cloned", "online=runs/online")
+    plan = make_plan({"defaults": None}, "stock stays", *words)
+    assert [one.spec.params.get("weights") for one in plan.against][-2:] == ["runs/cloned", "runs/online"]
+    evaluation = made_up(plan, [0.0] * 5 + [1.0, 0.75, 1.25])
+    figures = {f.name: f.value for f in ablation.report({"stock stays": evaluation}, ["defaults"])}
+    assert figures["stock stays, stage cloned: added"] == pytest.approx(-0.25)
+    assert figures["stock stays, stage online: added"] == pytest.approx(0.5)
+    assert len(make_plan({"defaults": None}, "stock depletes", *words).against) == 5
+    with pytest.raises(ConfigurationError, match="NAME=FOLDER"):
+        ablation.stages_of(["cloned"])
 
 
 def test_a_file_that_is_not_there_is_refused_but_nothing_need_be_tuned(monkeypatch, tmp_path):
