@@ -34,7 +34,7 @@ from litaagent_std.world.setup import AgentSpec
 
 LITA = OURS["lita"]
 WORLDS = 400
-GOAL = 0.8
+GOAL = 0.99
 BOOTSTRAPS = 2000
 VARIANTS = {"as shipped": False, "whole numbers": True}
 FAST = {"compact": True, "sync_calls": True, "saved_details_level": 0}
