@@ -257,13 +257,15 @@ class BatchBrain:
         side.on_round(situation, view.partner)
         if len(situation.seats) < self.n:  # a copy
             situation.pending = side.pending[situation.seats]
-        budgets = side.budgets[situation.seats]
+        plain = self._decision_layer is None and self._coordination_layer is None
+        whole = plain and len(situation.seats) == self.n
+        budgets = side.budgets if whole else side.budgets[situation.seats]
         plan = self._plan(situation, view, budgets)
         proposed, alpha = plan, None
-        if self._decision_layer is None and self._coordination_layer is None:
-            side.budgets[situation.seats] = budgets
-        else:
+        if not plain:
             plan, proposed, alpha = self._revised(side, situation, view, plan, budgets)
+        elif not whole:
+            side.budgets[situation.seats] = budgets
         final = self._safe(situation, plan)
         if self.keep_log:
             self.log += record_round(situation, side, view, final, proposed, alpha)
@@ -410,7 +412,7 @@ class BatchBrain:
         if not np.count_nonzero(proposes):
             return PlanBatch(plan.accept, proposes, plan.offer)
         day, seat, offer = situation.day, situation.threads.seat, plan.offer
-        agenda, lead = situation.agenda[seat], np.where(proposes, offer[:, 1] - day.obs.day[seat], 0)
+        agenda, lead = situation.agenda[seat], (offer[:, 1] - day.obs.day[seat]) * proposes
         most = day.bounds.lines[seat, lead] if situation.selling else day.bounds.buy[seat]
         if np.count_nonzero(proposes & legal(offer, agenda) & (offer[:, 0] <= most)) == len(offer):
             return PlanBatch(plan.accept, proposes, offer)  # nothing to clip

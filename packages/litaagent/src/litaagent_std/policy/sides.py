@@ -256,7 +256,7 @@ class Side:
         row = row[known]
         offers = Offers(market.take(known), lead[known], quantity[known], price[known])
         table = archetypes(offers, view.rounds.clock.take(row), selling=self.selling)
-        weights = self.acceptance.belief.weights(view.partner)[row]
+        weights = self.acceptance.belief.weights(view.partner)[row].T
         out[known] = self.acceptance.probabilities(
             view.partner[row], weights, table, offers.lead, offers.quantity, offers.price
         )

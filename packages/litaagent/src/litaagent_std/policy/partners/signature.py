@@ -225,9 +225,9 @@ _START: Final = np.array([np.nan, np.nan, np.nan, 0.0])  # terms of the latest o
 class Signatures:
     """Running statistics of N pairs of us and a partner on one side.
 
-    Events of a thread come in order: `receive` as we decide, then `agree` or `fail`. A new day starts new threads. Pairs
-    are given by index, each at most once per call; frames are those of the sides' days, a row for each pair or one for
-    all.
+    Events of a thread come in order: `receive` as we decide, then `agree` or `fail`; `start_day` starts new threads.
+    Pairs are given by index, each at most once per call; frames are those of the sides' days, a row for each pair or
+    one for all.
 
     Args:
         n: Number of pairs.

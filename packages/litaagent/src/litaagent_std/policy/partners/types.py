@@ -76,8 +76,10 @@ class TypeBelief:
         if self._asked is not None:
             latest, edge, opens = self._asked
             features = self.signatures.features(latest, selling=self._selling, edge=edge, opens=opens)
-            self._posterior[latest] = self._types.of_features(features)
+            self._posterior[latest] = posterior = self._types.of_features(features)
             self._asked = None
+            if partner is latest:
+                return posterior
         return self._posterior.take(partner, axis=0)
 
     def observe_replies(self, partner: Ints, likelihood: Floats, *, accepted: bool) -> None:
