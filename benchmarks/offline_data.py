@@ -168,10 +168,16 @@ def main() -> int:
             Figure(name="negotiation, scml's table to samples", value=per["tables"], unit="µs CPU"),
             Figure(name="negotiation, records to samples", value=per["parsed"], unit="µs CPU", note=note),
             Figure(name="negotiation, records to dataset on disk", value=per["records"], unit="µs CPU", note=note),
-            Figure(name="parsing, times faster", value=per["tables"] / per["parsed"], unit="x", goal=20.0),
+            Figure(
+                name="parsing, times faster",
+                value=per["tables"] / per["parsed"],
+                unit="x",
+                goal=20.0,
+                note="with our agent folded over every record, the base of residuals, which scml's tables do not have",
+            ),
             Figure(name="with the dataset written, times faster", value=per["tables"] / per["records"], unit="x"),
             Figure(name="actions per CPU second", value=rate["actions"] / rate["seconds"], unit="1/s"),
-            Figure(name="mornings per CPU second", value=rate["mornings"] / rate["seconds"], unit="1/s"),
+            Figure(name="days per CPU second", value=rate["mornings"] / rate["seconds"], unit="1/s"),
             Figure(
                 name="peak memory", value=grown["one"]["peak_mb"], unit="MB", note=f"{grown['one']['actions']} actions"
             ),
