@@ -59,7 +59,7 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         l3: Version of L3, likewise.
         l4: Version of L4, likewise.
         weights: File or folder of trained weights, or the folder of a training run. Learned layers and the network of
-            types come from it; default for types: the weights that come with the package.
+            types come from it; default: the L2 that comes with the package. Default for types: the package's network.
         goal_layer: The user's own L2, instead of weights.
         decision_layer: The user's own L3.
         coordination_layer: The user's own L4.
@@ -90,7 +90,7 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         super().__init__(*args, **kwargs)
         self.label = label
         given = LayerSet(goal_layer, decision_layer, coordination_layer)
-        loaded = LayerSet() if weights is None else _load(weights)
+        loaded = _load(weights, given)
         parameters = loaded.base.get("parameters") if parameters is None else parameters
         if parameters is not None and not isinstance(parameters, Parameters):
             parameters = Parameters.from_mapping(parameters)
@@ -223,10 +223,13 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
             self._turns.setdefault(name, []).append(Turn(round_, mine, offer))
 
 
-def _load(weights: str | Path) -> LayerSet:
-    from litaagent_std.policy.learned import load_layers
+def _load(weights: str | Path | None, given: LayerSet) -> LayerSet:
+    """Return the layers of the weights; without weights and without an L2 of the user's own, the package's L2."""
+    from litaagent_std.policy.learned import load_layers, shipped_goals
 
-    return load_layers(weights)
+    if weights is not None:
+        return load_layers(weights)
+    return LayerSet(goal=shipped_goals()) if given.goal is None else LayerSet()
 
 
 def _version(layer: object | None, heuristic: str) -> str:
