@@ -9,6 +9,7 @@ from litaagent_std.policy.digest import l1_digest
 from litaagent_std.policy.features import features_digest
 from litaagent_std.policy.layers import Action
 from litaagent_std.policy.memory import Regime
+from litaagent_std.policy.observation import observe_calendar
 from litaagent_std.policy.partners.types import SHIPPED
 from litaagent_std.world.events import WorldObserver
 from litaagent_std.world.fast.engine import FastWorld
@@ -34,16 +35,22 @@ class Listener(WorldObserver):
         self.settled.setdefault(event.agent, []).append(event)
 
 
-def world(seed=3, n_days=6, n_levels=3, inventory="as_shipped", **params):
-    """A world with one of ours at every level among default agents."""
+def setup_with_ours(seed=3, n_days=6, n_levels=3, **params):
+    """One of ours at every level among default agents, and their seats."""
     setup = official_setup(seed, n_days=n_days, n_levels=n_levels)
     first = {}
     for seat, factory in enumerate(setup.factories):
         first.setdefault(factory.level, seat)
-    setup = setup.with_agents({seat: AgentSpec(PATH, params, competitor=True) for seat in first.values()})
+    agents = {seat: AgentSpec(PATH, params, competitor=True) for seat in first.values()}
+    return setup.with_agents(agents), list(agents)
+
+
+def world(inventory="as_shipped", **settings):
+    """A world of `setup_with_ours`, with its agents of ours and their listener."""
+    setup, seats = setup_with_ours(**settings)
     listener = Listener()
     made = FastWorld(setup, [listener], inventory=inventory)
-    return made, [made.seats[seat].agent for seat in first.values()], listener
+    return made, [made.seats[seat].agent for seat in seats], listener
 
 
 @pytest.mark.parametrize("l3", ["baseline", "model", "types"])
@@ -100,6 +107,20 @@ def test_it_plays_in_scmls_own_engine():
     made = make_scml_world(setup, [listener])
     made.run()
     assert listener.errors == []
+
+
+@pytest.mark.parametrize("make_world", [FastWorld, make_scml_world])
+def test_in_every_round_the_calendar_is_the_one_of_that_moment(make_world, monkeypatch):
+    remembered, compared = LitaAgentHRL._now, []
+
+    def watched(agent):
+        compared.append((remembered(agent), observe_calendar(agent.awi)))
+        return compared[-1][0]
+
+    monkeypatch.setattr(LitaAgentHRL, "_now", watched)
+    make_world(setup_with_ours()[0], []).run()
+    assert all(known == now for known, now in compared)
+    assert len({now for _, now in compared}) > 8, "agreements were among the rounds"
 
 
 def test_parameters_come_as_plain_data_and_unknown_ones_are_refused():

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from litaagent_std.policy.brain import BatchBrain, Brain
+from litaagent_std.policy.batch_brain import BatchBrain
+from litaagent_std.policy.brain import Brain
 from litaagent_std.policy.columns import CalendarBatch, ObservationBatch, live_threads
 from litaagent_std.policy.layers import Layers
 from litaagent_std.policy.parameters import Parameters

@@ -113,6 +113,7 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         self._suppliers: frozenset[str] = frozenset()
         self._void: frozenset[str] = frozenset()
         self._turns: dict[str, list[Turn]] = {}
+        self._calendar: Calendar | None = None  # of this moment, until our contracts change
 
     def before_step(self) -> None:
         """Start the day with its observation."""
@@ -120,7 +121,7 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         # nobody goes bankrupt before the day's settlement
         self._void = frozenset(partner.name for partner in (*today.suppliers, *today.consumers) if partner.bankrupt)
         self._suppliers = frozenset(self.awi.my_suppliers)
-        self._turns = {}
+        self._turns, self._calendar = {}, None
         self.brain.start_day(self._today)
 
     def step(self) -> None:
@@ -136,7 +137,7 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
 
     def _opening_threads(self) -> list[ThreadObservation]:
         running = {name: entry[0].nmi for name, entry in self.negotiators.items()}
-        now = observe_calendar(self.awi, self._void)
+        now = self._now()
         return [self._thread(name, nmi.state, None, now) for name, nmi in running.items() if nmi is not None]
 
     def _proposals(self, proposals: Mapping[str, Offer | None]) -> dict[str, tuple[int, ...] | None]:
@@ -153,8 +154,14 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         return self.brain.respond(threads)
 
     def _threads(self, offers: Mapping[str, Any], states: Mapping[str, SAOState]) -> list[ThreadObservation]:
-        now = observe_calendar(self.awi, self._void)
+        now = self._now()
         return [self._thread(name, states[name], offer, now) for name, offer in offers.items() if name in states]
+
+    def _now(self) -> Calendar:
+        """Return the commitments of this moment: during a day only an agreement of ours changes them."""
+        if self._calendar is None:
+            self._calendar = observe_calendar(self.awi, self._void)
+        return self._calendar
 
     def _responses(
         self, threads: Sequence[ThreadObservation], decisions: Mapping[str, Decision]
@@ -170,6 +177,7 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
     def on_negotiation_success(self, contract: Contract, mechanism: Any) -> None:  # noqa: ANN401 - negmas's
         """Notify the brain of an agreement."""
         super().on_negotiation_success(contract, mechanism)
+        self._calendar = None
         buyer, seller = contract.annotation["buyer"], contract.annotation["seller"]
         buying = buyer == self.id
         agreement = contract.agreement

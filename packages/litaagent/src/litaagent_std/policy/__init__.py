@@ -27,7 +27,8 @@ module                          what it holds
 No module imports anything of this project from outside this package: ``lita export`` copies it into a submission.
 """
 
-from .brain import BatchBrain, Brain, Decision, DecisionRecord
+from .batch_brain import BatchBrain
+from .brain import Brain, Decision, DecisionRecord
 from .layers import Action, CoordinationLayer, DecisionLayer, GoalLayer, Layers, LayerSet, Situation, residual
 from .learned import load_layers
 from .memory import Memory, MemoryRow, Regime

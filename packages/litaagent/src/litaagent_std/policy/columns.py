@@ -317,11 +317,11 @@ def _price_pairs(obs: Observation) -> tuple[tuple[float, float], ...]:
     )
 
 
-def _past(obs: Observation) -> list[tuple[float, float]]:
+def _past(obs: Observation) -> list[tuple[float, ...]]:
     """Return the prices of input and output, today's first; the first known day's is repeated."""
-    history, level = obs.price_history, obs.level
-    last = len(history) - 1
-    return [(history[day][level], history[day][level + 1]) for day in (max(0, last - k) for k in range(PRICE_DAYS + 1))]
+    ends = slice(obs.level, obs.level + 2)
+    past = [prices[ends] for prices in obs.price_history[: -PRICE_DAYS - 2 : -1]]
+    return past + [obs.price_history[0][ends]] * (PRICE_DAYS + 1 - len(past))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -116,10 +116,10 @@ class Parameters:
 class ParameterColumns:
     """Parameters of B factories as columns ``[B]`` under the names of `Parameters`, each factory's level applied."""
 
-    __slots__ = ("_columns", "_rows")
-
     def __init__(self, columns: Mapping[str, Array], rows: Array | None = None) -> None:
         self._columns, self._rows = columns, rows
+        if rows is None:
+            vars(self).update(columns)
 
     @classmethod
     def of(cls, rows: Sequence[Parameters]) -> ParameterColumns:
@@ -132,14 +132,15 @@ class ParameterColumns:
         return ParameterColumns(self._columns, rows if self._rows is None else self._rows[rows])
 
     def __getattr__(self, name: str) -> Array:
-        """Return a column by the parameter's name."""
+        """Return a column by the parameter's name, and keep it."""
         if name.startswith("_"):  # asked for while a copy is made, before there are columns
             raise AttributeError(name)
         try:
             column = self._columns[name]
         except KeyError:
             raise AttributeError(f"there is no parameter {name!r}; known are {sorted(self._columns)}") from None
-        return column if self._rows is None else column[self._rows]
+        vars(self)[name] = column = column if self._rows is None else column[self._rows]
+        return column
 
 
 def tunable() -> dict[str, tuple[float, float]]:

@@ -33,7 +33,8 @@ __all__ = [
 
 
 _NUMBERS: Final = np.arange(1 << 14)
-_ZERO: Final = np.array(0)
+_UNITS: Final = _NUMBERS.astype(np.float64)
+_ZERO: Final = np.array(0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +267,9 @@ class Books:
     """
 
     def __init__(self, room: Ints, most: int, proposals: int) -> None:
-        self._room, self._quantities = np.maximum(0, room), _NUMBERS[: most + 1]
-        self.excess = np.maximum(0.0, self._quantities - self._room[:, :, None])
+        self._room, self._quantities = np.maximum(_ZERO, room), _UNITS[: most + 1]
+        excess = self._quantities - self._room[:, :, None]
+        self.excess = np.maximum(_ZERO, excess, out=excess)
         self._most, self._capacity, self._possible = most, most * proposals + 1, 1
         self._mass: Floats | None = None  # [S · L, most + T] probability of each total of accepted units, from -most
 
@@ -279,15 +281,16 @@ class Books:
             self._mass[:, self._most] = 1.0
         # totals that are possible now; the others have no mass and add nothing
         self._possible = min(self._capacity, self._possible + max(quantity.tolist()))
-        totals = _NUMBERS[: self._possible, None]
         day = seat * leads + lead  # [A]
-        index = (day * width + self._most) + totals  # [T, A] each total among all masses
+        index = (day * width + self._most) + _NUMBERS[: self._possible, None]  # [T, A] each total among all masses
         flat = self._mass.reshape(-1)
         mass = probability * flat.take(index - quantity) + (1.0 - probability) * flat.take(index)
         flat[index] = mass
-        over = totals - self._room.reshape(-1).take(day)  # [T, A]
+        over = _UNITS[: self._possible, None] - self._room.reshape(-1).take(day)  # [T, A]
         # [T, A, Q] units beyond the room with the offer accepted, minus those without it
-        more = np.maximum(_ZERO, over[:, :, None] + self._quantities)
-        more -= np.maximum(_ZERO, over)[:, :, None]
+        more = over[:, :, None] + self._quantities
+        np.maximum(_ZERO, more, out=more)
+        more -= np.maximum(_ZERO, over, out=over)[:, :, None]
+        more *= mass[:, :, None]
         # averaged over the totals: a sum over the first axis adds its rows in order, [A, Q]
-        self.excess.reshape(len(self._mass), -1)[day] = np.add.reduce(more * mass[:, :, None], axis=0)
+        self.excess.reshape(len(self._mass), -1)[day] = np.add.reduce(more, axis=0)

@@ -171,7 +171,8 @@ def _alternatives(
     offers = _every_offer(side, int(situation.seats[seat]))
     table = archetypes(offers, view.rounds.clock.take(np.array([row])), selling=side.selling)
     index = view.partner[[row]]
-    chance = model.probabilities(index, model.belief.weights(index), table, offers.lead, offers.quantity, offers.price)
+    weights = model.belief.weights(index).T
+    chance = model.probabilities(index, weights, table, offers.lead, offers.quantity, offers.price)
     worth = offers.price if side.selling else -offers.price + 2 * int(offers.price.max())
     goal = situation.goals.side(selling=side.selling)[0][seat]
     day = int(situation.day.obs.day[seat])

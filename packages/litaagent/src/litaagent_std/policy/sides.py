@@ -93,6 +93,9 @@ class Side:
         scale = obs.n_lines * obs.price[:, self.side]
         self.budgets[seats] = (p.risk_budget * scale)[:, None]
         self.pending[seats] = False
+        if self._typed is not None:
+            every = np.arange(len(self._pending)).reshape(-1, self.width)
+            self._typed.signatures.start_day(every[seats].reshape(-1))
         partners = obs.partners(self.side)
         last = forecast_bankruptcy(partners) - p.bankruptcy_days[:, None]
         self._last_day[seats, : partners.there.shape[1]] = last
@@ -103,6 +106,10 @@ class Side:
     def _frames_of(self, obs: ObservationBatch) -> Frames:
         agenda, selling = obs.agenda[:, self.side], np.full(len(obs), self.selling)
         return Frames.of(obs.day, obs.horizon, obs.n_lines, agenda[:, 4], agenda[:, 5], selling)
+
+    def _frames_at(self, index: Ints) -> Frames:
+        """Return the frames of partners by index; one for all of a single factory."""
+        return self._frames if len(self._start) == 1 else self._frames.take(index // self.width)
 
     def view(self, situation: SituationBatch) -> SideView:
         """Return what the side knows of a round."""
@@ -142,19 +149,19 @@ class Side:
             situation: The round.
             index: The partner of each of its threads.
         """
-        threads = situation.threads
-        seat = index // self.width
+        threads, pending = situation.threads, self._pending.take(index)
         if self._typed is not None:
-            frames = self._frames if len(self._start) == 1 else self._frames.take(seat)
-            self._typed.observe_round(index, threads, frames, self.market.edge.take(seat))
-        answered = index[self._pending[index]]
-        if len(answered):
+            frames, edge = self._frames_at(index), self.market.edge
+            edge = edge if len(edge) == 1 else edge.take(index // self.width)
+            self._typed.observe_round(index, threads, frames, edge, pending, self._outstanding.take(index, axis=0))
+        if np.count_nonzero(pending):
+            answered = index[pending]
             self._observe(answered, accepted=False)
             self._pending[answered] = False
         if self.acceptance is not None and self.acceptance.belief.by_replies:
             rows = true_rows(threads.answers)
             if len(rows):
-                large = threads.offer[rows, 0] > self.market.n_lines[seat[rows]]
+                large = threads.offer[rows, 0] > self.market.n_lines[index[rows] // self.width]
                 self.acceptance.belief.observe_offers(index[rows], large)
 
     def on_agreements(self, seat: Ints, partner: Ints, offer: Ints) -> None:
@@ -166,12 +173,12 @@ class Side:
             offer: What was agreed, ``[R, 3]``.
         """
         index = seat * self.width + partner
-        ours = index[self._pending[index] & every_term(self._outstanding[index] == offer)]
-        if len(ours):
-            self._observe(ours, accepted=True)
+        ours = self._pending[index] & every_term(self._outstanding[index] == offer)
+        if np.count_nonzero(ours):
+            self._observe(index[ours], accepted=True)
         self._pending[index] = False
         if self._typed is not None:
-            self._typed.signatures.agree(index, offer)
+            self._typed.signatures.agree(index, self._frames_at(index), offer, self._proposed_at[index], ours)
 
     def on_failures(self, seat: Ints, partner: Ints) -> None:
         """Update beliefs from threads that ended without agreement while our proposal was outstanding.
@@ -186,10 +193,10 @@ class Side:
             return
         self._observe(index, accepted=False)
         self._pending[index] = False
-        left = self._proposed_at[index] < LEFT_BEFORE
-        self._leaving[index] += LEAVING_RATE * (left - self._leaving[index])
+        time = self._proposed_at[index]
+        self._leaving[index] += LEAVING_RATE * ((time < LEFT_BEFORE) - self._leaving[index])
         if self._typed is not None:
-            self._typed.signatures.fail(index)
+            self._typed.signatures.fail(index, self._frames_at(index), self._outstanding[index], time)
 
     def commit(self, situation: SituationBatch, view: SideView, proposes: Bools, offer: Ints) -> None:
         """Remember our proposals that are outstanding now; a partner's own offer back is none.
@@ -209,9 +216,6 @@ class Side:
         else:
             index, time, offer = view.partner[rows], view.rounds.clock.time[rows], offer[rows]
         self._pending[index], self._outstanding[index], self._proposed_at[index] = True, offer, time
-        if self._typed is not None:
-            frames = self._frames if len(self._start) == 1 else self._frames.take(index // self.width)
-            self._typed.signatures.propose(index, frames, offer, time)
 
     def _observe(self, index: Ints, *, accepted: bool) -> None:
         """Take the answers of partners ``[R]`` to our outstanding proposals."""
@@ -252,7 +256,7 @@ class Side:
         row = row[known]
         offers = Offers(market.take(known), lead[known], quantity[known], price[known])
         table = archetypes(offers, view.rounds.clock.take(row), selling=self.selling)
-        weights = self.acceptance.belief.weights(view.partner)[row]
+        weights = self.acceptance.belief.weights(view.partner)[row].T
         out[known] = self.acceptance.probabilities(
             view.partner[row], weights, table, offers.lead, offers.quantity, offers.price
         )

@@ -86,7 +86,7 @@ def probabilities(acceptance, offers, time=0.5):
     table = archetypes(offers, Clock.of(np.array([time])), selling=True)
     one = np.array([0])
     return acceptance.probabilities(
-        one, acceptance.belief.weights(one), table, offers.lead, offers.quantity, offers.price
+        one, acceptance.belief.weights(one).T, table, offers.lead, offers.quantity, offers.price
     )
 
 

@@ -26,22 +26,36 @@ def frame(day=0, **changes):
 
 
 class Signature:
-    """One pair."""
+    """One pair, with our proposal that is outstanding."""
 
     def __init__(self):
-        self._pairs = Signatures(1)
+        self._pairs, self._frame, self._proposal, self._time = Signatures(1), frame(), None, 0.0
+
+    def _at(self, frame):
+        if frame.day[0] != self._frame.day[0]:
+            self._pairs.start_day(ONE)
+            self._proposal = None
+        self._frame = frame
 
     def receive(self, frame, offer, round_):
-        self._pairs.receive(ONE, frame, np.array([offer]), np.array([2 * round_ > ROUNDS]))
+        self._at(frame)
+        late, refused = np.array([2 * round_ > ROUNDS]), np.array([self._proposal is not None])
+        self._pairs.receive(ONE, frame, np.array([offer]), late, refused, np.array([self._proposal or (0, 0, 0)]))
+        self._proposal = None
 
     def propose(self, frame, offer, time):
-        self._pairs.propose(ONE, frame, np.array([offer]), np.array([time]))
+        self._at(frame)
+        self._proposal, self._time = tuple(offer), time
 
     def agree(self, offer):
-        self._pairs.agree(ONE, np.array([offer]))
+        by_it, time = np.array([self._proposal == tuple(offer)]), np.array([self._time])
+        self._pairs.agree(ONE, self._frame, np.array([offer]), time, by_it)
+        self._proposal = None
 
     def fail(self):
-        self._pairs.fail(ONE)
+        if self._proposal is not None:
+            self._pairs.fail(ONE, self._frame, np.array([self._proposal]), np.array([self._time]))
+        self._proposal = None
 
     def features(self, **side):
         return self._pairs.features(ONE, **side)[0].tolist()
@@ -107,7 +121,6 @@ def test_an_offer_refuses_our_proposal_and_an_agreement_accepts_it():
 def test_our_acceptance_says_nothing_of_its_answers():
     signature = Signature()
     signature.receive(frame(), Offer(5, 0, 25), 0)
-    signature.propose(frame(), Offer(5, 0, 25), 0.0)  # its own offer back is an acceptance
     signature.agree(Offer(5, 0, 25))
     values = named(signature)
     assert values["answers"] == 0
@@ -153,24 +166,28 @@ def test_pairs_are_counted_together_as_one_by_one():
     rng = np.random.default_rng(2)
     together, alone = Signatures(5), [Signature() for _ in range(5)]
     for day in range(4):
+        together.start_day(slice(None))
+        pending, proposals, times = np.zeros(5, bool), np.zeros((5, 3), int), np.zeros(5)
+        frames = frame(day).take(np.zeros(5, int))
         for round_ in range(6):
             pairs = np.flatnonzero(rng.random(5) < 0.7)
-            frames = frame(day).take(np.zeros(len(pairs), np.int64))
             offers, mine = rng.integers((1, day, 20), (30, day + 5, 31), (2, len(pairs), 3))
-            together.receive(pairs, frames, offers, np.full(len(pairs), 2 * round_ > ROUNDS))
-            together.propose(pairs, frames, mine, np.full(len(pairs), round_ / 19))
+            late = np.full(len(pairs), 2 * round_ > ROUNDS)
+            together.receive(pairs, frames.take(pairs), offers, late, pending[pairs], proposals[pairs])
+            pending[pairs], proposals[pairs], times[pairs] = True, mine, round_ / 19
             for row, pair in enumerate(pairs):
                 alone[pair].receive(frame(day), offers[row], round_)
                 alone[pair].propose(frame(day), mine[row], round_ / 19)
-        together.agree(np.array([0, 1]), np.array([[1, 1, 1], [2, 2, 2]]))
-        together.fail(np.array([2, 3]))
-        for pair, end in (
-            (0, lambda s: s.agree((1, 1, 1))),
-            (1, lambda s: s.agree((2, 2, 2))),
-            (2, Signature.fail),
-            (3, Signature.fail),
-        ):
-            end(alone[pair])
+        agreed, failed = np.array([0, 1]), np.flatnonzero(pending & (np.arange(5) >= 2))
+        deals = np.array([proposals[0], (2, 2, 2)])
+        by_it = pending[agreed] & (deals == proposals[agreed]).all(1)
+        together.agree(agreed, frames.take(agreed), deals, times[agreed], by_it)
+        together.fail(failed, frames.take(failed), proposals[failed], times[failed])
+        for pair in range(5):
+            if pair < 2:
+                alone[pair].agree(deals[pair])
+            else:
+                alone[pair].fail()
     rows = together.features(np.arange(5), **SIDE)
     assert rows.tolist() == [signature.features(**SIDE) for signature in alone]
 

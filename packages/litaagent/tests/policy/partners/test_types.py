@@ -30,7 +30,7 @@ def test_partners_of_a_side_are_named_together_as_one_by_one():
     signatures, pairs = Signatures(3), np.arange(3)
     for round_ in range(4):
         offers = np.array([(12, 0, price) for price in (20, 25, 30)])
-        signatures.receive(pairs, frames(0, 3), offers, np.full(3, 2 * round_ > 20))
+        signatures.receive(pairs, frames(0, 3), offers, np.full(3, 2 * round_ > 20), np.zeros(3, bool), offers)
     features = signatures.features(pairs, selling=True, edge=False, opens=False)
     together = shipped_types().of_features(features)
     alone = np.concatenate([shipped_types().of_features(features[[row]]) for row in range(3)])
@@ -41,10 +41,11 @@ def test_partners_of_a_side_are_named_together_as_one_by_one():
 def test_a_back_and_forth_of_large_offers_is_random():
     signatures, one = Signatures(1), np.array([0])
     for day in range(6):
+        signatures.start_day(one)
         for round_, (quantity, price) in enumerate([(25, 30), (3, 20), (18, 27), (28, 22), (9, 29), (30, 20)]):
             offer = np.array([[quantity, day + (7 * round_) % 10, price]])
-            signatures.receive(one, frames(day), offer, np.array([2 * round_ > 20]))
-            signatures.propose(one, frames(day), np.array([[5, day + 1, 29]]), np.array([round_ / 19]))
+            late, refused = np.array([2 * round_ > 20]), np.array([round_ > 0])
+            signatures.receive(one, frames(day), offer, late, refused, np.array([[5, day + 1, 29]]))
     [posterior] = shipped_types().of_features(signatures.features(one, selling=True, edge=False, opens=False))
     assert ARCHETYPES[int(posterior.argmax())] == "random"
 

@@ -396,14 +396,14 @@ class Acceptance:
 
         Args:
             partner: The partner of each offer, ``[R]``, or one for all.
-            weights: The belief about it, ``[R, 4]``, or one for all.
+            weights: The belief about it, ``[4, R]``, or one for all.
             table: `archetypes` of the offers, ``[4, R]``.
             lead: Days until delivery, ``[R]``.
             quantity: Units.
             price: Unit price.
         """
         # [4, R] terms of the mixture; a sum over the first axis adds its rows in order
-        terms = weights.T * table
+        terms = weights * table
         steady = np.add.reduce(terms[1:], axis=0)
         if np.count_nonzero(self._any_refused[partner]):
             refused = self._in_favour(price) >= self._limits(partner, lead, quantity)

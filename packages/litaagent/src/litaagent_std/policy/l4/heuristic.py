@@ -93,8 +93,10 @@ def _within_cash(
 ) -> Bools:
     """Choose purchases day by day: what one day takes of the cash is gone for the next."""
     taken, wave = np.zeros(len(group), np.bool_), ranks(seats)
-    left = cash.copy()
-    for step in range(int(wave.max()) + 1):
+    left, waves = cash.copy(), int(wave.max()) + 1
+    if waves == 1:
+        return choose(group, quantity, value, np.maximum(0, np.minimum(room, left[seats])))
+    for step in range(waves):
         groups = true_rows(wave == step)
         rows = true_rows(np.isin(group, groups))
         free = np.maximum(0, np.minimum(room[groups], left[seats[groups]]))

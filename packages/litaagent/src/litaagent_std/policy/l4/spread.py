@@ -210,7 +210,7 @@ def _by_thread(open_: _Open, rows: Ints, n_cells: int, cell: Ints, seat: Ints) -
     """
     if n_cells == 1:
         size, number = open_.whole.shape[1], len(rows)
-        index = np.tile(np.arange(size), number)
+        index = np.arange(size * number) % size
         owner, ends = rows.repeat(size), list(range(size, size * number + 1, size))
         return _Open(owner, open_.seat, open_.whole.take(index, axis=1), open_.real.take(index, axis=1)), ends
     rank = ranks(seat)
@@ -260,9 +260,9 @@ def _proposals(
     """
     thread, seat, (lead, quantity, price, slot, day), real = open_
     gain, cost = real[4], real[5]
-    beliefs, weight = acceptance.belief.weights(view.partner), _weights(situation, view)
-    if len(thread) > 1 or len(weight) > 1:  # [T, 4] and [T]
-        beliefs, weight = beliefs.take(thread, axis=0), weight.take(thread)
+    beliefs, weight = acceptance.belief.weights(view.partner).T, _weights(situation, view)
+    if len(thread) > 1 or len(weight) > 1:  # [4, T] and [T]
+        beliefs, weight = beliefs.take(thread, axis=1), weight.take(thread)
     chance = acceptance.probabilities(view.partner.take(thread), beliefs, real[:4], lead, quantity, price)
     if view.wanted.urgency is not None:
         weight = np.maximum(weight, view.wanted.urgency.reshape(-1).take(day))

@@ -375,7 +375,12 @@ class TypeNetwork(_Network):
 
     def _in_order(self, name: str, x: Array) -> Array:
         """Return a linear layer whose sums do not depend on the batch: inputs ``[N, I]`` are added one by one."""
-        # [I, N, O] terms; a sum over the first axis adds its rows in order
-        out: Array = np.add.reduce(x.T[:, :, None] * self._a[f"{name}.weight"][:, None], axis=0)
+        weight, columns = self._a[f"{name}.weight"], np.ascontiguousarray(x.T)
+        # [I, N, O] or [I, O, N] terms, the longer axis last; a sum over the first axis adds its rows in order
+        out: Array
+        if len(x) > weight.shape[1]:
+            out = np.add.reduce(columns[:, None, :] * weight[:, :, None], axis=0).T
+        else:
+            out = np.add.reduce(columns[:, :, None] * weight[:, None, :], axis=0)
         out += self._a[f"{name}.bias"]
         return out

@@ -76,8 +76,10 @@ class TypeBelief:
         if self._asked is not None:
             latest, edge, opens = self._asked
             features = self.signatures.features(latest, selling=self._selling, edge=edge, opens=opens)
-            self._posterior[latest] = self._types.of_features(features)
+            self._posterior[latest] = posterior = self._types.of_features(features)
             self._asked = None
+            if partner is latest:
+                return posterior
         return self._posterior.take(partner, axis=0)
 
     def observe_replies(self, partner: Ints, likelihood: Floats, *, accepted: bool) -> None:
@@ -86,23 +88,28 @@ class TypeBelief:
     def observe_offers(self, partner: Ints, large: Bools) -> None:
         """Do nothing: offers are part of the signature."""
 
-    def observe_round(self, partner: Ints, threads: ThreadBatch, frames: Frames, edge: Array) -> None:
+    def observe_round(
+        self, partner: Ints, threads: ThreadBatch, frames: Frames, edge: Array, pending: Bools, proposals: Ints
+    ) -> None:
         """Update the signatures with a round's offers; `weights` names the types of the round's partners, all at once.
 
         Args:
             partner: The partner of each thread by index, ``[M]``.
             threads: The threads.
             frames: Their sides' days, M rows or one for all.
-            edge: Whether the partners are at an end of the chain, ``[M]``.
+            edge: Whether the partners are at an end of the chain, ``[M]`` or one for all.
+            pending: Whether a proposal of ours is outstanding, ``[M]``.
+            proposals: These proposals, ``[M, 3]``.
         """
-        rows = true_rows(threads.answers)
-        if len(rows):
+        number = np.count_nonzero(threads.answers)
+        if number:
             late = 2 * (threads.round - threads.opens) > threads.n_rounds
-            if len(rows) == len(threads):
-                self.signatures.receive(partner, frames, threads.offer, late)
-            else:
+            events = (partner, frames, threads.offer, late, pending, proposals)
+            if number < len(partner):
+                rows = true_rows(threads.answers)
                 some = frames if len(frames.day) == 1 else frames.take(rows)
-                self.signatures.receive(partner[rows], some, threads.offer[rows], late[rows])
+                events = (partner[rows], some, threads.offer[rows], late[rows], pending[rows], proposals[rows])
+            self.signatures.receive(*events)
         self._asked = (partner, edge, threads.opens)
 
 

@@ -137,29 +137,40 @@ class _Turns:
         )
 
 
+class _Proposals:
+    """The outstanding proposals of pairs: whether there is one ``[N]``, its terms ``[N, 3]`` and its time ``[N]``."""
+
+    def __init__(self, pairs: int) -> None:
+        self.pending = np.zeros(pairs, np.bool_)
+        self.offer, self.time = np.zeros((pairs, 3), np.int64), np.zeros(pairs)
+
+    def add(self, turns: _Turns, rows: Ints) -> None:
+        """Take the proposals of turns."""
+        pair = turns.pair[rows]
+        self.pending[pair], self.offer[pair], self.time[pair] = True, turns.own[rows], turns.time[rows]
+
+
 class _Beliefs:
     """The hand-written beliefs of both sides over recorded events."""
 
-    def __init__(self, pairs: int, horizon: int, lines: int) -> None:
+    def __init__(self, proposals: _Proposals, horizon: int, lines: int) -> None:
+        pairs = len(proposals.pending)
         rate = np.full(pairs, Parameters().learn_rate)
         self._mixtures = (Mixture(rate), Mixture(rate))
         self._sides = tuple(
             Acceptance(mixture, pairs, 1, horizon + 1, lines, selling=selling)
             for mixture, selling in zip(self._mixtures, (False, True), strict=True)
         )
-        self._pending = np.zeros(pairs, np.bool_)
-        self._offer, self._time = np.zeros((pairs, 3), np.int64), np.zeros(pairs)
+        self._proposals = proposals
 
     def start_day(self) -> None:
         """Start the threads of a day: what was refused on an earlier day counts no more."""
-        self._pending[:] = False
         for side in self._sides:
             side.start_day(slice(None))
 
     def answer(self, turns: _Turns, rows: Ints, *, accepted: bool) -> None:
         """Take partners' answers to outstanding proposals, given a turn of each pair."""
-        rows = rows[self._pending[turns.pair[rows]]]
-        self._pending[turns.pair[rows]] = False
+        rows = rows[self._proposals.pending[turns.pair[rows]]]
         for selling, side in enumerate(self._sides):
             own = rows[turns.frames.selling[rows] == selling]
             if len(own):
@@ -168,9 +179,9 @@ class _Beliefs:
                 market = Market(
                     f.day, f.n_lines, f.horizon + 1, one, f.n_lines, f.price_min, f.price_max, turns.edge[own]
                 )
-                offer = self._offer[pair]
+                offer = self._proposals.offer[pair]
                 offers = Offers(market, offer[:, 1] - f.day, offer[:, 0], offer[:, 2])
-                side.observe(pair, offers, self._time[pair], accepted=accepted)
+                side.observe(pair, offers, self._proposals.time[pair], accepted=accepted)
 
     def receive(self, turns: _Turns, rows: Ints) -> None:
         """Take partners' own offers, which refuse our proposals."""
@@ -180,17 +191,11 @@ class _Beliefs:
             if len(own):
                 mixture.observe_offers(turns.pair[own], turns.on_table[own, 0] > turns.frames.n_lines[own])
 
-    def propose(self, turns: _Turns, rows: Ints, answers: Bools) -> None:
-        """Take our own proposals; a partner's own offer back is none."""
-        rows = rows[~(answers[rows] & (turns.own[rows] == turns.on_table[rows]).all(1))]
-        pair = turns.pair[rows]
-        self._pending[pair], self._offer[pair], self._time[pair] = True, turns.own[rows], turns.time[rows]
-
     def end(self, turns: _Turns, rows: Ints, agreement: Ints) -> None:
         """Take the ends of threads, given a turn of each pair and its agreement (-1 if there is none)."""
         failed = agreement[:, 0] < 0
         self.answer(turns, rows[failed], accepted=False)
-        same = ~failed & (self._offer[turns.pair[rows]] == agreement).all(1)
+        same = ~failed & (self._proposals.offer[turns.pair[rows]] == agreement).all(1)
         self.answer(turns, rows[same], accepted=True)
 
     def weights(self, turns: _Turns, rows: Ints) -> Floats:
@@ -212,35 +217,36 @@ def snapshots(record: WorldRecord, wanted: Bools | None = None, *, mixture: bool
     wanted = np.ones(len(c.thread), np.bool_) if wanted is None else wanted
     observers = np.array([_observer(row["agent_type"]) > 0 for row in record.factories])
     believes = observers[c.factory] & mixture  # [T] turns whose factory has a hand-written belief
-    signatures = Signatures(n * n)
-    beliefs = _Beliefs(n * n, c.horizon, int(turns.frames.n_lines.max(initial=1)))
+    signatures, proposals = Signatures(n * n), _Proposals(n * n)
+    beliefs = _Beliefs(proposals, c.horizon, int(turns.frames.n_lines.max(initial=1)))
     features = np.zeros((len(c.thread), len(FEATURES)), np.float32)
     weights = np.full((len(c.thread), len(ARCHETYPES)), np.nan)
     agreements = np.stack([ints(record.tables["negotiations"][x]) for x in ("quantity", "time", "unit_price")], axis=1)
     for day in np.unique(turns.frames.day).tolist():
         today = np.flatnonzero(turns.frames.day == day)
+        proposals.pending[:] = False
+        signatures.start_day(slice(None))
         beliefs.start_day()
         for step in range(int(turns.index[today].max()) + 1):
             rows = today[turns.index[today] == step]
             answered = rows[c.answers[rows]]
             if len(answered):
                 late = 2 * (c.round[answered] - turns.opens[answered]) > c.n_rounds
-                frames = turns.frames.take(answered)
-                signatures.receive(turns.pair[answered], frames, turns.on_table[answered], late)
+                pair, frames = turns.pair[answered], turns.frames.take(answered)
+                refused = proposals.pending[pair]
+                signatures.receive(pair, frames, turns.on_table[answered], late, refused, proposals.offer[pair])
                 beliefs.receive(turns, answered[believes[answered]])
+                proposals.pending[pair] = False
             kept = rows[wanted[rows]]
             if len(kept):
                 facts = (turns.frames.selling[kept], turns.edge[kept], turns.opens[kept])
                 features[kept] = signatures.features(turns.pair[kept], selling=facts[0], edge=facts[1], opens=facts[2])
                 judged = kept[believes[kept]]
                 weights[judged] = beliefs.weights(turns, judged)
-            offered = rows[c.op[rows] == REJECT]
-            if len(offered):
-                frames = turns.frames.take(offered)
-                signatures.propose(turns.pair[offered], frames, turns.own[offered], turns.time[offered])
-                beliefs.propose(turns, offered[believes[offered]], c.answers)
+            back = c.answers[rows] & (turns.own[rows] == turns.on_table[rows]).all(1)  # its own offer is no proposal
+            proposals.add(turns, rows[(c.op[rows] == REJECT) & ~back])
         last = today[turns.decision[today] == 0]  # a turn of each pair that acted
-        _end(signatures, turns, last, agreements[c.thread[last]])
+        _end(signatures, proposals, turns, last, agreements[c.thread[last]])
         judged = last[believes[last]]
         beliefs.end(turns, judged, agreements[c.thread[judged]])
     seats = np.stack([c.factory, turns.partner], axis=1)
@@ -248,11 +254,14 @@ def snapshots(record: WorldRecord, wanted: Bools | None = None, *, mixture: bool
     return Snapshots(seats, turns.frames.day, c.round, turns.decision, selling, turns.edge, features, weights)
 
 
-def _end(signatures: Signatures, turns: _Turns, rows: Ints, agreement: Ints) -> None:
+def _end(signatures: Signatures, proposals: _Proposals, turns: _Turns, rows: Ints, agreement: Ints) -> None:
     """Take the ends of threads, given a turn of each pair and its agreement (-1 if there is none)."""
-    failed = agreement[:, 0] < 0
-    signatures.fail(turns.pair[rows[failed]])
-    signatures.agree(turns.pair[rows[~failed]], agreement[~failed])
+    pair = turns.pair[rows]
+    pending, offer, time = proposals.pending[pair], proposals.offer[pair], proposals.time[pair]
+    left, agreed = (agreement[:, 0] < 0) & pending, agreement[:, 0] >= 0
+    signatures.fail(pair[left], turns.frames.take(rows[left]), offer[left], time[left])
+    by_it = (pending & (offer == agreement).all(1))[agreed]
+    signatures.agree(pair[agreed], turns.frames.take(rows[agreed]), agreement[agreed], time[agreed], by_it)
 
 
 def fold_world(record: WorldRecord, *, mixture: bool = False) -> dict[str, Array]:
