@@ -197,13 +197,21 @@ def _report(config: Config, console: Console) -> None:
             "the report needs the extra `dashboard`",
             "pip install litaagent[dashboard]",
         ) from error
-    [ranking, *pages] = pages_of(config.output_dir / "tournament", agent=_OURS.rsplit(".", 1)[1])
-    pages = [replace(ranking, title="The tournament"), *pages]
+    agent = _OURS.rsplit(".", 1)[1]
+    titles = {
+        "tournament": "The tournament",
+        "world": "One of its worlds",
+        "negotiation": "A negotiation to replay",
+        "agent": f"Our agent, {agent}, and its reasons",
+    }
+    pages = [
+        replace(page, title=titles[page.template]) for page in pages_of(config.output_dir / "tournament", agent=agent)
+    ]
     trainings = {"offline": "Training from the records", "online": "Training in the league"}
     for name, title in trainings.items():
         pages += [replace(page, title=title) for page in pages_of(config.output_dir / name)]
     for folder in sorted(path.parent for path in (config.output_dir / "arena").glob("*/report.json")):
-        pages += pages_of(folder)
+        pages += [replace(page, title="The trained agent in the arena") for page in pages_of(folder)]
     [path] = make_report(pages, config.output_dir / "report.html", title="A first look", figures=False)
     console.print(f"Look at {path.resolve().as_uri()}", soft_wrap=True)
     console.print(

@@ -109,7 +109,7 @@ class RunsConfig:
     """What to do."""
 
     runs: Annotated[tuple[Path, ...], Positional] = ()
-    """Folders of runs, or their names inside --folder."""
+    """Folders of runs, or their names inside --folder; for list, folders that hold runs."""
 
     folder: Path = Path("training_runs")
     """Folder with the runs."""
@@ -125,7 +125,7 @@ def runs(config: RunsConfig) -> int:
 
     folders = [path if path.exists() else config.folder / path for path in config.runs]
     if config.action == "list":
-        text = list_runs(config.folder)
+        text = "\n\n".join(list_runs(folder) for folder in folders or [config.folder])
     elif config.action == "show":
         if len(folders) != 1:
             raise ConfigurationError(f"{len(folders)} runs are named", "show takes one", "write: lita runs show RUN")

@@ -65,7 +65,7 @@ def test_a_page_shows_the_reasons_of_a_chosen_seat(with_ours, seat, decisions, t
     assert names(plain) == OVERALL
     assert any("Choose one of its seats" in text for text in texts(plain, "note"))
     page = page_at(history, "/agent", f"?{AGENT}&seat=0-{seat}")
-    reasons = ["goal_units_sell", "goal_gap_sell", "goal_prices_sell", "interventions", "choices", "goal_delivery"]
+    reasons = ["goal_units_sell", "goal_gap_sell", "goal_prices_sell", "choices", "goal_delivery"]  # L1 changed nothing
     assert names(page) == [*reasons, *OVERALL]
     assert not page.live
     json.dumps([plotly_figure(chart) for chart in page.charts()], allow_nan=False)

@@ -13,13 +13,31 @@
 ==================  ==============================================================================
 """
 
-from apexrl.envs.checker import CheckReport, EnvCheckError, check_env
-from apexrl.envs.coercion import as_vec_env
-from apexrl.envs.frame_stack import FrameStack
-from apexrl.envs.gymnasium import GymVecEnv, GymVecEnvContinuous
-from apexrl.envs.multi_agent import MultiAgentExtras, MultiAgentVecEnv
-from apexrl.envs.pettingzoo import PettingZooVecEnv
-from apexrl.envs.vec_env import Extras, StateDict, StateNotSupportedError, VecEnv
+from typing import TYPE_CHECKING
+
+from apexrl.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from apexrl.envs.checker import CheckReport, EnvCheckError, check_env
+    from apexrl.envs.coercion import as_vec_env
+    from apexrl.envs.frame_stack import FrameStack
+    from apexrl.envs.gymnasium import GymVecEnv, GymVecEnvContinuous
+    from apexrl.envs.multi_agent import MultiAgentExtras, MultiAgentVecEnv
+    from apexrl.envs.pettingzoo import PettingZooVecEnv
+    from apexrl.envs.vec_env import Extras, StateDict, StateNotSupportedError, VecEnv
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "apexrl.envs.checker": ("CheckReport", "EnvCheckError", "check_env"),
+            "apexrl.envs.coercion": ("as_vec_env",),
+            "apexrl.envs.frame_stack": ("FrameStack",),
+            "apexrl.envs.gymnasium": ("GymVecEnv", "GymVecEnvContinuous"),
+            "apexrl.envs.multi_agent": ("MultiAgentExtras", "MultiAgentVecEnv"),
+            "apexrl.envs.pettingzoo": ("PettingZooVecEnv",),
+            "apexrl.envs.vec_env": ("Extras", "StateDict", "StateNotSupportedError", "VecEnv"),
+        },
+    )
 
 __all__ = [
     "CheckReport",

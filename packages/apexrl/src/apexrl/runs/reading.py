@@ -23,8 +23,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import yaml
-
 from apexrl.runs.atomic import StrPath, write_json
 from apexrl.runs.digest import digest_config
 from apexrl.runs.errors import ReadFailedError, UserFacingError, safe_text
@@ -196,25 +194,26 @@ def read_sealed(path: StrPath, limit: int = _JSON_LIMIT) -> dict[str, Any]:
     return content
 
 
-class _NoAliases(yaml.SafeLoader):
-    """YAML without aliases: a few lines of them stand for more values than fit into memory."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:  # noqa: ANN401 - as yaml's
-        if self.check_event(yaml.AliasEvent):
-            raise ValueError("it has aliases (*name), which are not read")
-        return super().compose_node(parent, index)
-
-
 def parse_yaml(text: str) -> Any:  # noqa: ANN401 - whatever YAML holds
     """Parse YAML of plain values without aliases.
 
     Raises:
         ReadFailedError: If it is something else.
     """
+    import yaml  # here: 7 ms that an import of the package need not take
+
+    class NoAliases(yaml.SafeLoader):
+        """YAML without aliases: a few lines of them stand for more values than fit into memory."""
+
+        def compose_node(self, parent: Any, index: Any) -> Any:  # noqa: ANN401 - as yaml's
+            if self.check_event(yaml.AliasEvent):
+                raise ValueError("it has aliases (*name), which are not read")
+            return super().compose_node(parent, index)
+
     try:
         if len(text) > YAML_LIMIT:
             raise ValueError(f"it has {len(text)} characters; at most {YAML_LIMIT} are read")
-        return yaml.load(text, Loader=_NoAliases)
+        return yaml.load(text, Loader=NoAliases)
     except (yaml.YAMLError, *MALFORMED) as error:
         raise ReadFailedError(
             f"this is not YAML that is read here: {safe_text(error)}", "plain values without aliases", "correct it"

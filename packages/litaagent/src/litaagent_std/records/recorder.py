@@ -356,7 +356,7 @@ class Recorder(WorldObserver):
             "cash": balance[published],
             "assets": np.zeros((len(published), seats)),
             "breach_probability": (np.cumsum(missing > 0, axis=0) / settled)[published],
-            "breach_level": (np.cumsum(level, axis=0) / settled)[published],
+            "breach_level": _means_until(level, published),
             "bankrupt": self._bankrupt_days <= published[:, None],
         }
         return self._from_columns("reports", {name: values.ravel() for name, values in columns.items()})
@@ -405,3 +405,15 @@ class Recorder(WorldObserver):
 
 def _marker(seat: int, code: int) -> TurnRow:
     return (NOTHING, NOTHING, seat, code, NOTHING, NOTHING, NOTHING)
+
+
+def _means_until(values: Floats, days: Ints) -> Floats:
+    """Return each seat's mean over its days so far, ``[len(days), seats]``.
+
+    The sum is Python's own, as in scml's reports: since Python 3.12 it rounds otherwise than ``np.cumsum``.
+
+    Args:
+        values: ``[days, seats]``.
+        days: The last day of each mean.
+    """
+    return np.array([[sum(seat[: day + 1]) / (day + 1) for seat in values.T.tolist()] for day in days.tolist()])

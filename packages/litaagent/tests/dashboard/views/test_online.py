@@ -50,13 +50,17 @@ def metrics_of(update, opponent):
     }
 
 
+def record(folder, config, opponent):
+    with Session(folder, config=config, seed=1, sinks=("jsonl",), show_progress=False) as session:
+        session.begin()
+        for update in range(1, 5):
+            session.log(update, metrics_of(update, opponent))
+
+
 @pytest.fixture
 def online(tmp_path, hostile_name):
     folder = tmp_path / "online"
-    with Session(folder, config=CONFIG, seed=1, sinks=("jsonl",), show_progress=False) as session:
-        session.begin()
-        for update in range(1, 5):
-            session.log(update, metrics_of(update, hostile_name))
+    record(folder, CONFIG, hostile_name)
     (folder / "gates.jsonl").write_text("".join(json.dumps(gate) + "\n" for gate in GATES))
     (folder / "summary.json").write_text(json.dumps({"best": "somewhere/v00004.npz", "stopped": ""}))
     return folder
@@ -137,6 +141,13 @@ def test_a_run_without_a_gate_or_with_a_damaged_one_is_shown(online, texts):
     assert "online_gain" in [chart.name for chart in page.charts()]
     assert any("cannot be read" in text for text in texts(page, "error"))
     assert "the gate has not decided yet" in texts(page, "note")
+
+
+def test_a_run_without_a_gate_is_not_said_to_wait_for_it(tmp_path, texts):
+    record(tmp_path / "open", CONFIG | {"gate": {"every": 0}}, "AS0")
+    page = page_of(tmp_path / "open")
+    assert dict(page.context["online"].facts)["best by the gate"] == "no gate, the newest weights play"
+    assert texts(page, "note") == ["this run has no gate: --gate.every is 0"]
 
 
 def test_the_report_is_one_file(online, tmp_path):

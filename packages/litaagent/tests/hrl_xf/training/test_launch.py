@@ -179,3 +179,12 @@ def test_a_warning_is_shown_once(tmp_path, capsys, monkeypatch, in_session):
         launch.logger.info("as usual")
     printed = capsys.readouterr()
     assert (printed.out + printed.err).count("careful") == printed.out.count("as usual") == 1
+
+
+def test_the_list_is_of_the_folder_that_is_named_and_holds_no_tournaments(tmp_path, capsys):
+    record = tmp_path / "elsewhere" / "tournament" / "records"
+    record.mkdir(parents=True)
+    (record / "manifest.json").write_text("{}")
+    (record.parent / "run.json").write_text("{}")
+    assert runs(RunsConfig(action="list", runs=(tmp_path / "elsewhere",))) == 0
+    assert capsys.readouterr().out == f"no training runs under {tmp_path / 'elsewhere'}\n"

@@ -9,7 +9,8 @@ from litaagent_std.dashboard.decisions import Goal, SeatDecisions
 
 __all__ = ["decision_charts"]
 
-_GOAL_COLOR: Final = "#b8c4d0"
+_PALE: Final = ("#b8c4d0", "#ecc8a8")
+"""What was wanted or received: selling, buying. Beside it stands what was signed or accepted, in a strong color."""
 
 
 def decision_charts(decisions: SeatDecisions, day: int) -> tuple[list[Picture], list[Picture]]:
@@ -18,7 +19,9 @@ def decision_charts(decisions: SeatDecisions, day: int) -> tuple[list[Picture], 
     for buying in (False, True):
         if any(goal.buying == buying for goal in decisions.goals):
             charts += [_units(decisions, buying), _gap(decisions, buying), _prices(decisions, buying)]
-    charts += [_interventions(decisions), _choices(decisions)]
+    if any(decisions.interventions):
+        charts.append(_interventions(decisions))
+    charts.append(_choices(decisions))
     if any(choice.alpha is not None for choice in decisions.choices):
         charts.append(_weights(decisions))
     return charts, [_delivery(decisions, day)]
@@ -35,7 +38,7 @@ def _name(kind: str, buying: bool) -> str:
 def _units(decisions: SeatDecisions, buying: bool) -> Chart:
     sides, days = decisions.sides(buying=buying), list(range(decisions.n_days))
     series = [
-        Series(name="L2's goal", x=days, y=[side.wanted for side in sides], kind="bar", color=_GOAL_COLOR),
+        Series(name="L2's goal", x=days, y=[side.wanted for side in sides], kind="bar", color=_PALE[buying]),
         Series(name="signed", x=days, y=[side.signed for side in sides], kind="bar", color=color_of(int(buying))),
     ]
     return Chart(
@@ -153,7 +156,7 @@ def _choices(decisions: SeatDecisions) -> Chart:
         ]
         series += [
             Series(
-                name=f"received, {word}", x=days, y=[side.received for side in sides], kind="bar", color=_GOAL_COLOR
+                name=f"received, {word}", x=days, y=[side.received for side in sides], kind="bar", color=_PALE[buying]
             ),
             Series(
                 name=f"accepted, {word}",
@@ -223,6 +226,6 @@ def _goal_of_day(goal: Goal, sign: int, word: str) -> Series:
         x=[goal.day + lead for lead in leads],
         y=[sign * units for units in goal.units],
         kind="bar",
-        color=_GOAL_COLOR,
+        color=_PALE[goal.buying],
         labels=[f"day {goal.day + lead}: {goal.units[lead]} to {word}, limit {goal.prices[lead]:g}" for lead in leads],
     )

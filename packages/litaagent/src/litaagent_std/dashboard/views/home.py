@@ -32,7 +32,7 @@ def home_page(history: History) -> Page:
         own = [item for item in items if item.kind == kind]
         if own:
             tables.append(_tournaments(own) if kind == "tournament" else _others(title, own))
-    facts = [("folder", history.root.name or "/"), ("found", str(len(items)))]
+    facts = [("folder", history.root.name or "/"), ("results", str(len(items)))]
     return Page(template="home", title="LitaAgent", context={"facts": facts, "tables": tables}, live=True)
 
 
@@ -70,7 +70,7 @@ def _others(title: str, items: Sequence[Item]) -> Table:
     rows: list[list[Cell]] = [
         [Link(item.name, f"/{item.kind}", {"name": item.name}), _modified(item)] for item in items
     ]
-    return Table(title, ["name", "changed"], rows, n_texts=2)
+    return Table(title, ["name", "changed"], rows)
 
 
 def _modified(item: Item) -> str:

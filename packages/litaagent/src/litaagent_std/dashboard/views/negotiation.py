@@ -128,7 +128,7 @@ def _summary(facts: WorldFacts, row: Row, turns: Sequence[Row]) -> str:
         )
         parts.append(f"{facts.names[seat]} made {len(prices)} offers, from {prices[0]} to {prices[-1]}: it {how}.")
     by = "" if row["ended_by"] is None else f" by {facts.names[row['ended_by']]}"
-    return f"{' '.join(parts)} It ended as {row['status']} after {row['rounds']} rounds: {row['reason']}{by}."
+    return f"{' '.join(parts)} Result after {row['rounds']} rounds: {row['status']}, {row['reason']}{by}."
 
 
 def _offers(facts: WorldFacts, row: Row, turns: Sequence[Row], market: Row, key: str, issue: str) -> Chart:

@@ -49,12 +49,14 @@ class OnlineOverview:
         errors: Messages about files that cannot be read.
         charts: Charts of the metrics that an online training is judged by.
         gates: Decisions of the gate; None before the first one.
+        has_gate: Whether the run has a gate at all.
     """
 
     facts: list[tuple[str, str]] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
     gates: Table | None = None
+    has_gate: bool = True
 
 
 def online_overview(folder: Path, curves: Mapping[str, Curve]) -> OnlineOverview:
@@ -93,6 +95,7 @@ def online_overview(folder: Path, curves: Mapping[str, Curve]) -> OnlineOverview
         errors=errors,
         charts=[chart for chart in charts if chart.series],
         gates=_gate_table(gates),
+        has_gate=_has_gate(config),
     )
 
 
@@ -132,15 +135,19 @@ def _facts(
         ("worlds", number(_last(curves, "sync/worlds"), 0)),
         ("roll-backs", number(_last(curves, "sync/rollbacks"), 0)),
         ("best by the gate", _best(config, summary)),
-        ("CPU hours", number(total, 2)),
+        ("CPU hours", number(total, 2 if total >= 0.1 else 4)),
     ]
     if summary.get("stopped"):
         pairs.append(("stopped early", str(summary["stopped"])))
     return pairs
 
 
+def _has_gate(config: Mapping[str, Any]) -> bool:
+    return bool((config.get("gate") or {}).get("every", 1))
+
+
 def _best(config: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
-    if not (config.get("gate") or {}).get("every", 1):
+    if not _has_gate(config):
         return "no gate, the newest weights play"
     return Path(str(summary["best"])).name if summary.get("best") else "none, the warm start stays"
 

@@ -174,11 +174,16 @@ def _ranking(ranks: Sequence[Rank]) -> Chart:
     )
 
 
+def _colors(names: Sequence[str]) -> dict[str, str]:
+    """Return a color by name: the one that the page of a world gives it, whatever its rank."""
+    return {name: color_of(index) for index, name in enumerate(sorted(names))}
+
+
 def _distributions(played: Sequence[Played], order: Sequence[str]) -> Chart:
-    series = []
-    for index, name in enumerate(order):
+    series, colors = [], _colors(order)
+    for name in order:
         scores = [seat.score for seat in played if seat.competitor == name]
-        series.append(Series(name=name, x=[name] * len(scores), y=scores, kind="box", color=color_of(index)))
+        series.append(Series(name=name, x=[name] * len(scores), y=scores, kind="box", color=colors[name]))
     return Chart(
         name="distributions",
         title="Scores of all seats",
@@ -191,15 +196,15 @@ def _distributions(played: Sequence[Played], order: Sequence[str]) -> Chart:
 
 
 def _by(played: Sequence[Played], order: Sequence[str], what: str, groups: Sequence[str]) -> Chart:
-    series = []
-    for index, name in enumerate(order):
+    series, colors = [], _colors(order)
+    for name in order:
         own = [[seat.score for seat in played if seat.competitor == name and getattr(seat, what) == g] for g in groups]
         means = [sum(some) / len(some) if some else None for some in own]
         labels = [
             f"{name}, {g}: {number(mean)} in {len(some)} seats"
             for g, mean, some in zip(groups, means, own, strict=True)
         ]
-        series.append(Series(name=name, x=list(groups), y=means, kind="points", color=color_of(index), labels=labels))
+        series.append(Series(name=name, x=list(groups), y=means, kind="points", color=colors[name], labels=labels))
     return Chart(name=f"by_{what}", title=f"Mean score by {what}", series=series, y_title="mean score", x_title=what)
 
 

@@ -113,8 +113,9 @@ def metric_charts(curves: Mapping[str, Mapping[str, Curve]], metrics: Sequence[s
 
 
 def _ordered(metrics: set[str]) -> list[str]:
-    def rank(metric: str) -> tuple[int, str]:
-        return next((index for index, start in enumerate(_FIRST) if metric.startswith(start)), len(_FIRST)), metric
+    def rank(metric: str) -> tuple[int, bool, str]:
+        first = next((index for index, start in enumerate(_FIRST) if metric.startswith(start)), len(_FIRST))
+        return first, metric.endswith("/lr"), metric
 
     return sorted(metrics, key=rank)
 
@@ -132,10 +133,15 @@ def _facts(folder: Path, curves: Mapping[str, Curve]) -> list[tuple[str, str]]:
 
 def _last_values(curves: Mapping[str, Mapping[str, Curve]], metrics: Sequence[str]) -> Table:
     rows = [
-        [metric, *(number(own[metric][1][-1], 4) if metric in own else "–" for own in curves.values())]
+        [metric, *(_value(own[metric][1][-1]) if metric in own else "–" for own in curves.values())]
         for metric in metrics
     ]
     return Table("Last values", ["metric", *curves], rows)
+
+
+def _value(value: float) -> str:
+    """Format a metric: four decimals, or four digits if it is too small for them."""
+    return f"{value:.4g}" if 0.0 < abs(value) < 0.001 else number(value, 4)
 
 
 Note = tuple[str, str] | None

@@ -38,7 +38,8 @@ def _number(value: Any) -> str:  # noqa: ANN401 - a value of the record
 def list_runs(folder: Path) -> str:
     """Return a table of all runs in a folder, newest first."""
     offline = {path.parent for path in folder.glob(f"*/{RECORD_NAME}")}
-    online = {path.parent for path in folder.glob("*/run.json")} - offline
+    tournaments = {path.parent.parent for path in folder.glob("*/records/manifest.json")}
+    online = {path.parent for path in folder.glob("*/run.json")} - offline - tournaments
     rows = {run: _offline_row(run) for run in offline} | {run: _online_row(run) for run in online}
     newest = sorted(rows, key=lambda run: (run / "run.json").stat().st_mtime if run in online else _written(run))
     if not rows:
