@@ -1,4 +1,4 @@
-"""What each part is worth: L1 alone, then with L2, L3, L4, urgency and learned types, in both inventory regimes.
+"""What each part is worth: L1 alone, then with L2, L3, L4, urgency, learned types and goals, in both regimes.
 
 All steps play the same worlds of a gate in the same seats, so each layer's worth is a paired difference to the step
 before it. What a step is, `benchmarks.ablations` says. ``--stages cloned=FOLDER awr=FOLDER online=FOLDER`` adds agents

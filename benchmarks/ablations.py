@@ -1,4 +1,4 @@
-"""Our agent step by step, from L1 alone to all four layers with learned types, each a class path and parameters.
+"""Our agent step by step, from L1 alone to four layers with learned types and goals, each a class path and parameters.
 
 L1 has no goals of its own. Alone it plays for `PlainGoals`, the same on every day of every world: sell all that input
 covers, hold a day's input, at any legal price. What it still does is bound every decision, and concede over the rounds
@@ -50,14 +50,15 @@ class LitaL1(LitaAgentHRL):
 
 _LITA: Final = f"{LitaAgentHRL.__module__}.{LitaAgentHRL.__qualname__}"
 
-_PATIENT: Final[dict[str, Any]] = {"parameters": {"urgency_high": 0.0}}
+_PATIENT: Final[dict[str, Any]] = {"l2": "heuristic", "parameters": {"urgency_high": 0.0}}
 
 STEPS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "L1": (f"{__name__}.{LitaL1.__qualname__}", {}),
     "+ L2": (_LITA, {"l3": "baseline", "l4": "greedy", **_PATIENT}),
     "+ L3": (_LITA, {"l3": "model", "l4": "greedy", **_PATIENT}),
     "+ L4": (_LITA, {"l3": "model", "l4": "joint", **_PATIENT}),
-    "+ urgency": (_LITA, {"l3": "model", "l4": "joint"}),
-    "+ types": (_LITA, {"l3": "types", "l4": "joint"}),
+    "+ urgency": (_LITA, {"l2": "heuristic", "l3": "model", "l4": "joint"}),
+    "+ types": (_LITA, {"l2": "heuristic", "l3": "types", "l4": "joint"}),
+    "+ goals": (_LITA, {"l3": "types", "l4": "joint"}),
 }
 """Class path and parameters of every step; each has one part more than the one before, the last is the default."""

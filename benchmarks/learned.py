@@ -1,14 +1,14 @@
-"""What learning added: the default agent minus the first agent that won the league, and the worth of each learned part.
+"""What learning added to the first agent that won the league, and the worth of each learned part.
 
 Paired worlds with all finalists as opponents; only the agent in the focal seat changes. The number of worlds is fixed
 beforehand, so the intervals are plain 95 % ones; ``--look`` says which look at the verdict's block a run is.
 
 ========= ==========================================================================================
-verdict   the default agent against ``lita-v1``, 50, 100 and 200 days, verdict seeds of their own
+verdict   the agent with partner models alone (its L2 the heuristic) against ``lita-v1``, 50, 100 and 200 days, verdict
+          seeds of their own
 depleting the same where production consumes stock, 50 and 100 days
 parts     what urgency adds to ``lita-v1``, and what types add to both, in the first worlds of the verdict
-hierarchy the default agent against ``lita-v1`` on another block of the verdict; with ``--weights``, what trained
-          layers add to the default agent there
+hierarchy the default agent against ``lita-v1`` and the agent with partner models alone, on another block of the verdict
 ========= ==========================================================================================
 
 See docs/league/partners.md.
@@ -26,10 +26,11 @@ from apexrl.runs.errors import ConfigurationError
 from apexrl.statistics import paired_difference
 from benchmarks.harness import Benchmark, Figure
 from benchmarks.paired import play_plans
-from benchmarks.trained import trained_agent
 from litaagent_std.arena.evaluation import Evaluation, Plan, Unit
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.worlds import Rules, draw
+from litaagent_std.policy.learned import SHIPPED_GOALS, trained_levels
+from litaagent_std.policy.networks.weights import load_weights
 from litaagent_std.policy.parameters import LEVELS
 from litaagent_std.tournament.competitors.names import Competitor, opponents, resolve
 
@@ -38,8 +39,10 @@ HIERARCHY_BLOCK = "verdict:hierarchy"
 REFERENCE = "lita-v1"
 POOL = ("finalists-2024", "finalists-2025", "finalists-2026")
 GROUPS = ("verdict", "depleting", "parts", "hierarchy")
-URGENT: dict[str, Any] = {"l3": "model"}
-"""Settings of the default agent that leave its urgency alone."""
+PARTNERS: dict[str, Any] = {"l2": "heuristic"}
+"""Settings of the default agent with partner models alone: types and urgency."""
+URGENT: dict[str, Any] = {**PARTNERS, "l3": "model"}
+"""Settings that leave its urgency alone."""
 DAY_RATIO = 1.3
 """How much longer a day may take."""
 
@@ -55,7 +58,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--depleting-worlds", type=int, default=100, help="worlds with depleting stock (default 100)")
     parser.add_argument("--part-worlds", type=int, default=300, help="worlds for the parts (default 300)")
     parser.add_argument("--hierarchy-worlds", type=int, default=600, help="worlds of the second block (default 600)")
-    parser.add_argument("--weights", default="", help="trained layers, of a run or a folder, for the group hierarchy")
     parser.add_argument("--look", type=int, default=1, help="which look at the verdict's block this is (default 1)")
 
 
@@ -63,19 +65,19 @@ def plans(bench: Benchmark) -> dict[str, Plan]:
     """Return the evaluation of each group that is asked for."""
     options = bench.options
     pool = opponents(("PenguinAgent", "AS0") if bench.quick else POOL, integer_offers=True)
-    focal, reference = resolve(["lita", REFERENCE], integer_offers=True)
-    urgent = Competitor("urgency", replace(focal.spec, params=URGENT))
-    trained = [trained_agent(options.weights)[0]] if options.weights else []
+    default, reference = resolve(["lita", REFERENCE], integer_offers=True)
+    partners = Competitor("partner models", replace(default.spec, params=PARTNERS))
+    urgent = Competitor("urgency", replace(default.spec, params=URGENT))
     shipped, depleting = Rules(pool, days=(50, 100, 200)), Rules(pool, days=(50, 100), inventory="depleting")
     table: dict[str, tuple[list[Competitor], Rules, str, int]] = {
-        "verdict": ([reference], shipped, BLOCK, options.worlds),
-        "depleting": ([reference], depleting, f"{BLOCK}-depleting", options.depleting_worlds),
-        "parts": ([urgent, reference], shipped, BLOCK, options.part_worlds),
-        "hierarchy": ([reference, *trained], shipped, HIERARCHY_BLOCK, options.hierarchy_worlds),
+        "verdict": ([partners, reference], shipped, BLOCK, options.worlds),
+        "depleting": ([partners, reference], depleting, f"{BLOCK}-depleting", options.depleting_worlds),
+        "parts": ([partners, urgent, reference], shipped, BLOCK, options.part_worlds),
+        "hierarchy": ([default, partners, reference], shipped, HIERARCHY_BLOCK, options.hierarchy_worlds),
     }
     planned = {}
     for group in options.groups:
-        against, rules, block, worlds = table[group]
+        (focal, *against), rules, block, worlds = table[group]
         if bench.quick:
             rules, block, worlds = replace(rules, days=(15,)), f"gate:learned-quick-{group}", 4
         seeds = seed_block(block, open_verdict=True)
@@ -134,15 +136,14 @@ def part_figures(evaluation: Evaluation) -> list[Figure]:
 
 
 def hierarchy_figures(evaluation: Evaluation) -> list[Figure]:
-    """Return the lead of the default agent, and what trained layers add to it if they took part."""
-    figures = verdict_figures(evaluation, "hierarchy", HIERARCHY_GOALS)
-    units, focal = evaluation.units, evaluation.plan.focal.name
-    for competitor in evaluation.plan.against:
-        if competitor.name != REFERENCE:
-            own, other = units.get(competitor.name, {}), units.get(focal, {})
-            pairs = [(own[index], other[index]) for index in sorted(own.keys() & other.keys())]
-            figures += difference("trained layers minus the default agent", pairs)
-    return figures
+    """Return the lead of the default agent, and what its trained layers add to partner models alone."""
+    pairs = list(zip(*evaluation.pairs("partner models"), strict=True))
+    trained = [pair for pair in pairs if pair[0]["level"] in trained_levels(load_weights(SHIPPED_GOALS))]
+    return [
+        *verdict_figures(evaluation, "hierarchy", HIERARCHY_GOALS),
+        *difference("trained layers, all levels", pairs),
+        *difference("trained layers, where they play", trained),
+    ]
 
 
 def cost_figures(evaluations: Sequence[Evaluation]) -> list[Figure]:

@@ -1,11 +1,10 @@
-"""Whether a policy trained online beats the agent that its training started from, on the verdict's seeds.
+"""Whether layers trained online beat the heuristics that their training started from, on the verdict's seeds.
 
 Only the agent in the focal seat changes; configuration, seats, opponents and randomness are the same, and a confidence
 sequence that holds at all checks together is computed after every world. No gate of a training ever used these seeds.
-A policy that was trained for some levels of the chain is judged at these: elsewhere both are the same agent.
-``benchmarks/results/trained.json`` is of ``middle_progress``, weights of an earlier format that are no longer shipped.
-With ``--cloned`` it meets the agent whose L2 was cloned instead, at all levels, into a result of its own. See
-docs/league/online.md.
+Layers that were trained for some levels of the chain are judged at these: elsewhere both are the same agent. Without
+options it is the default agent, whose L2 comes with the package. With ``--cloned`` the agent meets one whose L2 was
+cloned instead, at all levels, into a result of its own. See docs/league/online.md.
 """
 
 import argparse
@@ -23,9 +22,10 @@ from litaagent_std.arena.report import report_of
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.worlds import Rules
 from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
+from litaagent_std.policy.learned import SHIPPED_GOALS
 from litaagent_std.policy.networks.weights import WeightsError
 from litaagent_std.policy.parameters import LEVELS, Level, Parameters
-from litaagent_std.tournament.competitors.names import Competitor, opponents, resolve
+from litaagent_std.tournament.competitors.names import Competitor, opponents
 from litaagent_std.tournament.competitors.parameter_files import read_parameters
 from litaagent_std.world.setup import AgentSpec
 
@@ -35,9 +35,9 @@ FEWEST = 200
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Return what can be chosen beside the common options."""
-    parser.add_argument("--weights", default="", help="trained weights: the folder of a run, or of its weights")
+    parser.add_argument("--weights", default="", help="trained weights: a folder (default: the package's L2)")
     parser.add_argument("--parameters", help="instead, parameters by lita tune: a file, or a name of the package")
-    parser.add_argument("--cloned", type=Path, help="instead of lita, its L2 by these cloned weights: a folder")
+    parser.add_argument("--cloned", type=Path, help="against L2 by these cloned weights: a folder")
     parser.add_argument("--worlds", type=int, default=1500, help="worlds per comparison at most (default 1500)")
     parser.add_argument("--days", type=int, nargs="+", default=[50, 100], help="their lengths (default 50 100)")
     parser.add_argument("--gate", help="judge on the block gate:NAME instead of the verdict's")
@@ -50,15 +50,16 @@ def trained_agent(weights: str, parameters: str | None = None) -> tuple[Competit
         elsewhere = replace(Parameters.from_mapping(values), overrides={}) == Parameters()
         levels = tuple(level for level in LEVELS if level in values["overrides"]) if elsewhere else LEVELS
         return Competitor("trained", AgentSpec(LITA, {"parameters": values}, competitor=True)), levels
-    levels = Hierarchy.load(weights).levels
-    return Competitor("trained", AgentSpec(LITA, {"weights": weights}, competitor=True)), levels
+    levels = Hierarchy.load(weights or SHIPPED_GOALS).levels
+    params = {"weights": weights} if weights else {}
+    return Competitor("trained", AgentSpec(LITA, params, competitor=True)), levels
 
 
 def plan_of(bench: Benchmark) -> Plan:
     """Return the trained agent, and beside it the one that it started from."""
     options = bench.options
     trained, levels = trained_agent(options.weights, options.parameters)
-    [against] = resolve(["lita"], integer_offers=True)
+    against = Competitor("heuristic", AgentSpec(LITA, {"l2": "heuristic"}, competitor=True))
     if options.cloned is not None:
         params = {"l2": "learned", "weights": str(options.cloned)}
         against, levels = Competitor("cloned", AgentSpec(LITA, params, competitor=True)), LEVELS
@@ -105,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("stopped: the same command resumes from here; no result was written", file=sys.stderr)
         return stopped
     figures = report(evaluation, quick=bench.quick)
-    trained = bench.options.parameters or bench.options.weights
+    trained = bench.options.parameters or bench.options.weights or SHIPPED_GOALS.name
     return bench.finish(figures, block=evaluation.plan.block.name, pool=list(POOL), trained=trained)
 
 

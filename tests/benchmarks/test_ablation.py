@@ -26,10 +26,8 @@ def made_up(plan, worths):
 
 
 def test_each_layer_is_compared_with_the_step_before_it():
-    plan = make_plan({"defaults": None})
-    figures = {
-        f.name: f for f in ablation.report({"stock stays": made_up(plan, [0.9, 1.0, 1.3, 1.2, 1.2, 1.4])}, ["defaults"])
-    }
+    evaluation = made_up(make_plan({"defaults": None}), [0.9, 1.0, 1.3, 1.2, 1.2, 1.4, 1.4])
+    figures = {f.name: f for f in ablation.report({"stock stays": evaluation}, ["defaults"])}
     assert figures["stock stays, defaults, + L3: added"].value == pytest.approx(0.3)
     assert figures["stock stays, defaults, + L4: added"].value == pytest.approx(-0.1)
     assert figures["stock stays, defaults, L1: mean score"].value == pytest.approx(1.9)
@@ -44,8 +42,8 @@ def test_what_tuning_added_is_a_difference_of_the_last_steps(tmp_path):
     assert when == {"before tuning": {"hold": 0.2}, "after tuning": {"hold": 0.6}}
     plan = make_plan(when, "stock depletes")
     assert plan.rules.inventory == "depleting"
-    assert [one.spec.params["parameters"]["hold"] for one in (plan.focal, *plan.against)] == [0.2] * 6 + [0.6] * 6
-    evaluation = made_up(plan, [0.0] * 5 + [1.0] + [0.0] * 5 + [1.25])
+    assert [one.spec.params["parameters"]["hold"] for one in (plan.focal, *plan.against)] == [0.2] * 7 + [0.6] * 7
+    evaluation = made_up(plan, [0.0] * 6 + [1.0] + [0.0] * 6 + [1.25])
     figures = {f.name: f.value for f in ablation.report({"stock depletes": evaluation}, list(when))}
     assert figures["stock depletes: tuning added"] == pytest.approx(0.25)
 
@@ -54,11 +52,11 @@ def test_a_stage_of_training_is_compared_with_the_stage_before_it():
     words = ("--stages", "cloned=runs/cloned", "online=runs/online")
     plan = make_plan({"defaults": None}, "stock stays", *words)
     assert [one.spec.params.get("weights") for one in plan.against][-2:] == ["runs/cloned", "runs/online"]
-    evaluation = made_up(plan, [0.0] * 5 + [1.0, 0.75, 1.25])
+    evaluation = made_up(plan, [0.0] * 6 + [1.0, 0.75, 1.25])
     figures = {f.name: f.value for f in ablation.report({"stock stays": evaluation}, ["defaults"])}
     assert figures["stock stays, stage cloned: added"] == pytest.approx(-0.25)
     assert figures["stock stays, stage online: added"] == pytest.approx(0.5)
-    assert len(make_plan({"defaults": None}, "stock depletes", *words).against) == 5
+    assert len(make_plan({"defaults": None}, "stock depletes", *words).against) == 6
     with pytest.raises(ConfigurationError, match="NAME=FOLDER"):
         ablation.stages_of(["cloned"])
 
@@ -74,9 +72,11 @@ def test_a_file_that_is_not_there_is_refused_but_nothing_need_be_tuned(monkeypat
 
 def test_steps_add_one_part_each_up_to_the_default_agent():
     layers = [(params.get("l3"), params.get("l4")) for _, params in STEPS.values()]
-    assert layers[1:] == [("baseline", "greedy"), ("model", "greedy"), *[("model", "joint")] * 2, ("types", "joint")]
+    typed = [("types", "joint")] * 2
+    assert layers[1:] == [("baseline", "greedy"), ("model", "greedy"), *[("model", "joint")] * 2, *typed]
     urgent = ["parameters" not in params for _, params in STEPS.values()]
-    assert urgent[1:] == [False, False, False, True, True]
+    assert urgent[1:] == [False, False, False, True, True, True]
+    assert ["l2" in params for _, params in STEPS.values()] == [False, *[True] * 5, False]
     _, params = list(STEPS.values())[-1]
     assert LitaAgentHRL(**params).brain.layers == LitaAgentHRL().brain.layers
     assert np.unique([path for path, _ in STEPS.values()]).size == 2

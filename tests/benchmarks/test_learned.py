@@ -10,7 +10,6 @@ from litaagent_std.agents.hrl import LitaAgentHRL
 from litaagent_std.arena.evaluation import Evaluation
 from litaagent_std.arena.seeds import SeedBlock
 from litaagent_std.arena.worlds import draw
-from litaagent_std.hrl_xf.online.methods.networks import untrained
 
 
 def plans(*words):
@@ -26,7 +25,11 @@ def played(plan, gain):
         facts = {"level": world.level, "n_days": world.setup.n_days, "seed": seed, "seat": world.seat, "n_errors": 0}
         for name in (plan.focal.name, *(other.name for other in plan.against)):
             score = 1.0 + 0.1 * index + gain.get(name, 0.0)
-            unit = {**facts, "score": score, "cpu": {"day_ms": 2.0 if name == "lita" else 1.0, "world_seconds": 3600.0}}
+            unit = {
+                **facts,
+                "score": score,
+                "cpu": {"day_ms": 1.0 if name == "lita-v1" else 2.0, "world_seconds": 3600.0},
+            }
             units.setdefault(name, {})[index] = unit
     return Evaluation(plan, units)
 
@@ -54,12 +57,12 @@ def test_urgency_alone_is_the_default_agent_with_hand_written_beliefs():
 
 
 def test_figures_are_paired_differences_and_a_goal_can_be_missed():
-    evaluation = played(plans("--quick")["verdict"], {"lita": 0.03})
+    evaluation = played(plans("--quick")["verdict"], {"partner models": 0.03})
     figures = {figure.name: figure for figure in learned.REPORTS["verdict"](evaluation)}
     everywhere = figures["verdict, all levels: mean"]
     assert everywhere.value == pytest.approx(0.03)
     assert everywhere.ok
-    worse = played(plans("--quick")["verdict"], {"lita": -0.01})
+    worse = played(plans("--quick")["verdict"], {"partner models": -0.01})
     figures = {figure.name: figure for figure in learned.REPORTS["verdict"](worse)}
     assert not figures["verdict, all levels: mean"].ok
     assert not figures["verdict, all levels: lower end"].ok
@@ -69,26 +72,24 @@ def test_parts_are_added_one_by_one_in_the_worlds_of_the_verdict():
     planned = plans()
     assert planned["parts"].block.name == planned["verdict"].block.name
     assert planned["parts"].rules == planned["verdict"].rules
-    evaluation = played(plans("--quick")["parts"], {"lita": 0.03, "urgency": 0.02})
+    evaluation = played(plans("--quick")["parts"], {"partner models": 0.03, "urgency": 0.02})
     figures = {figure.name: figure.value for figure in learned.REPORTS["parts"](evaluation)}
     assert figures["parts, urgency: mean"] == pytest.approx(0.02)
     assert figures["parts, types: mean"] == pytest.approx(0.01)
     assert figures["parts, both: mean"] == pytest.approx(0.03)
 
 
-def test_trained_layers_are_compared_with_the_default_on_a_block_of_their_own(tmp_path):
-    untrained(("l2",), 0).save(tmp_path)
-    words = ("--groups", "hierarchy", "--weights", str(tmp_path))
-    planned = plans(*words)["hierarchy"]
+def test_trained_layers_are_compared_with_partner_models_on_a_block_of_their_own():
+    planned = plans("--groups", "hierarchy")["hierarchy"]
     assert planned.block.name == "verdict:hierarchy"
     assert planned.worlds == 600
-    assert [other.name for other in planned.against] == ["lita-v1", "trained"]
-    evaluation = played(plans(*words, "--quick")["hierarchy"], {"lita": 0.04, "trained": 0.03})
+    assert [other.name for other in planned.against] == ["partner models", "lita-v1"]
+    evaluation = played(plans("--groups", "hierarchy", "--quick")["hierarchy"], {"lita": 0.04, "partner models": 0.03})
     figures = {figure.name: figure for figure in learned.REPORTS["hierarchy"](evaluation)}
     assert figures["hierarchy, all levels: mean"].value == pytest.approx(0.04)
     assert figures["hierarchy, all levels: mean"].ok
-    assert figures["trained layers minus the default agent: mean"].value == pytest.approx(-0.01)
-    assert figures["trained layers minus the default agent: mean"].goal is None
+    assert figures["trained layers, all levels: mean"].value == pytest.approx(0.01)
+    assert figures["trained layers, all levels: mean"].goal is None
 
 
 def test_costs_are_ratios_in_the_same_worlds_and_exceptions_count():
@@ -97,7 +98,6 @@ def test_costs_are_ratios_in_the_same_worlds_and_exceptions_count():
     assert figures["time per day, ratio (median)"].value == 2.0
     assert not figures["time per day, ratio (median)"].ok
     assert figures["CPU hours"].value == 12
-    broken = replace(
-        evaluation, units={**evaluation.units, "lita": {0: {**evaluation.units["lita"][0], "n_errors": 1}}}
-    )
+    own = evaluation.units["partner models"]
+    broken = replace(evaluation, units={**evaluation.units, "partner models": {0: {**own[0], "n_errors": 1}}})
     assert not {f.name: f for f in learned.cost_figures([broken])}["our exceptions"].ok

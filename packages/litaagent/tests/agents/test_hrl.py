@@ -1,4 +1,5 @@
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -129,7 +130,7 @@ def test_parameters_come_as_plain_data_and_unknown_ones_are_refused():
         LitaAgentHRL(parameters={"hodl": 0.5})
 
 
-@pytest.mark.parametrize("name", ["l2", "l3", "l4"])
+@pytest.mark.parametrize("name", ["l3", "l4"])
 def test_a_learned_layer_without_weights_is_refused_at_once(name):
     with pytest.raises(ValueError, match=f"{name} shall be learned, but there are no weights"):
         LitaAgentHRL(**{name: "learned"})
@@ -182,8 +183,23 @@ def test_types_come_from_the_package_or_from_weights(tmp_path):
 
 def test_urgency_is_a_setting_of_a_level():
     parameters = {"urgency_high": 0.0, "overrides": {"first": {"urgency_high": 1.0}}}
-    made, agents, listener = world(n_days=8, l3="types", keep_log=True, parameters=parameters)
+    made, agents, listener = world(n_days=8, l2="heuristic", l3="types", keep_log=True, parameters=parameters)
     made.run()
     assert listener.errors == []
     assert any(record.urgency > 0 for record in agents[0].brain.log)
     assert all(record.urgency == 0 for agent in agents[1:] for record in agent.brain.log)
+
+
+def test_the_packages_l2_plays_at_the_middle_level_unless_there_is_another():
+    assert LitaAgentHRL().brain.layers.l2 == "learned"
+    assert LitaAgentHRL(l2="heuristic").brain.layers.l2 == "heuristic"
+    assert LitaAgentHRL(weights=SHIPPED).brain.layers.l2 == "learned"  # weights of types alone
+    played = {}
+    for name, params in (("default", {}), ("heuristic", {"l2": "heuristic"})):
+        setup = replace(official_setup(3, n_days=8, n_levels=3), neutral_names=True)
+        seats = {factory.level: seat for seat, factory in enumerate(setup.factories)}
+        for level, seat in seats.items():  # one seat of ours in each world
+            made = FastWorld(setup.with_agents({seat: AgentSpec(PATH, params)}), defaults="native")
+            made.run()
+            played[name, level] = made.scores()
+    assert [played["default", level] == played["heuristic", level] for level in range(3)] == [True, False, True]

@@ -20,7 +20,7 @@ def play(l3, l4, inventory):
     for seat, factory in enumerate(setup.factories):
         first.setdefault(factory.level, seat)
     parameters = {"urgency_high": 0.0, **RECORDED["parameters"]}  # recorded before there was urgency
-    params = {"parameters": parameters, "l3": l3, "l4": l4, "keep_log": True}
+    params = {"parameters": parameters, "l2": "heuristic", "l3": l3, "l4": l4, "keep_log": True}
     setup = setup.with_agents({seat: AgentSpec(PATH, params, competitor=True) for seat in first.values()})
     world = FastWorld(setup, [], inventory=inventory)
     world.run()

@@ -55,7 +55,7 @@ def test_every_variant_plays_without_an_error(path):
 
 def test_variants_are_settings():
     assert LitaAgentBaseline().brain.layers == Layers(l3="baseline", l4="greedy")
-    assert LitaAgentGreedy().brain.layers == Layers(l4="greedy")
+    assert LitaAgentGreedy().brain.layers == Layers(l2="learned", l4="greedy")
     assert LitaAgentHRLTracked().brain.keep_log
     risky = Parameters(risk_budget=0.5, overrides={"first": {"risk_budget": 0.9, "hold": 0.5}})
     for given in (risky, {"risk_budget": 0.5}, None):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from negmas import Contract, ResponseType
 from negmas.sao import SAOResponse, SAOState
@@ -38,6 +38,9 @@ from litaagent_std.policy.observation import (
 )
 from litaagent_std.policy.parameters import Parameters
 
+if TYPE_CHECKING:
+    from litaagent_std.policy.l2.learned import LearnedGoals
+
 __all__ = ["LitaAgentHRL"]
 
 _RESPONSES = {
@@ -55,9 +58,10 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         *args: Passed to scml.
         parameters: Tunable parameters, as `Parameters` or as plain data; default: those that the weights were trained
             with, or those of `Parameters`.
-        l2: Version of L2, see `Layers`; default: ``learned`` if the weights hold it, else the heuristic.
-        l3: Version of L3, likewise.
-        l4: Version of L4, likewise.
+        l2: Version of L2, see `Layers`; default: ``learned`` if the weights hold it, or if they hold no layer, with the
+            weights of the package; else the heuristic.
+        l3: Version of L3; default: ``learned`` if the weights hold it, else ``types``.
+        l4: Version of L4; default: ``learned`` if the weights hold it, else ``joint``.
         weights: File or folder of trained weights, or the folder of a training run. Learned layers and the network of
             types come from it; default for types: the weights that come with the package.
         goal_layer: The user's own L2, instead of weights.
@@ -89,8 +93,11 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
     ) -> None:
         super().__init__(*args, **kwargs)
         self.label = label
-        given = LayerSet(goal_layer, decision_layer, coordination_layer)
         loaded = LayerSet() if weights is None else _load(weights)
+        held = (goal_layer, loaded.goal, loaded.decision, loaded.coordination)
+        if l2 != "heuristic" and all(layer is None for layer in held):
+            l2, goal_layer = "learned", _shipped_goals()
+        given = LayerSet(goal_layer, decision_layer, coordination_layer)
         parameters = loaded.base.get("parameters") if parameters is None else parameters
         if parameters is not None and not isinstance(parameters, Parameters):
             parameters = Parameters.from_mapping(parameters)
@@ -235,6 +242,12 @@ def _load(weights: str | Path) -> LayerSet:
     from litaagent_std.policy.learned import load_layers
 
     return load_layers(weights)
+
+
+def _shipped_goals() -> LearnedGoals:
+    from litaagent_std.policy.learned import shipped_goals
+
+    return shipped_goals()
 
 
 def _version(layer: object | None, heuristic: str) -> str:

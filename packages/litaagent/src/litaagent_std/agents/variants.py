@@ -24,7 +24,7 @@ class LitaAgentBaseline(LitaAgentHRL):
     """L1 and the heuristic goals alone: prices concede over time, offers are accepted one by one."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - scml's
-        super().__init__(*args, **{"l3": "baseline", "l4": "greedy", **kwargs})
+        super().__init__(*args, **{"l2": "heuristic", "l3": "baseline", "l4": "greedy", **kwargs})
 
 
 class LitaAgentGreedy(LitaAgentHRL):

@@ -192,7 +192,7 @@ class TeacherBrain(Brain):
 
 
 class TeacherAgent(LitaAgentHRL):
-    """Our agent with a privileged brain, for the fast engine alone.
+    """Our agent with the heuristic L2 and a privileged brain, for the fast engine alone.
 
     Args:
         *args: Passed to scml.
@@ -204,7 +204,7 @@ class TeacherAgent(LitaAgentHRL):
     brain: TeacherBrain
 
     def __init__(self, *args: Any, student: Mapping[str, Any] | None = None, **kwargs: Any) -> None:  # noqa: ANN401
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, **{"l2": "heuristic", **kwargs})
         own: Brain = self.brain
         played = None if student is None else LitaAgentHRL(**student).brain
         self.brain = TeacherBrain(own.all_parameters, own.layers, keep_log=own.keep_log, student=played)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from .digest import l1_digest
 from .features import features_digest
@@ -15,12 +16,15 @@ from .layers import LayerSet
 from .networks.inference import CoordinatorNetwork
 from .networks.linear import decision_network, goal_network
 from .networks.threads import RoundFeatures
-from .networks.weights import Weights, WeightsError, read_weights
+from .networks.weights import Weights, WeightsError, load_weights, read_weights
 from .parameters import LEVELS, Level
 from .partners.types import PartnerTypes
 from .versions import same_digest
 
-__all__ = ["check_made_with", "load_layers", "trained_levels"]
+__all__ = ["SHIPPED_GOALS", "check_made_with", "load_layers", "shipped_goals", "trained_levels"]
+
+SHIPPED_GOALS: Final = Path(__file__).parent / "l2" / "middle_prices.npz"
+"""Weights of the default agent's L2."""
 
 
 def load_layers(path: str | Path) -> LayerSet:
@@ -51,6 +55,19 @@ def load_layers(path: str | Path) -> LayerSet:
     types = PartnerTypes(weights["partner"]) if "partner" in weights else None
     base: Mapping[str, Any] = next((content.meta["base"] for content in weights.values() if "base" in content.meta), {})
     return LayerSet(goal, decision, coordination, types, base)
+
+
+def shipped_goals() -> LearnedGoals:
+    """Return an L2 with the weights that come with the package."""
+    weights = _shipped_weights()
+    return LearnedGoals(goal_network(weights), trained_levels(weights))
+
+
+@cache
+def _shipped_weights() -> Weights:
+    weights = load_weights(SHIPPED_GOALS)
+    check_made_with(weights)
+    return weights
 
 
 def trained_levels(weights: Weights) -> tuple[Level, ...]:

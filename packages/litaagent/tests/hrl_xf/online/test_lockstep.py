@@ -8,7 +8,7 @@ from litaagent_std.policy.layers import LayerSet
 from litaagent_std.world.fast.engine import FastWorld
 from litaagent_std.world.setup import AgentSpec
 
-SHIPPED = AgentSpec("litaagent_std.agents.hrl.LitaAgentHRL")
+HEURISTIC = AgentSpec("litaagent_std.agents.hrl.LitaAgentHRL", {"l2": "heuristic"})
 PLANS = [
     WorldPlan(seed=training_seed(9, world), days=(5 + world,), levels=levels, seats=1 + world % 2)
     for world, levels in enumerate((2, 3, 4, 2, 3))
@@ -21,7 +21,7 @@ def alone():
     scores = []
     for plan in PLANS:
         training_world = draw_world(plan)
-        world = FastWorld(training_world.with_ours(SHIPPED), defaults="native")
+        world = FastWorld(training_world.with_ours(HEURISTIC), defaults="native")
         world.run()
         every = list(world.scores().values())
         scores.append([every[seat] for seat in training_world.seats])
@@ -32,7 +32,7 @@ def scores_of(worlds):
     return [[world.score(seat.seat) for seat in world.ours] for world in worlds]
 
 
-def test_worlds_in_lockstep_are_those_of_the_shipped_agent(alone):
+def test_worlds_in_lockstep_are_those_of_the_heuristic_agent(alone):
     lockstep = Lockstep(lambda seats: LayerSet())
     worlds = lockstep.add([draw_world(plan) for plan in PLANS])
     lockstep.run()

@@ -130,7 +130,7 @@ def test_a_wider_horizon_is_padded_and_masked(record):
 def test_the_heuristic_folded_over_our_own_agents_record_decides_as_it_did():
     setup = official_setup(3, n_days=10, n_levels=3)
     seats = [next(seat for seat, factory in enumerate(setup.factories) if factory.level == level) for level in range(3)]
-    ours = AgentSpec("litaagent_std.agents.hrl.LitaAgentHRL", competitor=True)
+    ours = AgentSpec("litaagent_std.agents.hrl.LitaAgentHRL", {"l2": "heuristic"}, competitor=True)
     setup = setup.with_agents(dict.fromkeys(seats, ours))
     recorder = Recorder(setup, WorldFacts(0, 0, 0, 0, 7, (None,) * setup.n_seats))
     run_world(setup, observers=[recorder])

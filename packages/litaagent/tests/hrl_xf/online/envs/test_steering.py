@@ -11,13 +11,13 @@ from litaagent_std.policy.observation import Offer
 from litaagent_std.world.fast.engine import FastWorld
 from litaagent_std.world.setup import AgentSpec
 
-SHIPPED = AgentSpec("litaagent_std.agents.hrl.LitaAgentHRL")
+HEURISTIC = AgentSpec("litaagent_std.agents.hrl.LitaAgentHRL", {"l2": "heuristic"})
 
 
-def test_zeros_are_the_shipped_agent():
+def test_zeros_are_the_heuristic_agent():
     plan = WorldPlan(seed=training_seed(5, 0), days=(10,), levels=3, seats=2)
     training_world = draw_world(plan)
-    shipped = FastWorld(training_world.with_ours(SHIPPED), defaults="native")
+    shipped = FastWorld(training_world.with_ours(HEURISTIC), defaults="native")
     shipped.run()
 
     def make_layers(seats):
