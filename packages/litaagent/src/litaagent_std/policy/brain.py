@@ -1,6 +1,6 @@
 """The brain of one factory: a `BatchBrain` of one row.
 
-An agent gives it one `Observation` at the start of each day and the `ThreadObservation`s of every round, and notifies
+An agent gives it one `Observation` at the start of each day and one `ThreadObservation` per thread and round, and tells
 it how threads ended. It does not depend on scml: offers are plain tuples.
 """
 
