@@ -8,7 +8,8 @@ verdict   the agent with partner models alone (its L2 the heuristic) against ``l
           seeds of their own
 depleting the same where production consumes stock, 50 and 100 days
 parts     what urgency adds to ``lita-v1``, and what types add to both, in the first worlds of the verdict
-hierarchy the default agent against ``lita-v1`` and the agent with partner models alone, on another block of the verdict
+hierarchy the default agent, trained layers included, against ``lita-v1`` on another block of the verdict; what these
+          layers add to partner models alone is `benchmarks.trained`
 ========= ==========================================================================================
 
 See docs/league/partners.md.
@@ -29,8 +30,6 @@ from benchmarks.paired import play_plans
 from litaagent_std.arena.evaluation import Evaluation, Plan, Unit
 from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.worlds import Rules, draw
-from litaagent_std.policy.learned import SHIPPED_GOALS, trained_levels
-from litaagent_std.policy.networks.weights import load_weights
 from litaagent_std.policy.parameters import LEVELS
 from litaagent_std.tournament.competitors.names import Competitor, opponents, resolve
 
@@ -73,7 +72,7 @@ def plans(bench: Benchmark) -> dict[str, Plan]:
         "verdict": ([partners, reference], shipped, BLOCK, options.worlds),
         "depleting": ([partners, reference], depleting, f"{BLOCK}-depleting", options.depleting_worlds),
         "parts": ([partners, urgent, reference], shipped, BLOCK, options.part_worlds),
-        "hierarchy": ([default, partners, reference], shipped, HIERARCHY_BLOCK, options.hierarchy_worlds),
+        "hierarchy": ([default, reference], shipped, HIERARCHY_BLOCK, options.hierarchy_worlds),
     }
     planned = {}
     for group in options.groups:
@@ -135,17 +134,6 @@ def part_figures(evaluation: Evaluation) -> list[Figure]:
     return figures
 
 
-def hierarchy_figures(evaluation: Evaluation) -> list[Figure]:
-    """Return the lead of the default agent, and what its trained layers add to partner models alone."""
-    pairs = list(zip(*evaluation.pairs("partner models"), strict=True))
-    trained = [pair for pair in pairs if pair[0]["level"] in trained_levels(load_weights(SHIPPED_GOALS))]
-    return [
-        *verdict_figures(evaluation, "hierarchy", HIERARCHY_GOALS),
-        *difference("trained layers, all levels", pairs),
-        *difference("trained layers, where they play", trained),
-    ]
-
-
 def cost_figures(evaluations: Sequence[Evaluation]) -> list[Figure]:
     """Return our time per day beside the reference's in the same worlds, failures, and the CPU hours of all worlds."""
     ratios = []
@@ -173,7 +161,7 @@ REPORTS: dict[str, Callable[[Evaluation], list[Figure]]] = {
     "verdict": lambda evaluation: verdict_figures(evaluation, "verdict", VERDICT_GOALS),
     "depleting": lambda evaluation: verdict_figures(evaluation, "depleting", {"all": (-0.005, None)}),
     "parts": part_figures,
-    "hierarchy": hierarchy_figures,
+    "hierarchy": lambda evaluation: verdict_figures(evaluation, "hierarchy", HIERARCHY_GOALS),
 }
 
 
