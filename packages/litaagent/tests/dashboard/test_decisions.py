@@ -42,7 +42,7 @@ def names(page):
 
 def test_decisions_are_those_of_the_record(record, seat, decisions):
     assert (decisions.agent, decisions.agent_class) == (record.names[seat], "LitaAgentHRL")
-    assert decisions.layers == ("heuristic", "types", "joint")
+    assert decisions.layers == ("learned", "types", "joint")
     assert len(decisions.interventions) == decisions.n_days == 8
     signed = [
         (row["day"], row["quantity"], row["time"], row["unit_price"])
