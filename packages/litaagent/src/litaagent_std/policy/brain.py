@@ -1,7 +1,7 @@
 """The brain of one factory: a `BatchBrain` of one row.
 
-An agent gives it one `Observation` at the start of each day and one `ThreadObservation` per thread and round, and tells
-it how threads ended. It does not depend on scml: offers are plain tuples.
+An agent gives it one `Observation` at the start of each day and one `ThreadObservation` per thread and round, and
+notifies it of the ends of threads. It does not depend on scml: offers are plain tuples.
 """
 
 from __future__ import annotations
