@@ -83,7 +83,7 @@ def learn(
             sys.exit("stopped while training: run the same command again to resume")
         if phases != PHASES:
             shutil.copytree(ROOT / run / WEIGHTED, ROOT / run / CLONED, dirs_exist_ok=True)
-    return {"mornings": made["mornings"], "decisions": made["decisions"]}
+    return {"days": made["days"], "decisions": made["decisions"]}
 
 
 def run_of(bench: Benchmark, teacher: str) -> str:
@@ -149,7 +149,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("stopped: the same command resumes from here; no result was written", file=sys.stderr)
         return stopped
     sizes = [
-        Figure(name=f"decisions of {name}", value=one["decisions"], note=f"{one['mornings']} mornings")
+        Figure(name=f"decisions of {name}", value=one["decisions"], note=f"{one['days']} days")
         for name, one in taught.items()
     ]
     return bench.finish([*sizes, *report(evaluation)], block=evaluation.plan.block.name, pool=list(POOL))

@@ -93,7 +93,7 @@ def dataset(records: str, folder: str, agent: str, workers: int) -> dict[str, An
     options = DatasetOptions(agent_name=agent, ratios=SPLIT)
     data, spent = timed(lambda: build_dataset(ROOT / records, ROOT / folder, options, num_workers=workers))
     size = sum(path.stat().st_size for path in (ROOT / folder).rglob("*.npy"))
-    return {"mornings": len(data.macro), "decisions": len(data.micro), "mb": size / 1e6, **spent}
+    return {"days": len(data.macro), "decisions": len(data.micro), "mb": size / 1e6, **spent}
 
 
 def training(
@@ -168,7 +168,7 @@ def main() -> int:
         Figure(name="CPU time from an empty folder to trained layers", value=total / 60, unit="min"),
         Figure(name="collecting: CPU time", value=collected["cpu_s"] / 60, unit="min"),
         Figure(name="dataset: decisions per CPU second", value=built["decisions"] / built["cpu_s"], unit="1/s"),
-        Figure(name="dataset: decisions", value=built["decisions"], note=f"{built['mornings']} mornings"),
+        Figure(name="dataset: decisions", value=built["decisions"], note=f"{built['days']} days"),
         Figure(name="training: CPU time", value=fitted["cpu_s"] / 60, unit="min"),
         *(
             Figure(name=f"training {phase}: rows per CPU second", value=speed, unit="1/s")

@@ -105,7 +105,7 @@ def compare(worlds: int, days: int, rounds: int) -> dict[str, Any]:
             "records": min(records),
             "negotiations": table.num_rows,
             "actions": actions,
-            "mornings": len(data.macro),
+            "days": len(data.macro),
         }
 
 
@@ -119,7 +119,7 @@ def throughput(worlds: int, days: int) -> dict[str, Any]:
             target = folder / f"dataset{number}"
             spent, data = seconds(lambda to=target: build_dataset(folder / "history", to, EVERYBODY, num_workers=1))
             times.append(spent)
-        return {"seconds": min(times), "actions": len(data.micro), "mornings": len(data.macro)}
+        return {"seconds": min(times), "actions": len(data.micro), "days": len(data.macro)}
 
 
 def memory(worlds: int, days: int, factor: int) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def main() -> int:
             ),
             Figure(name="with the dataset written, times faster", value=per["tables"] / per["records"], unit="x"),
             Figure(name="actions per CPU second", value=rate["actions"] / rate["seconds"], unit="1/s"),
-            Figure(name="days per CPU second", value=rate["mornings"] / rate["seconds"], unit="1/s"),
+            Figure(name="days per CPU second", value=rate["days"] / rate["seconds"], unit="1/s"),
             Figure(
                 name="peak memory", value=grown["one"]["peak_mb"], unit="MB", note=f"{grown['one']['actions']} actions"
             ),

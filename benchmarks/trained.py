@@ -14,13 +14,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from apexrl.runs.errors import ConfigurationError
+from apexrl.statistics import paired_difference
 from benchmarks.harness import Benchmark, Figure
 from benchmarks.layers import LITA, POOL
 from benchmarks.paired import play_plans
 from litaagent_std.arena.evaluation import Evaluation, Plan
 from litaagent_std.arena.report import report_of
 from litaagent_std.arena.seeds import seed_block
-from litaagent_std.arena.worlds import Rules
+from litaagent_std.arena.worlds import Rules, draw
 from litaagent_std.hrl_xf.online.hierarchy.policies import Hierarchy
 from litaagent_std.policy.learned import SHIPPED_GOALS
 from litaagent_std.policy.networks.weights import WeightsError
@@ -90,7 +91,22 @@ def report(evaluation: Evaluation, *, quick: bool) -> list[Figure]:
             for group, part in row["difference"].items()
             if group != "all" and part["worlds"]
         ]
+    figures += [figure for competitor in evaluation.plan.against for figure in by_chain(evaluation, competitor.name)]
     return [*figures, Figure(name="worlds that failed", value=len(result["failed"]), op="==", goal=0)]
+
+
+def by_chain(evaluation: Evaluation, name: str) -> list[Figure]:
+    """Return the advantage by the number of levels of the chain, with the interval of a fixed number of worlds."""
+    pairs = list(zip(*evaluation.pairs(name), strict=True))
+    levels = [draw(evaluation.plan.rules, own["seed"]).setup.n_levels for own, _ in pairs]
+    figures = []
+    for number in sorted(set(levels)):
+        some = [pair for pair, of in zip(pairs, levels, strict=True) if of == number]
+        gap = paired_difference([own["score"] for own, _ in some], [other["score"] for _, other in some])
+        interval = "" if gap.low is None else f", 95 % interval {gap.low:+.4f} … {gap.high:+.4f}"
+        note = f"{gap.count} worlds{interval}"
+        figures.append(Figure(name=f"minus {name}: chains of {number} levels", value=gap.mean, note=note))
+    return figures
 
 
 def main(argv: Sequence[str] | None = None) -> int:

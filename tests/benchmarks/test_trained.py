@@ -4,7 +4,9 @@ import pytest
 from benchmarks.harness import Benchmark
 
 from benchmarks import trained
+from litaagent_std.arena.evaluation import Evaluation
 from litaagent_std.arena.seeds import SeedBlock
+from litaagent_std.arena.worlds import draw
 from litaagent_std.hrl_xf.online.methods.networks import untrained
 from litaagent_std.policy.parameters import LEVELS, Parameters
 
@@ -54,3 +56,17 @@ def test_a_policy_is_judged_where_it_differs_from_the_heuristic_agent(tmp_path):
     assert tuned.spec.path == trained.LITA
     (tmp_path / "all.json").write_text(Parameters(hold=0.4).to_json())
     assert trained.trained_agent("", str(tmp_path / "all.json"))[1] == LEVELS
+
+
+def test_the_advantage_is_shown_by_the_length_of_the_chain(tmp_path):
+    plan = make_plan(tmp_path, "--quick")
+    seeds = [plan.block.seed(index) for index in range(12)]
+    levels = [draw(plan.rules, seed).setup.n_levels for seed in seeds]
+    units = {
+        "trained": {i: {"seed": seed, "score": 1.0 + 0.1 * levels[i]} for i, seed in enumerate(seeds)},
+        "heuristic": {i: {"seed": seed, "score": 1.0} for i, seed in enumerate(seeds)},
+    }
+    figures = {figure.name: figure.value for figure in trained.by_chain(Evaluation(plan, units), "heuristic")}
+    expected = {f"minus heuristic: chains of {number} levels": 0.1 * number for number in set(levels)}
+    assert len(expected) > 1
+    assert figures == pytest.approx(expected)

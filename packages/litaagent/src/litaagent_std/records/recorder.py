@@ -416,4 +416,5 @@ def _means_until(values: Floats, days: Ints) -> Floats:
         values: ``[days, seats]``.
         days: The last day of each mean.
     """
-    return np.array([[sum(seat[: day + 1]) / (day + 1) for seat in values.T.tolist()] for day in days.tolist()])
+    seats = values.T.tolist()
+    return np.array([[sum(seat[: day + 1]) / (day + 1) for seat in seats] for day in days.tolist()])
