@@ -40,11 +40,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--days", type=int, nargs="+", default=[50, 100, 200], help="lengths (default 50 100 200)")
     parser.add_argument("--regimes", nargs="+", choices=REGIMES, default=list(REGIMES), help="regimes (default both)")
     parser.add_argument("--stages", nargs="+", default=[], help="NAME=FOLDER of trained weights, in order")
-    parser.add_argument("--tuned", default="shipped", help="file of tuned parameters, or its name in the package")
+    parser.add_argument(
+        "--tuned",
+        default="shipped",
+        help="file of tuned parameters, or its name in the package; none leaves tuning out",
+    )
+    parser.add_argument("--opponents", nargs="+", default=list(POOL), help=f"who else plays (default {' '.join(POOL)})")
 
 
 def tuning(name: str) -> dict[str, dict[str, Any] | None]:
-    """Parameters before and after tuning; the defaults alone where nothing was tuned yet."""
+    """Parameters before and after tuning; the defaults alone if ``none`` is named or nothing was tuned yet."""
+    if name == "none":
+        return {"defaults": None}
     try:
         path = parameter_file(name)
     except ConfigurationError:
@@ -81,7 +88,8 @@ def plan_of(regime: str, when: Mapping[str, dict[str, Any] | None], bench: Bench
     if regime == _STAGED:
         those += stages_of(bench.options.stages)
     days = (20,) if bench.quick else tuple(bench.options.days)
-    rules = Rules(opponents(POOL, integer_offers=True), days=days, inventory=REGIMES[regime])  # type: ignore[arg-type]
+    pool = opponents(bench.options.opponents, integer_offers=True)
+    rules = Rules(pool, days=days, inventory=REGIMES[regime])  # type: ignore[arg-type]
     block = seed_block(f"{BLOCK}-quick" if bench.quick else BLOCK)
     return Plan(those[0], tuple(those[1:]), rules, block, 2 if bench.quick else bench.options.worlds, stop_early=False)
 
@@ -139,7 +147,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("stopped: the same command resumes from here; no result was written", file=sys.stderr)
         return stopped
     figures = report(dict(zip(regimes, evaluations, strict=True)), list(when))
-    return bench.finish(figures, block=BLOCK, tuned=bench.options.tuned, stages=bench.options.stages)
+    facts = {"tuned": bench.options.tuned, "stages": bench.options.stages, "opponents": bench.options.opponents}
+    return bench.finish(figures, block=BLOCK, **facts)
 
 
 if __name__ == "__main__":

@@ -56,6 +56,18 @@ OVERCOOKED_PACKAGE_SPEED = 3900.0
 """Steps per CPU second of ``overcooked-ai`` 1.1.0 (``get_state_transition`` and ``lossless_state_encoding``); five
 measurements beside those of the batched form gave 2,800 to 5,100."""
 
+START_MARKS = (16_000, 32_000, 64_000, 96_000, 160_000)
+"""Environment steps after new networks at which :data:`DIAGNOSTICS` are kept."""
+DIAGNOSTICS = {
+    "visit_entropy": "Skills/VisitEntropy",
+    "visit_information": "Skills/VisitInformation",
+    "team_accuracy": "Skills/TeamDiscriminatorAccuracy",
+    "agent_accuracy": "Skills/IndividualDiscriminatorAccuracy",
+    "skill_entropy": "Policy/Coordinator/Entropy",
+    "action_entropy": "Policy/Discoverer/Entropy",
+}
+"""What may separate starts that find the reward from those that do not, with the names of the metrics."""
+
 # λ_e = 1 where otherwise nothing would learn from the team's reward: neither level without the coordinator, and the
 # low level would have no reward at all without the discriminators' rewards.
 ABLATIONS: dict[str, dict[str, Any]] = {
@@ -78,10 +90,10 @@ HMASD_FORMS = ("hmasd", "restarts")
 FRESH: dict[str, tuple[dict[str, Any], tuple[int, ...]]] = {
     "default": ({"restart_steps": 160_000}, FRESH_SEEDS),
     "paper": ({}, PAPER_FRESH_SEEDS),
-    "coverage": ({"lambda_coverage": 0.02}, PAPER_FRESH_SEEDS),
+    "coverage": ({"lambda_coverage": 0.02, "total_steps": OPTION_STEPS}, PAPER_FRESH_SEEDS),
 }
 """Methods on fresh seeds of Alice_and_Bob: restarts, which is the default so far, the paper's settings, and a reward
-for coverage instead of restarts."""
+for coverage instead of restarts, which is compared with both after :data:`OPTION_STEPS`."""
 RELIABILITY: dict[str, dict[str, Any]] = {
     "center_rewards": {"center_rewards": True},
     "warmup": {"warmup_steps": 160_000},
@@ -114,11 +126,34 @@ def train_run(folder: str, preset_name: str, changes: dict[str, Any], skills_fro
     return {
         "replay_error": max(row.get("Sync/ReplayLogProbError", 0.0) for row in all_rows),
         "restarts": max(row.get("Sync/Restarts", 0.0) for row in all_rows),
+        "starts": starts_of(all_rows) if config.algorithm == "hmasd" else [],
         "steps": [row["step"] for row in rows],
         "returns": [round(row["Eval/ReturnMean"], 5) for row in rows],
         "success": [round(row["Eval/SuccessRate"], 5) for row in rows if "Eval/SuccessRate" in row],
         "steps_per_cpu_second": round(config.batch_size / float(np.mean(config.batch_size / np.array(timings))), 1),
     }
+
+
+def starts_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return each start with new networks: its first rewarded step, and where its skills led at :data:`START_MARKS`."""
+    starts = []
+    first_step = 0
+    updates = [row for row in rows if "Sync/Restarts" in row]
+    for number in sorted({row["Sync/Restarts"] for row in updates}):
+        of_start = [row for row in updates if row["Sync/Restarts"] == number]
+        rewarded = [row["step"] for row in of_start if row.get("Rewards/Episode/Return_Mean", 0.0) > 0.0]
+        marks = {}
+        for mark in START_MARKS:
+            if of_start[-1]["step"] - first_step < mark:
+                break
+            # the mean of the last five batches of 3,200 steps
+            some = [row for row in of_start if first_step + mark - 16_000 < row["step"] <= first_step + mark]
+            marks[str(mark)] = {
+                name: round(float(np.mean([row[metric] for row in some])), 4) for name, metric in DIAGNOSTICS.items()
+            }
+        starts.append({"rewarded_after": rewarded[0] - first_step if rewarded else None, "marks": marks})
+        first_step = of_start[-1]["step"]
+    return starts
 
 
 def throughput(preset_name: str, algorithm: str, updates: int) -> dict[str, Any]:
@@ -251,11 +286,24 @@ def compute(bench: Benchmark, runs: dict[str, dict[str, Any]]) -> dict[str, dict
     wanted = {name: run for name, run in runs.items() if fnmatch.fnmatch(name, bench.options.only)}
     # a run that reuses skills comes after the runs whose skills it reuses
     for reuses in (False, True):
+        keep_unrestarted(bench, runs)
         bench.units(train_run, {name: run for name, run in wanted.items() if ("skills_from" in run) == reuses})
+    keep_unrestarted(bench, runs)
     results = {name: bench.finished(name, **run) for name, run in runs.items()}
     known = {name: result for name, result in results.items() if result is not None}
     discard_states(runs, known)
     return known
+
+
+def keep_unrestarted(bench: Benchmark, runs: dict[str, dict[str, Any]]) -> None:
+    """Keep runs with restarts that never restarted as those with the paper's settings, which they equal bit by bit."""
+    for name, run in runs.items():
+        if not name.startswith("fresh-paper-") or bench.finished(name, **run) is not None:
+            continue
+        source = name.replace("paper", "default")
+        result = bench.finished(source, **runs[source])
+        if result is not None and result["restarts"] == 0:
+            bench.keep(name, run, result | {"same_run_as": source})
 
 
 def discard_states(runs: dict[str, dict[str, Any]], finished: dict[str, dict[str, Any]]) -> None:
@@ -307,8 +355,15 @@ def alice_figures(runs_by_name: dict[str, dict[str, Any]], marks: tuple[int, ...
 def fresh_figures(runs_by_name: dict[str, dict[str, Any]], mark: int) -> list[Figure]:
     """Return the success on fresh seeds of Alice_and_Bob, the replay audit, and what reused skills save."""
     figures: list[Figure] = []
-    for method, (_, seeds) in FRESH.items():
+    for method, (changes, seeds) in FRESH.items():
         runs = runs_of(runs_by_name, f"fresh-{method}")
+        early = np.array([success_at(run, OPTION_STEPS) for run in runs])
+        value, note = summary(early)
+        figures.append(
+            Figure(name=f"fresh seeds, {method}: success at {OPTION_STEPS:.0e} steps", value=value, note=note)
+        )
+        if "total_steps" in changes:
+            continue
         values = np.array([success_at(run, mark) for run in runs])
         value, note = summary(values)
         is_default = method == "default"
@@ -332,6 +387,34 @@ def fresh_figures(runs_by_name: dict[str, dict[str, Any]], mark: int) -> list[Fi
         value = float(np.mean(steps)) if steps else float("nan")
         note = "the coordinator alone learns" if kind == "reuse" else "all networks learn"
         figures.append(Figure(name=f"crossed task, {kind}: steps to 80 % success", value=value, note=note))
+    return figures
+
+
+def start_figures(runs_by_name: dict[str, dict[str, Any]]) -> list[Figure]:
+    """Compare the starts on fresh seeds that learn the task with those that do not: where their skills led early on."""
+    starts: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+    for name, run in runs_by_name.items():
+        if not name.startswith("fresh-default-"):  # a run of the paper's settings begins as the same start
+            continue
+        *abandoned, last = run["starts"]
+        starts[False] += abandoned
+        starts[success_at(run, MARKS[-1]) > 0.5] += [last]
+    figures = []
+    for mark in (str(mark) for mark in START_MARKS[1:4]):
+        for diagnostic in DIAGNOSTICS:
+            learned, others = (
+                np.array([start["marks"][mark][diagnostic] for start in starts[learns] if mark in start["marks"]])
+                for learns in (True, False)
+            )
+            if not learned.size or not others.size:
+                continue
+            # probability that a start that learns has the larger value: 0.5 tells nothing
+            larger = (learned[:, None] > others).mean() + 0.5 * (learned[:, None] == others).mean()
+            note = (
+                f"{learned.mean():.2f} of {learned.size} starts that learn, {others.mean():.2f} of {others.size} others"
+            )
+            name = f"starts after {mark} steps, {diagnostic}: P(larger if it learns)"
+            figures.append(Figure(name=name, value=float(larger), note=note))
     return figures
 
 
@@ -472,7 +555,12 @@ def main(argv: list[str] | None = None) -> int:
     bench = Benchmark("hmasd", __doc__ or "", seeds=SEEDS, argv=argv, add_options=options)
     runs_by_name = compute(bench, planned_runs(bench.quick))
     marks = (3200,) if bench.quick else MARKS
-    figures = [*speed_figures(bench), *fresh_figures(runs_by_name, marks[-1]), *overcooked_figures(runs_by_name)]
+    figures = [
+        *speed_figures(bench),
+        *fresh_figures(runs_by_name, marks[-1]),
+        *start_figures(runs_by_name),
+        *overcooked_figures(runs_by_name),
+    ]
     figures += [*alice_figures(runs_by_name, marks)]
     figures += [*uav_figures(bench, runs_by_name), *variant_figures(runs_by_name)]
     if bench.quick:  # a few seconds of training reach no goal but those of speed

@@ -81,3 +81,58 @@ def test_steps_to_a_success():
     run = {"steps": [100, 200, 300], "success": [0.1, 0.85, 0.7]}
     assert bench.steps_to(run, 0.8) == 200.0
     assert math.isinf(bench.steps_to(run, 0.9))
+
+
+def _update(step, restarts, reward, entropy):
+    diagnostics = dict.fromkeys(bench.DIAGNOSTICS.values(), entropy)
+    return {"step": step, "Sync/Restarts": restarts, "Rewards/Episode/Return_Mean": reward, **diagnostics}
+
+
+def test_starts_are_told_apart_with_their_first_reward_and_diagnostics():
+    rows = [_update(step, 0.0, 0.0, 5.0) for step in range(3200, 41_600, 3200)]
+    rows += [{"step": 20_000, "Eval/ReturnMean": 1.0}]
+    rows += [_update(step, 1.0, float(step >= 48_000), 2.0) for step in range(41_600, 60_800, 3200)]
+    first, second = bench.starts_of(rows)
+    assert first["rewarded_after"] is None
+    assert set(first["marks"]) == {"16000", "32000"}
+    assert first["marks"]["32000"]["visit_entropy"] == 5.0
+    assert second["rewarded_after"] == 48_000 - 38_400
+    assert second["marks"] == {"16000": dict.fromkeys(bench.DIAGNOSTICS, 2.0)}
+
+
+def test_diagnostics_compare_starts_that_learn_with_the_others():
+    def start(value):
+        return {"rewarded_after": None, "marks": {"64000": dict.fromkeys(bench.DIAGNOSTICS, value)}}
+
+    learned = {"steps": [3_000_000], "success": [0.9], "starts": [start(1.0), start(3.0)]}
+    failed = {"steps": [3_000_000], "success": [0.0], "starts": [start(4.0), start(2.0)]}
+    figures = bench.start_figures({"fresh-default-5": learned, "fresh-default-6": failed, "fresh-paper-5": failed})
+    assert len(figures) == len(bench.DIAGNOSTICS)
+    assert figures[0].value == pytest.approx(2.0 / 3.0), "3 is larger than 1 and 2, not than 4"
+    assert "1 starts that learn" in figures[0].note
+    assert bench.start_figures({}) == []
+
+
+def test_a_run_that_never_restarted_is_also_the_run_without_restarts(tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks.harness.RESULTS", tmp_path)
+    harness = bench.Benchmark("hmasd", "", argv=["--only", "nothing"], add_options=bench.options)
+    runs = bench.planned_runs(quick=False)
+    harness.keep("fresh-default-5", runs["fresh-default-5"], {"restarts": 0.0, "success": [0.9]})
+    harness.keep("fresh-default-6", runs["fresh-default-6"], {"restarts": 1.0, "success": [0.8]})
+    bench.keep_unrestarted(harness, runs)
+    assert harness.finished("fresh-paper-5", **runs["fresh-paper-5"])["same_run_as"] == "fresh-default-5"
+    assert harness.finished("fresh-paper-6", **runs["fresh-paper-6"]) is None
+
+
+def test_restarts_that_never_happen_change_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench, "STATE", tmp_path)
+    changes = {
+        "num_envs": 4, "batch_size": 40, "total_steps": 120, "max_episode_steps": 9, "hidden_size": 8,
+        "ppo_epochs": 1, "eval_interval": 40, "eval_episodes": 4, "checkpoint_interval": 80,
+    }  # fmt: skip
+    plain = bench.train_run("plain", "paper", changes)
+    waiting = bench.train_run("waiting", "paper", changes | {"restart_steps": 10_000})
+    same = {"steps_per_cpu_second"}
+    assert {k: v for k, v in plain.items() if k not in same} == {k: v for k, v in waiting.items() if k not in same}
+    restarted = bench.train_run("restarted", "paper", changes | {"restart_steps": 40})
+    assert restarted["restarts"] > 0
