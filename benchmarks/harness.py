@@ -11,7 +11,8 @@ A benchmark is a module with a ``main`` like this one::
 
 A unit is computed once and kept as a line of ``benchmarks/results/units/NAME.jsonl`` together with its arguments and
 the commit that made it; the same command resumes a killed one, and finished units can be committed, so that a long
-benchmark can be spread over several runs. ``--quick`` is a small version that answers within three minutes; it keeps
+benchmark can be spread over several runs. The result names the commits of its units, with how many came from each
+(``unit_commits``); ``commit`` is the one that put them together. ``--quick`` is a small version that answers within three minutes; it keeps
 its results apart and never overwrites full ones.
 """
 
@@ -25,6 +26,7 @@ import platform
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -172,6 +174,7 @@ class Benchmark:
     apart: Sequence[str] = ()
     options: argparse.Namespace = field(init=False)
     _made: set[str] = field(init=False, default_factory=set)
+    _commits: dict[str, str] = field(init=False, default_factory=dict)
     _file: UnitFile | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -245,7 +248,10 @@ class Benchmark:
     def finished(self, key: str, **arguments: JsonValue) -> dict[str, Any] | None:
         """Return the stored result of a unit, or ``None`` when it has to be computed."""
         record = self.kept(key)
-        if record is None or record["arguments"] != json.loads(json.dumps(arguments)):
+        if record is None:
+            return None
+        if record["arguments"] != json.loads(json.dumps(arguments)):
+            del self._commits[key]
             return None
         result: dict[str, Any] = record["result"]
         return result
@@ -256,12 +262,17 @@ class Benchmark:
         ``--fresh`` hides the units of earlier runs, ``--again`` some of them.
         """
         again = self.options.fresh or (self.options.again and key.startswith(self.options.again))
-        return None if again and key not in self._made else self._units().get(key)
+        record = None if again and key not in self._made else self._units().get(key)
+        if record is not None:
+            self._commits[key] = record["commit"]
+        return record
 
     def keep(self, key: str, arguments: Mapping[str, JsonValue], result: Mapping[str, Any], commit: str = "") -> None:
         """Keep a finished unit; ``commit`` is the present one if empty."""
-        self._units().put(key, arguments, result, commit or current_commit())
+        commit = commit or current_commit()
+        self._units().put(key, arguments, result, commit)
         self._made.add(key)
+        self._commits[key] = commit
 
     def _units(self) -> UnitFile:
         path = RESULTS / "units" / f"{self.label}.jsonl"
@@ -283,6 +294,7 @@ class Benchmark:
         words = list(sys.argv[1:] if self.argv is None else self.argv)
         record = {
             "commit": current_commit(),
+            "unit_commits": dict(Counter(self._commits.values()).most_common()),
             "command": f"{self.target} ARGS={shlex.quote(shlex.join(words))}" if words else self.target,
             "seeds": self.seeds,
             "machine": machine(),

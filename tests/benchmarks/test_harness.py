@@ -105,3 +105,17 @@ def test_damage_inside_the_file_is_noticed(results: Path) -> None:
     path.write_bytes(b"{broken}\n" + path.read_bytes())
     with pytest.raises(ValueError, match="damaged at byte 0"):
         Benchmark("speed", "How fast.", argv=[]).finished("u")
+
+
+def test_the_result_names_the_commits_of_the_units_it_was_made_from(results: Path) -> None:
+    earlier = Benchmark("speed", "", argv=[])
+    for key in ("a", "b"):
+        earlier.keep(key, {"n": 1}, {"x": 1}, commit="before")
+    earlier.keep("stale", {"n": 1}, {"x": 1}, commit="long ago")
+    bench = Benchmark("speed", "", argv=[])
+    assert bench.finished("stale", n=2) is None, "it was computed from other arguments"
+    bench.unit("a", lambda n: {"x": 2}, n=1)
+    assert bench.kept("b") is not None
+    bench.keep("c", {}, {"x": 3}, commit="now")
+    bench.finish([])
+    assert json.loads((results / "speed.json").read_text())["unit_commits"] == {"before": 2, "now": 1}
