@@ -12,8 +12,8 @@ A benchmark is a module with a ``main`` like this one::
 A unit is computed once and kept as a line of ``benchmarks/results/units/NAME.jsonl`` together with its arguments and
 the commit that made it; the same command resumes a killed one, and finished units can be committed, so that a long
 benchmark can be spread over several runs. The result names the commits of its units, with how many came from each
-(``unit_commits``); ``commit`` is the one that put them together. ``--quick`` is a small version that answers within three minutes; it keeps
-its results apart and never overwrites full ones.
+(``unit_commits``); ``commit`` is the one that put them together. ``--quick`` is a small version that answers within
+three minutes; it keeps its results apart and never overwrites full ones.
 """
 
 import argparse
