@@ -90,12 +90,25 @@ def test_the_default_agent_has_a_block_of_its_own():
     assert not figures["hierarchy, all levels: mean"].ok
 
 
-def test_costs_are_ratios_in_the_same_worlds_and_exceptions_count():
+def test_costs_and_exceptions_count():
     evaluation = played(plans("--quick")["verdict"], {})
-    figures = {figure.name: figure for figure in learned.cost_figures([evaluation])}
+    figures = {figure.name: figure for figure in learned.cost_figures([evaluation], 2.0)}
     assert figures["time per day, ratio (median)"].value == 2.0
     assert not figures["time per day, ratio (median)"].ok
     assert figures["CPU hours"].value == 12
     own = evaluation.units["partner models"]
     broken = replace(evaluation, units={**evaluation.units, "partner models": {0: {**own[0], "n_errors": 1}}})
-    assert not {f.name: f for f in learned.cost_figures([broken])}["our exceptions"].ok
+    assert not {f.name: f for f in learned.cost_figures([broken], 1.0)}["our exceptions"].ok
+
+
+def test_the_time_per_day_is_a_ratio_in_the_same_worlds(monkeypatch):
+    seen = []
+
+    def play(rules, seed, spec):
+        seen.append((seed, spec.path.rsplit(".", 1)[1]))
+        return {"cpu": {"day_ms": 1.0 if spec.path.endswith("V1") else 1.0 + len(seen)}}
+
+    monkeypatch.setattr(learned, "play_unit", play)
+    assert learned.day_ratio(worlds=3, days=10) == {"ratio": 4.0}, "the median of 2, 4 and 6"
+    assert [name for _, name in seen] == ["LitaAgentHRL", "LitaAgentV1"] * 3
+    assert len({seed for seed, _ in seen}) == 3

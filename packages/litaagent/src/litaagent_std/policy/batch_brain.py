@@ -236,10 +236,10 @@ class BatchBrain:
         facts = (obs, calendar, limits, memory, p)
         if self._goal_layer is None:
             goals = wanted = heuristic_goals(*facts)
-            self._known = (day, goals) if whole else None
         else:
             wanted = self._goal_layer.goals_of(day)
             goals = bounded_goals(wanted, obs, sale_caps(*facts), purchase_cap(*facts))
+        self._known = (day, goals) if whole else None
         self.goals.put(slice(None) if whole else seats, wanted)
         return day, goals
 

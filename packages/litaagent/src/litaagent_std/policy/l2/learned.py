@@ -78,8 +78,10 @@ class LearnedGoals:
 
     def goals_of(self, day: DayBatch) -> GoalsBatch:
         """Set the goals; see `layers.BatchGoals`."""
-        residual = self.day_start(day).residual
         heuristic = heuristic_goals(day.obs, day.calendar, day.bounds, day.memory, day.parameters)
+        if self._exploration is None and not at_levels(day.obs, self._levels).any():
+            return heuristic
+        residual = self.day_start(day).residual
         return shift_goals(heuristic, day.obs, residual, self._network.league_horizon)
 
     def day_start(self, day: DayBatch) -> DayGoals:

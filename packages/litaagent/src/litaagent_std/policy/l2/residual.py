@@ -11,6 +11,7 @@ urgency as it is, and logarithms of the factors of the values of capacity and of
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -42,12 +43,14 @@ def goal_names(count: int) -> tuple[str, ...]:
     return (*by_side, *(f"hold_{name}" for name in names), "unit_value")
 
 
+@cache
 def _pool(horizon: int, width: int) -> Floats:
     """Return which leads are in which bucket, ``[width, buckets]``; leads beyond the horizon are in the last one."""
     pool = np.zeros((width, n_buckets(horizon)))
     for index, leads in enumerate(buckets(horizon)):
         pool[leads.start : leads.stop, index] = 1.0
     pool[horizon + 1 :, -1] = 1.0
+    pool.flags.writeable = False  # all callers share it
     return pool
 
 
@@ -115,14 +118,16 @@ def shift_goals(goals: GoalsBatch, obs: ObservationBatch, residual: Array, horiz
 
 def _units(units: Ints, change: Floats, obs: ObservationBatch, exists: Bools, pool: Floats) -> Ints:
     """Return units by lead ``[B, L]`` whose sums by bucket change by residuals ``[B, buckets]`` in lines."""
-    lines = obs.n_lines[:, None]
+    changed = np.rint(change * obs.n_lines[:, None])  # [B, buckets] in units
+    if not changed.any():
+        return units
     out = units.copy()
     for bucket in range(pool.shape[1]):
         inside = exists & (pool[:, bucket] > 0)
         own = np.where(inside, units, 0)
         total = own.sum(1)
         most = np.floor(GOAL_CAP * inside.sum(1) * obs.n_lines)
-        wanted = np.clip(total + np.rint(change[:, bucket] * lines[:, 0]), 0, np.maximum(most, total)).astype(np.int64)
+        wanted = np.clip(total + changed[:, bucket], 0, np.maximum(most, total)).astype(np.int64)
         # shares by lead: the heuristic's own, or equal ones where it wants nothing
         share = np.where(total[:, None] > 0, own, inside.astype(np.int64))
         whole = np.maximum(1, share.sum(1))
