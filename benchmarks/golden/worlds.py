@@ -212,8 +212,8 @@ def variant_spec(name: str, folder: Path) -> AgentSpec:
     known: dict[str, tuple[type, dict[str, Any]]] = {
         "default": (LitaAgentHRL, dict(REFERENCE)),  # LitaAgentV1 by its settings; ids show the class
         "baseline": (LitaAgentBaseline, {"parameters": reference}),
-        "greedy": (LitaAgentGreedy, {"l3": "model", "parameters": reference}),
-        "cautious": (LitaAgentCautious, {"l3": "model", "parameters": reference}),
+        "greedy": (LitaAgentGreedy, {"l2": "heuristic", "l3": "model", "parameters": reference}),
+        "cautious": (LitaAgentCautious, {"l2": "heuristic", "l3": "model", "parameters": reference}),
         "tracked": (LitaAgentHRLTracked, dict(REFERENCE)),
         "l1": (LitaL1, {"parameters": reference}),
         "parameters": (LitaAgentHRL, {**REFERENCE, "parameters": {**reference, **_PARAMETERS}}),
