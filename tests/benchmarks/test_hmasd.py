@@ -17,6 +17,9 @@ def test_every_run_has_its_own_name_folder_and_valid_settings():
     assert counts == {"hmasd": 5, "restarts": 5, "mappo": 5, "mat": 5}
     assert [name for name in runs if name.startswith("fresh-default-")] == [f"fresh-default-{n}" for n in range(5, 15)]
     assert sum(name.startswith("fresh-paper-") for name in runs) == 5
+    default = runs["fresh-default-7"]
+    assert preset("alice_and_bob", **{**default["changes"]}) == preset(default["preset_name"], **default["changes"])
+    assert preset("alice_and_bob").restart_steps == default["changes"]["restart_steps"]
     assert sum(name.startswith(("cramped_room-", "coordination_ring-")) for name in runs) == 14
     assert runs["crossed-reuse-5"]["skills_from"] == "fresh-default-5"
     assert not {run["folder"] for run in bench.planned_runs(quick=True).values()} & {r["folder"] for r in runs.values()}
