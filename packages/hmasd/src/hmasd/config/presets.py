@@ -49,7 +49,8 @@ def _uav(scenario: str) -> dict[str, Any]:
 
 
 def _overcooked(layout: str) -> dict[str, Any]:
-    run = {"task": layout, "total_steps": 2_000_000, "num_envs": 32, "batch_size": 3200, "max_episode_steps": 400}
+    # A batch is one whole episode of every environment, as on Alice_and_Bob.
+    run = {"task": layout, "total_steps": 2_000_000, "num_envs": 32, "batch_size": 12_800, "max_episode_steps": 400}
     rates = {"lr": 5e-4, "lr_discriminator": 5e-4, "eval_interval": 96_000}
     return paper_values(layout) | run | rates
 
