@@ -1,5 +1,6 @@
 """MAT (Wen et al., 2022): PPO on a joint policy π(a_1 | ·)·π(a_2 | a_1, ·)… from one transformer."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -9,7 +10,6 @@ from torch import Tensor, nn
 from apexrl.algorithms.devices import resolve_device
 from apexrl.algorithms.losses import (
     approximate_kl,
-    audit_log_probs,
     masked_mean,
     needed_mask,
     ppo_surrogate,
@@ -23,6 +23,7 @@ from apexrl.models.heads import make_action_head
 from apexrl.models.normalizers import ValueNormalizer
 from apexrl.storage.samples import gae
 from hmasd.config import HMASDConfig
+from hmasd.learning.audit import audit_transformer
 from hmasd.learning.low_level import minibatches
 from hmasd.learning.optimization import gradient_step, restore_generator
 from hmasd.learning.rollout import Rollout
@@ -186,9 +187,13 @@ class MATAgent:
         inputs = _with_state(rollout.observations, rollout.states).flatten(0, 1)
         actions, old = rollout.actions.flatten(0, 1), rollout.log_probs.flatten(0, 1)
         legal = None if rollout.action_masks is None else rollout.action_masks.flatten(0, 1)
+
+        def score(networks: JointTransformer, convert: Callable[[Tensor], Tensor]) -> Tensor:
+            given = convert(actions) if actions.is_floating_point() else actions
+            return networks.evaluate(convert(inputs), given, legal).log_probs
+
         with torch.no_grad():
-            scores = self.networks.evaluate(inputs, actions, legal)
-            audit = audit_log_probs("joint transformer", old, scores.log_probs, mask)
+            audit = audit_transformer("joint transformer", self.networks, score, old, mask)
         scaled = standardize(advantages, rollout.present.to(returns.dtype)).flatten(0, 1)
         targets = self.value_norm.normalize(returns).flatten(0, 1)
         values = self._values.flatten(0, 1)

@@ -4,6 +4,7 @@ A choice is a sample of the batch in which it was made, whose policy version mad
 batch, the value after its steps is U_h of the continuation critic, which learns from such skills in the next batch.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,7 +14,6 @@ from torch import Tensor
 
 from apexrl.algorithms.losses import (
     approximate_kl,
-    audit_log_probs,
     masked_mean,
     needed_mask,
     ppo_surrogate,
@@ -23,6 +23,7 @@ from apexrl.algorithms.losses import (
 from apexrl.arrays import Floats
 from apexrl.models.normalizers import ValueNormalizer
 from hmasd.config.schema import HMASDConfig
+from hmasd.learning.audit import audit_transformer
 from hmasd.learning.optimization import gradient_step
 from hmasd.learning.rollout import Rollout, as_bools
 from hmasd.learning.skill_clock import Intervals, cut_intervals, ever_within, interval_advantages
@@ -143,11 +144,12 @@ class HighLevel:
         }
 
     def _audit(self, batch: _Batch) -> float:
+        def score(coordinator: SkillCoordinator, convert: Callable[[Tensor], Tensor]) -> Tensor:
+            states, observations = convert(batch.states), convert(batch.observations)
+            return coordinator.evaluate(states, observations, batch.skills, floor=self._config.skill_floor).log_probs
+
         with torch.no_grad():
-            scores = self.coordinator.evaluate(
-                batch.states, batch.observations, batch.skills, floor=self._config.skill_floor
-            )
-            return audit_log_probs("coordinator", batch.log_probs, scores.log_probs, batch.mask)
+            return audit_transformer("coordinator", self.coordinator, score, batch.log_probs, batch.mask)
 
     @torch.no_grad()
     def _prepare(self, rollout: Rollout, intervals: Intervals) -> tuple[_Batch, _Continued]:
