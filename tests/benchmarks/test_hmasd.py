@@ -80,6 +80,11 @@ def test_states_of_finished_runs_go_except_for_skills_that_are_still_needed(tmp_
     assert not list(tmp_path.rglob("*.*"))
 
 
+def test_runs_of_a_method_come_by_seed():
+    runs = {f"fresh-default-{seed}": {"seed": seed} for seed in (14, 5, 10)} | {"fresh-paper-5": {"seed": 0}}
+    assert [run["seed"] for run in bench.runs_of(runs, "fresh-default")] == [5, 10, 14]
+
+
 def test_steps_to_a_success():
     run = {"steps": [100, 200, 300], "success": [0.1, 0.85, 0.7]}
     assert bench.steps_to(run, 0.8) == 200.0
