@@ -140,7 +140,8 @@ def test_restarts_that_never_happen_change_nothing(tmp_path, monkeypatch):
     }  # fmt: skip
     plain = bench.train_run("plain", "paper", changes)
     waiting = bench.train_run("waiting", "paper", changes | {"restart_steps": 10_000})
-    same = {"steps_per_cpu_second"}
-    assert {k: v for k, v in plain.items() if k not in same} == {k: v for k, v in waiting.items() if k not in same}
+    for run in (plain, waiting):
+        del run["steps_per_cpu_second"]
+    assert plain == waiting
     restarted = bench.train_run("restarted", "paper", changes | {"restart_steps": 40})
     assert restarted["restarts"] > 0

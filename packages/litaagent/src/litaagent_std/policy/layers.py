@@ -200,7 +200,10 @@ class BatchGoals(Protocol):
     """Any version of L2."""
 
     def goals_of(self, day: DayBatch) -> GoalsBatch:
-        """Set the goals from the day's observations and the commitments of this moment."""
+        """Set the goals from the day's observations and the commitments of this moment.
+
+        Goals are kept until something is agreed, so a layer is not asked in every round.
+        """
 
 
 @runtime_checkable
