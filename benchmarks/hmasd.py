@@ -48,6 +48,8 @@ FRESH_SEEDS = tuple(range(5, 15))
 PAPER_FRESH_SEEDS = FRESH_SEEDS[:5]
 OVERCOOKED_SEEDS = (0, 1, 2)
 REUSE_SEEDS = (5,)
+KITCHENS = (*LAYOUTS, *(f"{layout}_old_dynamics" for layout in LAYOUTS))
+"""Presets of Overcooked: the package's rules, and those by which a pot starts by itself with the third onion."""
 MARKS = (1_000_000, 2_000_000, 3_000_000)
 ABLATION_STEPS = 2_000_000
 """More than twice what the full method needs to reach 80 % where it learns the task."""
@@ -278,7 +280,7 @@ def planned_runs(quick: bool) -> dict[str, dict[str, Any]]:
 
 def plan_overcooked(plan: Plan) -> None:
     """Plan the paper's settings for Overcooked and the baselines."""
-    for layout in LAYOUTS:
+    for layout in KITCHENS:
         for algorithm, seeds in (("hmasd", OVERCOOKED_SEEDS), ("mappo", OVERCOOKED_SEEDS), ("mat", (0,))):
             for seed in plan.seeds(seeds):
                 plan.add(f"{layout}-{algorithm}-{seed}", layout, algorithm=algorithm, seed=seed, eval_episodes=16)
@@ -467,7 +469,7 @@ def steps_to(run: dict[str, Any], success: float) -> float:
 def overcooked_figures(runs_by_name: dict[str, dict[str, Any]]) -> list[Figure]:
     """Return the last returns in the kitchens; 20 is one soup."""
     figures = []
-    for layout in LAYOUTS:
+    for layout in KITCHENS:
         for algorithm in ("hmasd", "hmasd_short", "mappo", "mat"):
             if algorithm == "hmasd_short" and layout != "cramped_room":
                 continue
@@ -560,7 +562,7 @@ def draw(runs_by_name: dict[str, dict[str, Any]]) -> None:
         "uav_coverage": (["uav_coverage-hmasd", "uav_coverage-mappo"], "returns"),
         "uav_relay": (["uav_relay-hmasd", "uav_relay-mappo"], "returns"),
         "fresh": ([f"fresh-{name}" for name in FRESH], "success"),
-        **{layout: ([f"{layout}-{name}" for name in ("hmasd", "mappo", "mat")], "returns") for layout in LAYOUTS},
+        **{layout: ([f"{layout}-{name}" for name in ("hmasd", "mappo", "mat")], "returns") for layout in KITCHENS},
     }
     for chart, (prefixes, what) in charts.items():
         curves = []

@@ -20,7 +20,8 @@ def test_every_run_has_its_own_name_folder_and_valid_settings():
     default = runs["fresh-default-7"]
     assert preset("alice_and_bob", **{**default["changes"]}) == preset(default["preset_name"], **default["changes"])
     assert preset("alice_and_bob").restart_steps == default["changes"]["restart_steps"]
-    assert sum(name.startswith(("cramped_room-", "coordination_ring-")) for name in runs) == 15
+    assert sum(name.startswith(("cramped_room-", "coordination_ring-")) for name in runs) == 15, "the package's rules"
+    assert sum("_old_dynamics-" in name for name in runs) == 14
     assert runs["crossed-reuse-5"]["skills_from"] == "fresh-default-5"
     assert not {run["folder"] for run in bench.planned_runs(quick=True).values()} & {r["folder"] for r in runs.values()}
 

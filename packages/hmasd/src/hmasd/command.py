@@ -44,8 +44,8 @@ class TrainCommand:
     """
 
     preset: str | None = None
-    """Start from a preset: alice_and_bob, paper (the same without restarts), cramped_room, coordination_ring,
-    uav_coverage or uav_relay."""
+    """Start from a preset: alice_and_bob, paper (the same without restarts), cramped_room, coordination_ring
+    (both also with _old_dynamics), uav_coverage or uav_relay."""
     config: Path | None = None
     """Start from a file instead: YAML, or Python assignments such as config_1.py, which are read and not executed."""
     set: tuple[str, ...] = ()

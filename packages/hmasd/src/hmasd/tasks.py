@@ -16,6 +16,8 @@ from hmasd.envs.pettingzoo.modules import PREFIX, pettingzoo_env
 from hmasd.learning.protocols import Agent
 
 _BOARDS: Final = ("alice_and_bob", "alice_and_bob_crossed")
+_OLD_DYNAMICS: Final = "_old_dynamics"
+_KITCHENS: Final = (*LAYOUTS, *(layout + _OLD_DYNAMICS for layout in LAYOUTS))
 SUCCESS_BY_TERMINATION: Final = frozenset(_BOARDS)
 """Tasks whose episodes terminate exactly when the team has succeeded."""
 
@@ -33,11 +35,16 @@ def make_env(config: HMASDConfig, num_envs: int, seed: int) -> MultiAgentVecEnv:
         ConfigurationError: The task is unknown or cannot be used, or has another number of agents.
     """
     task = config.task
-    if task in _BOARDS or task in LAYOUTS:
+    if task in _BOARDS or task in _KITCHENS:
         if config.n_agents not in (None, 2):
             raise ConfigurationError(f"n_agents={config.n_agents}: {task} has 2 agents; leave n_agents out")
-        if task in LAYOUTS:
-            return OvercookedEnv(num_envs, layout=task, max_steps=config.max_episode_steps)
+        if task in _KITCHENS:
+            return OvercookedEnv(
+                num_envs,
+                layout=task.removesuffix(_OLD_DYNAMICS),
+                max_steps=config.max_episode_steps,
+                old_dynamics=task.endswith(_OLD_DYNAMICS),
+            )
         is_crossed = task == "alice_and_bob_crossed"
         return AliceAndBobEnv(num_envs, max_steps=config.max_episode_steps, seed=seed, crossed=is_crossed)
     if task in ("uav_coverage", "uav_relay"):
@@ -48,7 +55,7 @@ def make_env(config: HMASDConfig, num_envs: int, seed: int) -> MultiAgentVecEnv:
     if task.startswith(PREFIX):
         return pettingzoo_env(task, num_envs=num_envs, max_steps=config.max_episode_steps, n_agents=config.n_agents)
     raise ConfigurationError(
-        f"there is no task {task!r}; use {', '.join((*_BOARDS, *LAYOUTS))}, uav_coverage, uav_relay or "
+        f"there is no task {task!r}; use {', '.join((*_BOARDS, *_KITCHENS))}, uav_coverage, uav_relay or "
         "pettingzoo:MODULE, for instance pettingzoo:mpe2.simple_spread_v3"
     )
 

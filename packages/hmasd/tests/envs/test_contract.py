@@ -20,7 +20,9 @@ def test_batched_tasks_keep_the_contract_of_multi_agent_environments(make):
     check_env(make(), num_steps=40)
 
 
+@pytest.mark.parametrize("old_dynamics", [False, True])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_kitchens_keep_it_too_but_nothing_in_them_is_random(layout):
-    report = check_env(OvercookedEnv(3, layout=layout, max_steps=11), num_steps=60, raise_on_error=False)
+def test_kitchens_keep_it_too_but_nothing_in_them_is_random(layout, old_dynamics):
+    env = OvercookedEnv(3, layout=layout, max_steps=11, old_dynamics=old_dynamics)
+    report = check_env(env, num_steps=60, raise_on_error=False)
     assert {problem.check for problem in report.problems} == {"seeding"}

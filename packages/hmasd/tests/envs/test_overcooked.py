@@ -1,4 +1,8 @@
-"""Overcooked against a recording of the package ``overcooked-ai`` 1.1.0: eight episodes of 400 steps per layout."""
+"""Overcooked against recordings of the package ``overcooked-ai`` 1.1.0: eight episodes of 400 steps per layout and rules.
+
+The package has no ``old_dynamics``: those episodes were recorded with its classes, changed so that a pot with three
+onions starts at the end of a step, and an empty hand starts none.
+"""
 
 from pathlib import Path
 
@@ -11,6 +15,11 @@ from hmasd.envs.overcooked import LAYOUTS, Kitchens, OvercookedEnv
 from hmasd.envs.overcooked.kitchens import COOKING_POT, COUNTER, INTERACT, N_THINGS, READY_POT, SOUP
 from hmasd.training.trainer import Trainer
 
+KITCHENS = {
+    layout + suffix: {"layout": LAYOUTS[layout], "old_dynamics": bool(suffix)}
+    for suffix in ("", "_old_dynamics")
+    for layout in LAYOUTS
+}
 RECORDED = ("cells", "facing", "held", "contents", "cooked")
 
 
@@ -21,16 +30,16 @@ def recording():
         return {name: file[name].astype(np.int64) for name in file.files}
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_step_is_that_of_the_package(recording, layout):
-    actions = recording[f"{layout}_actions"]
-    kitchens = Kitchens(LAYOUTS[layout], actions.shape[1])
+@pytest.mark.parametrize("kitchen", KITCHENS)
+def test_every_step_is_that_of_the_package(recording, kitchen):
+    actions = recording[f"{kitchen}_actions"]
+    kitchens = Kitchens(num_envs=actions.shape[1], **KITCHENS[kitchen])
     for step, joint in enumerate(actions):
         outcome = kitchens.step(joint)
         for name in RECORDED:
-            assert np.array_equal(getattr(kitchens, name), recording[f"{layout}_{name}"][step]), (step, name)
-        assert np.array_equal(outcome.delivered, recording[f"{layout}_delivered"][step]), step
-        assert np.array_equal(outcome.shaped, recording[f"{layout}_shaped"][step]), step
+            assert np.array_equal(getattr(kitchens, name), recording[f"{kitchen}_{name}"][step]), (step, name)
+        assert np.array_equal(outcome.delivered, recording[f"{kitchen}_delivered"][step]), step
+        assert np.array_equal(outcome.shaped, recording[f"{kitchen}_shaped"][step]), step
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -45,6 +54,14 @@ def test_the_recording_holds_all_kinds_of_events(recording, layout):
     cells, moves = recording[f"{layout}_cells"], recording[f"{layout}_actions"] < 4
     stuck = (cells[1:] == cells[:-1]).all(axis=-1) & moves[1:].all(axis=-1)
     assert stuck.any(), "cooks that stay although both want to move"
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_with_the_old_dynamics_a_pot_starts_with_the_third_onion_only(recording, layout):
+    contents = recording[f"{layout}_old_dynamics_contents"]
+    assert recording[f"{layout}_old_dynamics_delivered"].sum() >= 20
+    assert set(np.unique(contents[contents >= COOKING_POT])) <= {COOKING_POT + 3, READY_POT + 3}
+    assert not (contents == COOKING_POT - 1).any(), "a full pot never waits"
 
 
 def test_cooks_neither_meet_nor_swap_and_turn_all_the_same():
@@ -84,9 +101,11 @@ def test_the_state_is_captured_in_full():
 def test_the_presets_train(algorithm):
     small = {"num_envs": 4, "batch_size": 160, "total_steps": 320, "eval_interval": 10**6, "eval_episodes": 2}
     small |= {"hidden_size": 8, "ppo_epochs": 1, "discriminator_epochs": 1, "max_episode_steps": 50}
-    for name in ("cramped_room", "coordination_ring"):
+    for name in KITCHENS:
         trainer = Trainer(preset(name, algorithm=algorithm, **small))
         trainer.run()
         assert trainer.last_evaluation.lengths.tolist() == [50, 50]
     assert preset("coordination_ring").skill_steps == 10
     assert preset("cramped_room").lambda_e == 100.0
+    differing = {"task": "cramped_room_old_dynamics"}
+    assert preset("cramped_room", **differing) == preset("cramped_room_old_dynamics")

@@ -48,9 +48,15 @@ def _uav(scenario: str) -> dict[str, Any]:
     return run | skills | weights | epochs | {"eval_deterministic": True}
 
 
-def _overcooked(layout: str) -> dict[str, Any]:
+def _overcooked(layout: str, rules: str = "") -> dict[str, Any]:
     # A batch is one whole episode of every environment, as on Alice_and_Bob.
-    run = {"task": layout, "total_steps": 2_000_000, "num_envs": 32, "batch_size": 12_800, "max_episode_steps": 400}
+    run = {
+        "task": layout + rules,
+        "total_steps": 2_000_000,
+        "num_envs": 32,
+        "batch_size": 12_800,
+        "max_episode_steps": 400,
+    }
     rates = {"lr": 5e-4, "lr_discriminator": 5e-4, "eval_interval": 96_000}
     return paper_values(layout) | run | rates
 
@@ -61,6 +67,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "alice_and_bob": _alice_and_bob() | {"restart_steps": 160_000},
     "cramped_room": _overcooked("cramped_room"),
     "coordination_ring": _overcooked("coordination_ring"),
+    "cramped_room_old_dynamics": _overcooked("cramped_room", "_old_dynamics"),
+    "coordination_ring_old_dynamics": _overcooked("coordination_ring", "_old_dynamics"),
     "uav_coverage": _uav("uav_coverage"),
     "uav_relay": _uav("uav_relay"),
 }

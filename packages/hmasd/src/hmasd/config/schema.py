@@ -25,8 +25,8 @@ class HMASDConfig:
 
     # task and algorithm
     task: str = "alice_and_bob"
-    """``alice_and_bob``, ``alice_and_bob_crossed``, ``cramped_room`` or ``coordination_ring`` (Overcooked),
-    ``uav_coverage``, ``uav_relay``, or ``pettingzoo:MODULE`` (with ``parallel_env``)."""
+    """``alice_and_bob``, ``alice_and_bob_crossed``, ``cramped_room`` or ``coordination_ring`` (Overcooked, each also
+    with ``_old_dynamics``), ``uav_coverage``, ``uav_relay``, or ``pettingzoo:MODULE`` (with ``parallel_env``)."""
     algorithm: Algorithm = "hmasd"
     """``hmasd``, or a baseline: ``mappo`` (recurrent, central critic), ``mat`` (joint transformer)."""
     ablation: Ablation = "none"

@@ -67,9 +67,12 @@ class OvercookedEnv(MultiAgentVecEnv):
         num_envs: Number of kitchens.
         layout: ``cramped_room`` or ``coordination_ring``.
         max_steps: Time limit of an episode; reaching it truncates.
+        old_dynamics: Whether a pot starts by itself with the third onion, and in no other way.
     """
 
-    def __init__(self, num_envs: int, *, layout: str = "cramped_room", max_steps: int = 400) -> None:
+    def __init__(
+        self, num_envs: int, *, layout: str = "cramped_room", max_steps: int = 400, old_dynamics: bool = False
+    ) -> None:
         if layout not in LAYOUTS:
             raise ValueError(f"there is no layout {layout!r}; choose one of: {', '.join(LAYOUTS)}")
         if num_envs < 1 or max_steps < 1:
@@ -77,7 +80,7 @@ class OvercookedEnv(MultiAgentVecEnv):
         self.num_envs, self.num_agents, self.max_steps = num_envs, N_COOKS, max_steps
         self.agent_names = ["cook_0", "cook_1"]
         self.device = torch.device("cpu")
-        self.kitchens = Kitchens(LAYOUTS[layout], num_envs)
+        self.kitchens = Kitchens(LAYOUTS[layout], num_envs, old_dynamics=old_dynamics)
         self._cook_codes = _cook_codes(self.kitchens.layout)
         self._steps = np.zeros(num_envs, dtype=np.int64)
         self._present = torch.ones(num_envs, N_COOKS, dtype=torch.bool)

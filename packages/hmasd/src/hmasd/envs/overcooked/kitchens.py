@@ -2,7 +2,8 @@
 
 A cook picks onions and dishes up at dispensers, puts onions into a pot, starts the cooking with an empty hand, takes
 the soup with a dish after 20 steps and delivers it. A soup of three onions is worth 20; one of fewer can be cooked and
-is worth nothing. Anything can be put down on a counter. Interactions come before movements, the first cook's before the
+is worth nothing. With ``old_dynamics`` a pot starts by itself with the third onion and in no other way, which the package
+does not offer. Anything can be put down on a counter. Interactions come before movements, the first cook's before the
 second's. Cooks that would collide or swap places stay where they are.
 
 Cells are numbered row by row, and every cell has a content: floor, dispenser, counter with what lies on it, pot with
@@ -111,7 +112,7 @@ class _Rules(NamedTuple):
     shaped: Floats32
 
 
-def _rules() -> _Rules:
+def _rules(*, old_dynamics: bool) -> _Rules:
     """Write the rules of interactions down, case by case; a case that is not named changes nothing."""
     content, hand = np.divmod(np.arange(N_CONTENTS * N_THINGS), N_THINGS)
     value, shaped = np.zeros((2, content.size), dtype=np.float32)
@@ -128,15 +129,19 @@ def _rules() -> _Rules:
     rule(DISHES, NOTHING, DISHES, DISH)
     for m in range(FULL + 1):
         if m < FULL:
-            shaped[rule(IDLE_POT + m, ONION, IDLE_POT + m + 1, NOTHING)] = POTTING_SHAPED
+            starts = old_dynamics and m + 1 == FULL
+            filled = (COOKING_POT if starts else IDLE_POT) + m + 1
+            shaped[rule(IDLE_POT + m, ONION, filled, NOTHING)] = POTTING_SHAPED
         if m > 0:
-            rule(IDLE_POT + m, NOTHING, COOKING_POT + m, NOTHING)
+            if not old_dynamics:
+                rule(IDLE_POT + m, NOTHING, COOKING_POT + m, NOTHING)
             shaped[rule(READY_POT + m, DISH, IDLE_POT, SOUP + m)] = SOUP_SHAPED
             value[rule(SERVING, SOUP + m, SERVING, NOTHING)] = SOUP_VALUE if m == FULL else 0.0
     return _Rules(content, hand, value, shaped)
 
 
-RULES: Final = _rules()
+RULES: Final = {old_dynamics: _rules(old_dynamics=old_dynamics) for old_dynamics in (False, True)}
+"""What an interaction does, by ``old_dynamics``."""
 _CONTENTS: Final = np.arange(N_CONTENTS)
 _IS_COOKING: Final = (_CONTENTS >= COOKING_POT) & (_CONTENTS < READY_POT)
 _WANTS_DISH: Final = (_CONTENTS > IDLE_POT) & (_CONTENTS != IDLE_POT + FULL)
@@ -158,10 +163,12 @@ class Kitchens:
     Args:
         layout: Plan of the kitchens.
         num_envs: E.
+        old_dynamics: Whether a pot starts by itself with the third onion, and in no other way.
     """
 
-    def __init__(self, layout: Layout, num_envs: int) -> None:
+    def __init__(self, layout: Layout, num_envs: int, *, old_dynamics: bool = False) -> None:
         self.layout = layout
+        self._rules = RULES[old_dynamics]
         self._rows = np.arange(num_envs)
         self._first = np.array([_FIRST_CONTENT[chr(code)] for code in layout.terrain], dtype=np.int64)
         self._walkable = self._first == FLOOR
@@ -204,16 +211,16 @@ class Kitchens:
         """Let one cook interact with the cells in front ``(M,)``; returns value and shaped reward ``(M,)``."""
         held, front = self.held[envs, cook], self.contents[envs, target]
         case = front * N_THINGS + held
-        shaped = RULES.shaped[case]
+        shaped = self._rules.shaped[case]
         takes_dish = (front == DISHES) & (held == NOTHING)
         if takes_dish.any():
             # paid if no dish lies around and hands hold fewer than pots want, which counts from before the step
             no_dish_lies = (self.contents[envs] != COUNTER + DISH).all(axis=1)
             dishes = (self.held[envs] == DISH).sum(axis=1)
             shaped[takes_dish & no_dish_lies & (dishes < _WANTS_DISH[pots[envs]].sum(axis=1))] = DISH_SHAPED
-        self.contents[envs, target] = RULES.content[case]
-        self.held[envs, cook] = RULES.hand[case]
-        return RULES.value[case], shaped
+        self.contents[envs, target] = self._rules.content[case]
+        self.held[envs, cook] = self._rules.hand[case]
+        return self._rules.value[case], shaped
 
     def _move(self, actions: Ints) -> None:
         """Turn and walk; cooks that would meet or swap stay."""
