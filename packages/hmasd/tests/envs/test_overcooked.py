@@ -1,4 +1,4 @@
-"""Overcooked against recordings of the package ``overcooked-ai`` 1.1.0: eight episodes of 400 steps per layout and rules.
+"""Overcooked against recordings of the package ``overcooked-ai`` 1.1.0: eight episodes of 400 steps per kitchen.
 
 The package has no ``old_dynamics``: those episodes were recorded with its classes, changed so that a pot with three
 onions starts at the end of a step, and an empty hand starts none.

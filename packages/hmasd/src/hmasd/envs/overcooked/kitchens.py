@@ -1,10 +1,10 @@
 """The rules of Overcooked (Carroll et al., 2019; package ``overcooked-ai`` 1.1.0) for a batch of kitchens.
 
 A cook picks onions and dishes up at dispensers, puts onions into a pot, starts the cooking with an empty hand, takes
-the soup with a dish after 20 steps and delivers it. A soup of three onions is worth 20; one of fewer can be cooked and
-is worth nothing. With ``old_dynamics`` a pot starts by itself with the third onion and in no other way, which the package
-does not offer. Anything can be put down on a counter. Interactions come before movements, the first cook's before the
-second's. Cooks that would collide or swap places stay where they are.
+the soup with a dish after 20 steps and delivers it. A soup of three onions is worth 20; one of fewer can be cooked
+and is worth nothing. With ``old_dynamics`` a pot starts by itself with the third onion and in no other way, which the
+package does not offer. Anything can be put down on a counter. Interactions come before movements, the first cook's
+before the second's. Cooks that would collide or swap places stay where they are.
 
 Cells are numbered row by row, and every cell has a content: floor, dispenser, counter with what lies on it, pot with
 its onions. What an interaction does follows from the content of the cell in front and the hand, by a table, so the
