@@ -2,63 +2,70 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks.harness import Benchmark
 
 from benchmarks import hmasd as bench
+from benchmarks import hmasd_figures as reporting
+from benchmarks import hmasd_runs as planning
 
 
 def test_every_run_has_its_own_name_folder_and_valid_settings():
     from hmasd.config.presets import preset
 
-    runs = bench.planned_runs(quick=False)
+    runs = planning.planned_runs(quick=False)
     assert len({run["folder"] for run in runs.values()}) == len(runs)
     for run in runs.values():
         preset(run["preset_name"], **run["changes"])
-    counts = {algorithm: sum(f"alice_and_bob-{algorithm}-" in name for name in runs) for algorithm in bench.METHODS}
+    counts = {algorithm: sum(f"alice_and_bob-{algorithm}-" in name for name in runs) for algorithm in planning.METHODS}
     assert counts == {"hmasd": 5, "restarts": 5, "mappo": 5, "mat": 5}
     assert [name for name in runs if name.startswith("fresh-default-")] == [f"fresh-default-{n}" for n in range(5, 15)]
     assert sum(name.startswith("fresh-paper-") for name in runs) == 5
     default = runs["fresh-default-7"]
     assert preset("alice_and_bob", **{**default["changes"]}) == preset(default["preset_name"], **default["changes"])
     assert preset("alice_and_bob").restart_steps == default["changes"]["restart_steps"]
-    assert sum(name.startswith(("cramped_room-", "coordination_ring-")) for name in runs) == 15, "the package's rules"
+    kitchens = [name for name in runs if name.startswith(("cramped_room-", "coordination_ring-"))]
+    assert sum("_shaped-" not in name for name in kitchens) == 15, "the package's rules"
+    assert sum("_shaped-" in name for name in kitchens) == 14
     assert sum("_old_dynamics-" in name for name in runs) == 14
     assert runs["crossed-reuse-5"]["skills_from"] == "fresh-default-5"
-    assert not {run["folder"] for run in bench.planned_runs(quick=True).values()} & {r["folder"] for r in runs.values()}
+    assert not {run["folder"] for run in planning.planned_runs(quick=True).values()} & {
+        r["folder"] for r in runs.values()
+    }
 
 
 def test_success_is_the_mean_of_the_last_three_evaluations():
     run = {"steps": [100, 200, 300, 400, 500], "success": [0.0, 0.2, 0.4, 0.6, 1.0]}
-    assert bench.success_at(run, 500) == pytest.approx(2.0 / 3.0)
+    assert reporting.success_at(run, 500) == pytest.approx(2.0 / 3.0)
     late = {"steps": [1_000_000, 2_000_000], "success": [0.5, 1.0]}
-    assert bench.success_at(late, 1_000_000) == 0.5
+    assert reporting.success_at(late, 1_000_000) == 0.5
 
 
 def test_what_was_not_run_is_not_a_number_and_misses_its_goal():
-    value, note = bench.summary(np.array([]))
+    value, note = reporting.summary(np.array([]))
     assert math.isnan(value)
     assert note == "not run yet"
-    figures = bench.alice_figures({}, bench.MARKS)
+    figures = reporting.alice_figures({}, planning.MARKS)
     assert not any(figure.ok for figure in figures if figure.goal is not None)
 
 
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(bench, "STATE", tmp_path)
+    monkeypatch.setattr(planning, "STATE", tmp_path)
     changes = {
         "n_agents": 3, "num_envs": 4, "batch_size": 40, "total_steps": 160, "max_episode_steps": 9, "hidden_size": 8,
         "ppo_epochs": 1, "eval_interval": 80, "eval_episodes": 4, "checkpoint_interval": 80,
     }  # fmt: skip
-    whole = bench.train_run("whole", "uav_coverage", changes)
+    whole = planning.train_run("whole", "uav_coverage", changes)
     for name in ("160", "final"):
         (tmp_path / "whole" / "models" / f"hmasd_sync_enhanced_{name}.pth").unlink()
-    again = bench.train_run("whole", "uav_coverage", changes)
+    again = planning.train_run("whole", "uav_coverage", changes)
     assert again["returns"] == whole["returns"]
     assert again["steps"] == [80, 160]
-    other = bench.train_run("other", "uav_coverage", changes | {"seed": 1})
+    other = planning.train_run("other", "uav_coverage", changes | {"seed": 1})
     assert len({*whole["returns"], *other["returns"]}) == 4, "returns tell runs and steps apart"
 
 
 def test_states_of_finished_runs_go_except_for_skills_that_are_still_needed(tmp_path, monkeypatch):
-    monkeypatch.setattr(bench, "STATE", tmp_path)
+    monkeypatch.setattr(planning, "STATE", tmp_path)
     runs = {
         "a": {"folder": "a"},
         "b": {"folder": "b"},
@@ -73,27 +80,27 @@ def test_states_of_finished_runs_go_except_for_skills_that_are_still_needed(tmp_
             file = tmp_path / name / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch()
-    bench.discard_states(runs, {"a": {}, "b": {}})
+    planning.discard_states(runs, {"a": {}, "b": {}})
     assert [path.name for path in (tmp_path / "a").rglob("*.*")] == ["hmasd_sync_enhanced_final.pth"]
     assert not (tmp_path / "b").exists()
     assert len(list((tmp_path / "c").rglob("*.*"))) == 3, "it is not finished"
-    bench.discard_states(runs, {"a": {}, "b": {}, "c": {}})
+    planning.discard_states(runs, {"a": {}, "b": {}, "c": {}})
     assert not list(tmp_path.rglob("*.*"))
 
 
 def test_runs_of_a_method_come_by_seed():
     runs = {f"fresh-default-{seed}": {"seed": seed} for seed in (14, 5, 10)} | {"fresh-paper-5": {"seed": 0}}
-    assert [run["seed"] for run in bench.runs_of(runs, "fresh-default")] == [5, 10, 14]
+    assert [run["seed"] for run in reporting.runs_of(runs, "fresh-default")] == [5, 10, 14]
 
 
 def test_steps_to_a_success():
     run = {"steps": [100, 200, 300], "success": [0.1, 0.85, 0.7]}
-    assert bench.steps_to(run, 0.8) == 200.0
-    assert math.isinf(bench.steps_to(run, 0.9))
+    assert reporting.steps_to(run, 0.8) == 200.0
+    assert math.isinf(reporting.steps_to(run, 0.9))
 
 
 def _update(step, restarts, reward, entropy):
-    diagnostics = dict.fromkeys(bench.DIAGNOSTICS.values(), entropy)
+    diagnostics = dict.fromkeys(planning.DIAGNOSTICS.values(), entropy)
     return {"step": step, "Sync/Restarts": restarts, "Rewards/Episode/Return_Mean": reward, **diagnostics}
 
 
@@ -101,31 +108,31 @@ def test_starts_are_told_apart_with_their_first_reward_and_diagnostics():
     rows = [_update(step, 0.0, 0.0, 5.0) for step in range(3200, 41_600, 3200)]
     rows += [{"step": 20_000, "Eval/ReturnMean": 1.0}]
     rows += [_update(step, 1.0, float(step >= 48_000), 2.0) for step in range(41_600, 60_800, 3200)]
-    first, second = bench.starts_of(rows)
+    first, second = planning.starts_of(rows)
     assert first["rewarded_after"] is None
     assert set(first["marks"]) == {"16000", "32000"}
     assert first["marks"]["32000"]["visit_entropy"] == 5.0
     assert second["rewarded_after"] == 48_000 - 38_400
-    assert second["marks"] == {"16000": dict.fromkeys(bench.DIAGNOSTICS, 2.0)}
+    assert second["marks"] == {"16000": dict.fromkeys(planning.DIAGNOSTICS, 2.0)}
 
 
 def test_diagnostics_compare_starts_that_learn_with_the_others():
     def start(value):
-        return {"rewarded_after": None, "marks": {"64000": dict.fromkeys(bench.DIAGNOSTICS, value)}}
+        return {"rewarded_after": None, "marks": {"64000": dict.fromkeys(planning.DIAGNOSTICS, value)}}
 
     learned = {"steps": [3_000_000], "success": [0.9], "starts": [start(1.0), start(3.0)]}
     failed = {"steps": [3_000_000], "success": [0.0], "starts": [start(4.0), start(2.0)]}
-    figures = bench.start_figures({"fresh-default-5": learned, "fresh-default-6": failed, "fresh-paper-5": failed})
-    assert len(figures) == len(bench.DIAGNOSTICS)
+    figures = reporting.start_figures({"fresh-default-5": learned, "fresh-default-6": failed, "fresh-paper-5": failed})
+    assert len(figures) == len(planning.DIAGNOSTICS)
     assert figures[0].value == pytest.approx(2.0 / 3.0), "3 is larger than 1 and 2, not than 4"
     assert "1 starts that learn" in figures[0].note
-    assert bench.start_figures({}) == []
+    assert reporting.start_figures({}) == []
 
 
 def test_a_run_that_never_restarted_is_also_the_run_without_restarts(tmp_path, monkeypatch):
     monkeypatch.setattr("benchmarks.harness.RESULTS", tmp_path)
-    harness = bench.Benchmark("hmasd", "", argv=["--only", "nothing"], add_options=bench.options)
-    runs = bench.planned_runs(quick=False)
+    harness = Benchmark("hmasd", "", argv=["--only", "nothing"], add_options=bench.options)
+    runs = planning.planned_runs(quick=False)
     harness.keep("fresh-default-5", runs["fresh-default-5"], {"restarts": 0.0, "success": [0.9]})
     harness.keep("fresh-default-6", runs["fresh-default-6"], {"restarts": 1.0, "success": [0.8]})
     bench.keep_unrestarted(harness, runs)
@@ -134,15 +141,15 @@ def test_a_run_that_never_restarted_is_also_the_run_without_restarts(tmp_path, m
 
 
 def test_restarts_that_never_happen_change_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(bench, "STATE", tmp_path)
+    monkeypatch.setattr(planning, "STATE", tmp_path)
     changes = {
         "num_envs": 4, "batch_size": 40, "total_steps": 120, "max_episode_steps": 9, "hidden_size": 8,
         "ppo_epochs": 1, "eval_interval": 40, "eval_episodes": 4, "checkpoint_interval": 80,
     }  # fmt: skip
-    plain = bench.train_run("plain", "paper", changes)
-    waiting = bench.train_run("waiting", "paper", changes | {"restart_steps": 10_000})
+    plain = planning.train_run("plain", "paper", changes)
+    waiting = planning.train_run("waiting", "paper", changes | {"restart_steps": 10_000})
     for run in (plain, waiting):
         del run["steps_per_cpu_second"]
     assert plain == waiting
-    restarted = bench.train_run("restarted", "paper", changes | {"restart_steps": 40})
+    restarted = planning.train_run("restarted", "paper", changes | {"restart_steps": 40})
     assert restarted["restarts"] > 0

@@ -35,6 +35,11 @@ def make_env(config: HMASDConfig, num_envs: int, seed: int) -> MultiAgentVecEnv:
         ConfigurationError: The task is unknown or cannot be used, or has another number of agents.
     """
     task = config.task
+    if config.reward_shaping > 0.0 and task not in _KITCHENS:
+        raise ConfigurationError(
+            f"reward_shaping={config.reward_shaping}: {task} has no shaped rewards; leave reward_shaping out, or use "
+            f"one of: {', '.join(_KITCHENS)}"
+        )
     if task in _BOARDS or task in _KITCHENS:
         if config.n_agents not in (None, 2):
             raise ConfigurationError(f"n_agents={config.n_agents}: {task} has 2 agents; leave n_agents out")
@@ -44,6 +49,7 @@ def make_env(config: HMASDConfig, num_envs: int, seed: int) -> MultiAgentVecEnv:
                 layout=task.removesuffix(_OLD_DYNAMICS),
                 max_steps=config.max_episode_steps,
                 old_dynamics=task.endswith(_OLD_DYNAMICS),
+                reward_shaping=config.reward_shaping,
             )
         is_crossed = task == "alice_and_bob_crossed"
         return AliceAndBobEnv(num_envs, max_steps=config.max_episode_steps, seed=seed, crossed=is_crossed)

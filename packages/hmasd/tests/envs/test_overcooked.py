@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import torch
 
+from apexrl.runs.errors import ConfigurationError
 from hmasd.config import preset
 from hmasd.envs.overcooked import LAYOUTS, Kitchens, OvercookedEnv
 from hmasd.envs.overcooked.kitchens import COOKING_POT, COUNTER, INTERACT, N_THINGS, READY_POT, SOUP
+from hmasd.training.learner import SyncLearner
 from hmasd.training.trainer import Trainer
 
 KITCHENS = {
@@ -95,6 +97,29 @@ def test_the_state_is_captured_in_full():
         OvercookedEnv(4).load_state_dict(env.state_dict())
     with pytest.raises(ValueError, match="no layout 'kitchen'"):
         OvercookedEnv(1, layout="kitchen")
+
+
+def test_shaped_rewards_are_added_in_training(recording):
+    actions = torch.from_numpy(recording["cramped_room_actions"])
+    env = OvercookedEnv(actions.shape[1], reward_shaping=0.5)
+    for step, joint in enumerate(actions):
+        _, rewards, _, extras = env.step(joint)
+        delivered = recording["cramped_room_delivered"][step].sum(axis=1)
+        team = delivered + 0.5 * recording["cramped_room_shaped"][step].sum(axis=1)
+        for cook in range(2):
+            assert rewards[:, cook].tolist() == team.tolist(), step
+            assert extras["reward_components"]["delivered"][:, cook].tolist() == delivered.tolist(), step
+
+
+def test_shaped_rewards_are_no_part_of_an_evaluation():
+    learner = SyncLearner(preset("cramped_room", algorithm="mappo", hidden_size=8, reward_shaping=1.0))
+    report = learner.collector.collect(learner.agent, 400)
+    assert len(report.returns) == 32
+    assert any(value % 20 for value in report.returns)
+    learner.evaluate()
+    assert not (learner.last_evaluation.returns % 20).any()
+    with pytest.raises(ConfigurationError, match="alice_and_bob has no shaped rewards"):
+        SyncLearner(preset("alice_and_bob", reward_shaping=1.0))
 
 
 @pytest.mark.parametrize("algorithm", ["hmasd", "mappo", "mat"])

@@ -40,6 +40,9 @@ class HMASDConfig:
     """Number of UAVs in the UAV tasks; default: the task's own number."""
     max_episode_steps: int = Field(default=100, ge=1)
     """Time limit of an episode; reaching it truncates, so values bootstrap there."""
+    reward_shaping: float = Field(default=0.0, ge=0.0)
+    """Overcooked: weight of the package's shaped rewards (onion in a pot 3, useful dish 3, soup taken 5) in training.
+    Evaluation counts soups only."""
     device: str = "auto"
     """Where networks and batches are: ``auto`` (a GPU if torch finds one), ``cpu``, ``cuda`` or ``cuda:1``.
     Environments run on the CPU."""

@@ -4,7 +4,7 @@ Every environment plays exactly one episode, so short episodes do not count more
 not change the state of training.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -50,7 +50,8 @@ def evaluate(agent: Agent, config: HMASDConfig, env_steps: int) -> EvaluationRes
     generator = torch.Generator(agent.device).manual_seed(int(seeds[1]))
     policy = agent.policy(config.eval_episodes, generator, deterministic=config.eval_deterministic)
     with global_streams(streams_from(int(seeds[0]))):  # PettingZoo modules may use the global streams
-        env = make_env(config, config.eval_episodes, int(seeds[0]))
+        unshaped = replace(config, reward_shaping=0.0)
+        env = make_env(unshaped, config.eval_episodes, int(seeds[0]))
         try:
             return play_episodes(policy, env, int(seeds[0]), _STEP_LIMIT_FACTOR * config.max_episode_steps)
         finally:

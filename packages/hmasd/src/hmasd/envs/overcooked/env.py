@@ -58,7 +58,7 @@ _POT_CODES = _pot_codes()
 
 
 class OvercookedEnv(MultiAgentVecEnv):
-    """A batch of kitchens; both cooks receive the value of each soup that is delivered.
+    """A batch of kitchens; both cooks receive the value of each soup that either delivers.
 
     Observations are full: cell, direction and hand of the cook itself, then of the other, then pots, counters and time.
     The state is the first cook's observation. Episodes have a time limit and no other end.
@@ -68,16 +68,24 @@ class OvercookedEnv(MultiAgentVecEnv):
         layout: ``cramped_room`` or ``coordination_ring``.
         max_steps: Time limit of an episode; reaching it truncates.
         old_dynamics: Whether a pot starts by itself with the third onion, and in no other way.
+        reward_shaping: Weight of the package's shaped rewards of both cooks, which are added to the value of soups.
     """
 
     def __init__(
-        self, num_envs: int, *, layout: str = "cramped_room", max_steps: int = 400, old_dynamics: bool = False
+        self,
+        num_envs: int,
+        *,
+        layout: str = "cramped_room",
+        max_steps: int = 400,
+        old_dynamics: bool = False,
+        reward_shaping: float = 0.0,
     ) -> None:
         if layout not in LAYOUTS:
             raise ValueError(f"there is no layout {layout!r}; choose one of: {', '.join(LAYOUTS)}")
         if num_envs < 1 or max_steps < 1:
             raise ValueError(f"num_envs={num_envs} and max_steps={max_steps} must both be at least 1")
         self.num_envs, self.num_agents, self.max_steps = num_envs, N_COOKS, max_steps
+        self.reward_shaping = reward_shaping
         self.agent_names = ["cook_0", "cook_1"]
         self.device = torch.device("cpu")
         self.kitchens = Kitchens(LAYOUTS[layout], num_envs, old_dynamics=old_dynamics)
@@ -99,12 +107,15 @@ class OvercookedEnv(MultiAgentVecEnv):
         """Interact, move and cook; see :class:`apexrl.envs.MultiAgentVecEnv`."""
         outcome = self.kitchens.step(actions.numpy())
         self._steps += 1
-        rewards = np.repeat(outcome.delivered.sum(axis=1, keepdims=True), N_COOKS, axis=1)  # (E, 2)
+        delivered, shaped = (
+            np.repeat(each.sum(axis=1, keepdims=True), N_COOKS, axis=1)  # (E, 2)
+            for each in (outcome.delivered, outcome.shaped)
+        )
+        team = torch.from_numpy(delivered + self.reward_shaping * shaped)
         dones = self._steps >= self.max_steps
         observation, state = self._observe()
         cut = torch.from_numpy(dones)
         ended = torch.zeros_like(cut)
-        team = torch.from_numpy(rewards)
         extras: MultiAgentExtras = {
             "state": torch.from_numpy(state),
             "agent_mask": self._present.clone(),
@@ -113,7 +124,7 @@ class OvercookedEnv(MultiAgentVecEnv):
             "time_outs": cut,
             "agent_terminated": ended.unsqueeze(1).repeat(1, N_COOKS),
             "agent_truncated": cut.unsqueeze(1).repeat(1, N_COOKS),
-            "reward_components": {"delivered": team.clone(), "shaped": torch.from_numpy(outcome.shaped)},
+            "reward_components": {"delivered": torch.from_numpy(delivered), "shaped": torch.from_numpy(outcome.shaped)},
         }
         if dones.any():
             extras["final_observation"] = torch.from_numpy(observation)
