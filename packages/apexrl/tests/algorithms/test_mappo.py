@@ -78,7 +78,8 @@ def test_separate_actors_have_parameters_of_their_own(scripted_team):
     env = scripted_team()
     shared, separate = MAPPO(env, MAPPOConfig(add_agent_ids=False)), MAPPO(env, MAPPOConfig(share_actor=False))
     obs = torch.ones(1, 3, 2)
-    assert len({tuple(row.tolist()) for row in shared.policy.actor(obs)[0]}) == 1
+    rows = shared.policy.actor(obs)[0]
+    assert torch.allclose(rows, rows[0], atol=1e-6), "equal up to rounding, which some processors do by row"
     assert len({tuple(row.tolist()) for row in separate.policy.actor(obs)[0]}) == 3
     assert sum(p.numel() for p in separate.policy.actor.parameters()) == 3 * sum(
         p.numel() for p in shared.policy.actor.parameters()

@@ -29,6 +29,18 @@ def simulate_slowly(index, numbers, *, seed):
     return simulate(index + len(numbers), seed=seed)
 
 
+def simulate_on_a_cluster(index, numbers, doomed, folder, *, seed):
+    """The same as `simulate_slowly`; it never ends on the node `doomed`, and waits elsewhere until that is removed."""
+    import ray
+
+    if ray.get_runtime_context().get_node_id() == doomed:
+        (Path(folder) / "reached").touch()
+        time.sleep(600)
+    while not (Path(folder) / "removed").exists():
+        time.sleep(0.01)
+    return simulate_slowly(index, numbers, seed=seed)
+
+
 def simulate_with_accidents(index, accidents, folder, *, seed):
     """The same as `simulate`, but the first attempt at some indices ends badly."""
     mark = Path(folder) / str(index)

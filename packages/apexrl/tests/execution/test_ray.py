@@ -3,6 +3,8 @@
 import builtins
 import importlib
 import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -101,7 +103,7 @@ def test_on_a_cluster_all_cpus_are_used_and_lost_nodes_are_waited_for(inline, ta
         monkeypatch.setenv("RAY_ADDRESS", cluster.address)
         with make_executor("ray", ray={"memory_gb": 0.05, "working_dir": str(shipped)}) as executor:
             assert executor.workers == 2, "all CPUs of the cluster"
-            check_nodes_come_and_go(inline, executor, cluster, tasks)
+            check_nodes_come_and_go(inline, executor, cluster, tasks, tmp_path)
             assert executor.workers >= 3, "the CPU that was added is used; Ray may still count that of the lost node"
             names = [actor["name"] for actor in ray.util.list_named_actors(all_namespaces=True)]
             assert any(name.startswith("apexrl-") for name in names)
@@ -109,19 +111,30 @@ def test_on_a_cluster_all_cpus_are_used_and_lost_nodes_are_waited_for(inline, ta
             assert not where.startswith(str(shipped)), "the node's own copy was imported"
 
 
-def check_nodes_come_and_go(inline, executor, cluster, tasks):
-    """Without retries: a lost node is not held against the tasks that ran on it."""
-    shared = Shared(list(range(1000)))
-    work = [Task(tasks.simulate_slowly, (i, shared)) for i in range(60)]
-    reference = [result.unwrap() for result in inline.run(work, RunOptions(seed=3))]
-    values = []
-    run = executor.run(work, RunOptions(seed=3, retries=0))
-    for result in run:
-        values.append(result.unwrap())
-        if len(values) == 5:
+def check_nodes_come_and_go(inline, executor, cluster, tasks, folder):
+    """Without retries: a lost node is not held against the task that ran on it."""
+    shared, doomed = Shared(list(range(1000))), cluster.nodes[1].node_id
+    reference = [Task(tasks.simulate_slowly, (i, shared)) for i in range(60)]
+    work = [Task(tasks.simulate_on_a_cluster, (i, shared, doomed, str(folder))) for i in range(60)]
+
+    def replace_node():
+        """Remove a node when a task has begun on it: how long a worker takes to start differs by seconds."""
+        deadline = time.monotonic() + 120.0
+        try:
+            while not (folder / "reached").exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
             cluster.add(1)
             cluster.add(1)
             cluster.remove(1)
-    assert pickle.dumps(values) == pickle.dumps(reference)
+        finally:
+            (folder / "removed").touch()
+
+    with ThreadPoolExecutor(1) as pool:
+        replaced = pool.submit(replace_node)
+        run = executor.run(work, RunOptions(seed=3, retries=0))
+        values = [result.unwrap() for result in run]
+        replaced.result()
+    expected = [result.unwrap() for result in inline.run(reference, RunOptions(seed=3))]
+    assert pickle.dumps(values) == pickle.dumps(expected)
     lost = [attempt.failure.kind for task in run.report.troubled for attempt in task.attempts[:-1]]
     assert lost == [FailureKind.NODE_LOST]

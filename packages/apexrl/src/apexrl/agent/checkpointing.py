@@ -73,7 +73,11 @@ class Checkpointing:
         if self._store.folder.is_dir():
             self._claim()
         self.run_id = session.run_id
-        return bool(self._store.rewind(self._learner.checkpoint_step(iteration, progress, 0)))
+        step = self._learner.checkpoint_step(iteration, progress, 0)
+        final = self._final()
+        ahead = final is not None and self._progress(final) > progress
+        finals = [self._store.folder / str(self._learner.files.final)] if ahead else []
+        return bool(self._store.rewind(step) + self._store.set_aside(finals, step))
 
     def end(self) -> None:
         """Leave the session."""
@@ -142,6 +146,7 @@ class Checkpointing:
             rng=capture_rng(),
         )
         save_checkpoint(path, checkpoint)
+        logger.debug("saved %s", path)
         return path
 
     def load_named(self, name: str | Path, restore: Restore, reset_learning_rate: bool = False) -> None:
@@ -160,6 +165,12 @@ class Checkpointing:
         self._restore(checkpoint, source, restore, reset_learning_rate)
         self._continue(self.folder)
         return True
+
+    @property
+    def newest_path(self) -> Path | None:
+        """Path of the furthest periodic checkpoint, if there is one."""
+        steps = [] if self._store is None else self._store.steps()
+        return self._store.path(steps[-1]) if self._store is not None and steps else None
 
     def newest(self) -> Checkpoint | None:
         """Return the undamaged checkpoint that is furthest, the final one included, if there is one."""

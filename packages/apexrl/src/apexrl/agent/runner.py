@@ -149,6 +149,7 @@ class Runner:
         self._stop_reason: str | None = None
         self._logged: dict[str, float] = {}
         self._counted_from = 0
+        self._is_running = False
         folder = Path(save_dir) if save_dir is not None else None
         if folder is None and self.log_dir is not None:
             folder = self.log_dir / learner.files.checkpoints
@@ -176,7 +177,7 @@ class Runner:
             KeyboardInterrupt: After Ctrl-C, when the run is saved, if ``raise_interrupt``.
         """
         goal, learner = self._goal(total_timesteps, num_iterations), self.learner
-        with self._open_session(goal, max_seconds) as session, learner.running():
+        with self._open_session(goal, max_seconds) as session, self._running():
             learner.start(goal.progress(self.total_timesteps))
             while not self._is_over(session, goal):
                 self._emit("pre_iteration")
@@ -207,6 +208,19 @@ class Runner:
                 self._log_late(session)
             self._save_at_end(session, goal)
         return self._result(session, goal)
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        """Enter the learner's own random streams, unless they are entered already."""
+        if self._is_running:
+            yield
+            return
+        self._is_running = True
+        try:
+            with self.learner.running():
+                yield
+        finally:
+            self._is_running = False
 
     def _collect(self) -> dict[str, float]:
         if not self.learner.collects:
@@ -421,7 +435,8 @@ class Runner:
             DivergedError: Training diverged, and no sound checkpoint was loaded since.
         """
         self._checkpoints.check_sound()
-        return self._checkpoints.save_named(name, self.iteration, self.state_dict())
+        with self._running():
+            return self._checkpoints.save_named(name, self.iteration, self.state_dict())
 
     def load_checkpoint(self, name: str | Path, *, reset_learning_rate: bool = False) -> None:
         """Load what ``save_checkpoint`` or a periodic save wrote, and continue from there.

@@ -255,7 +255,7 @@ def not_finite(name: str, env: int, step: int, values: Tensor, source: str) -> D
         f"{whose} must be finite numbers, because one bad number spoils all weights",
         "the networks have diverged: lower the learning rate, and resume from the last checkpoint"
         if name == "outputs"
-        else "run apexrl.check_env, and bound what the environment computes; the last checkpoint is sound",
+        else "run apexrl.check_env, and bound what the environment computes; checkpoints before it are sound",
     )
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from apexrl.arrays import Array, Bools, Floats32
 from apexrl.envs.vec_env import Opaque, UnsupportedSpacesError
-from apexrl.runs.errors import UserFacingError
+from apexrl.runs.errors import ConfigurationError, UserFacingError
 
 
 class ObservationMismatchError(UserFacingError, ValueError):
@@ -206,12 +206,25 @@ class AgentActions:
         return row[: space.shape[0]].clip(space.low, space.high).astype(space.dtype)
 
     def legal(self, name: str, observation: Opaque, info: dict[str, Any]) -> Bools | None:
-        """Return the agent's own action mask in the common width, or None if it gives none."""
+        """Return the agent's own action mask in the common width, or None if it gives none.
+
+        Raises:
+            ConfigurationError: The mask has another number of entries than the agent has actions, or forbids all.
+        """
         given = info.get("action_mask")
         if given is None and isinstance(observation, dict):
             given = observation.get("action_mask")
         if given is None or not isinstance(self.space, spaces.Discrete):
             return None
+        own = self._spaces[name]
+        assert isinstance(own, spaces.Discrete)  # the agents' spaces are of one kind
+        mask = np.asarray(given).astype(np.bool_)
+        if mask.shape != (own.n,) or not mask.any():
+            raise ConfigurationError(
+                f"agent {name!r} has the action mask {np.asarray(given).tolist()}",
+                f"a mask has one entry for each of its {own.n} actions, and at least one of them is legal",
+                "correct the environment's action_mask",
+            )
         legal = np.zeros(self._width, np.bool_)
-        legal[: len(given)] = np.asarray(given).astype(np.bool_)
+        legal[: own.n] = mask
         return legal

@@ -11,7 +11,7 @@ import math
 import os
 import pickle
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -309,11 +309,11 @@ class CheckpointStore:
         Returns:
             The new paths.
         """
-        moved = [
-            self.path(later).rename(free_name(self.path(later)))
-            for later in self.steps()
-            if step is None or later > step
-        ]
+        return self.set_aside([self.path(later) for later in self.steps() if step is None or later > step], step)
+
+    def set_aside(self, paths: Iterable[Path], step: int | None) -> list[Path]:
+        """Rename files of this folder that lie after ``step``, as :meth:`rewind` does."""
+        moved = [path.rename(free_name(path)) for path in paths]
         if moved:
             sync_folder(self.folder)
             logger.warning("set aside, because the run resumes from step %s: %s", step, _names(moved))
