@@ -10,6 +10,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
 
 from apexrl.agent.resume_check import check_resume
 from apexrl.algorithms.losses import ReplayMismatchError
+from hmasd.__main__ import main
 from hmasd.tasks import make_agent, make_env
 from hmasd.training.collection import Collector
 from hmasd.training.trainer import Trainer, train
@@ -72,8 +73,12 @@ class MeetingEnv:
 @pytest.fixture
 def meeting(monkeypatch):
     """The task ``pettingzoo:meeting``."""
+    return register(monkeypatch, MeetingEnv)
+
+
+def register(monkeypatch, env_class):
     module = ModuleType("meeting")
-    module.parallel_env = MeetingEnv
+    module.parallel_env = env_class
     monkeypatch.setitem(sys.modules, "meeting", module)
     return "pettingzoo:meeting"
 
@@ -95,6 +100,24 @@ def test_only_legal_actions_are_taken_and_the_replay_audit_holds(small, meeting,
     # near log(1 / 3), the first policy of three legal actions, and not near log(1 / 6)
     assert rollout.log_probs.mean().item() == pytest.approx(-np.log(3.0), abs=0.1)
     assert agent.update(92)["Sync/ReplayLogProbError"] <= 1e-5
+
+
+@pytest.mark.parametrize("mask", [[1] * (N_BUTTONS + 1), [1], [], [0] * N_BUTTONS], ids=["7", "1", "0", "none legal"])
+@pytest.mark.parametrize("first_step", [0, 3], ids=["from the start", "later"])
+def test_masks_of_a_wrong_length_or_without_a_legal_action_are_refused(monkeypatch, tmp_path, capsys, mask, first_step):
+    class WrongMaskEnv(MeetingEnv):
+        def _observe(self):
+            observations = super()._observe()
+            if self.agents and self.steps >= first_step:
+                observations["b"]["action_mask"] = np.array(mask, np.int8)
+            return observations
+
+    task = register(monkeypatch, WrongMaskEnv)
+    words = ["num_envs=2", "batch_size=20", "total_steps=20", "hidden_size=8", f"task={task}"]
+    assert main(["train", "--folder", str(tmp_path), "--set", *words]) == 2
+    message = capsys.readouterr().err
+    assert f"agent 'b' has the action mask {mask}. A mask has one entry for each of its 6 actions" in message
+    assert "Traceback" not in message
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

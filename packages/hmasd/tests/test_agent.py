@@ -30,6 +30,41 @@ def test_the_audit_finds_a_wrong_skill(hmasd_agent):
         hmasd_agent.update(92)
 
 
+def test_an_agent_that_has_left_is_paid_by_no_discriminator(hmasd_agent):
+    rollout = hmasd_agent.rollout
+    rollout.present[2:4, 0, 1] = False  # it leaves in the middle of the first skill
+    paid = hmasd_agent.discriminators.rewards(rollout).agents
+    assert (paid[~rollout.present] == 0.0).all()
+    assert (paid[rollout.present] < 0.0).all()
+
+
+def test_limited_discriminators_change_when_they_learn_and_at_no_other_time(collected):
+    agent = collected(discriminator_lipschitz=2.0)
+    networks = agent.discriminators.networks
+
+    def state():
+        return {name: value.clone() for name, value in networks.state_dict().items()}
+
+    before = state()
+    first, second = agent.discriminators.rewards(agent.rollout), agent.discriminators.rewards(agent.rollout)
+    assert torch.equal(first.agents, second.agents)
+    agent.discriminators.update(agent.rollout, learn=False)
+    assert all(torch.equal(value, before[name]) for name, value in state().items())
+    agent.discriminators.update(agent.rollout)
+    assert any(not torch.equal(value, before[name]) for name, value in state().items())
+
+
+def test_skills_begin_with_an_episode_even_if_others_have_steps_left(collected):
+    agent = collected()
+    agent.update(92)
+    agent.clock.assign(agent.clock.due() | True)
+    seen = agent.rollout
+    inputs = seen.observations[0].clone(), seen.states[0].clone(), seen.present[0].clone()
+    starts = torch.tensor([True, False, False, True])
+    agent.act(*inputs, starts)
+    assert seen.assigned[0].tolist() == starts.tolist()
+
+
 def test_the_expected_number_of_high_level_samples(hmasd_agent):
     # per environment: 9 + 9 + 5 steps with k = 4 give 3 + 3 + 2 intervals
     intervals = rollout_intervals(hmasd_agent.rollout, hmasd_agent.config)
@@ -44,7 +79,7 @@ def test_skills_change_only_where_they_are_assigned(hmasd_agent):
     assert not (changed & ~rollout.assigned[1:]).any()
 
 
-def test_skills_in_force_live_across_the_barrier_and_the_version_rises(hmasd_agent):
+def test_skills_stay_in_force_across_the_barrier_and_the_version_rises(hmasd_agent):
     before = hmasd_agent.skills.clone()
     hmasd_agent.update(92)
     assert hmasd_agent.version == 1
@@ -141,6 +176,23 @@ def test_a_critic_that_sees_all_skills_has_a_value_per_agent(collected):
     assert agent.update(92)["Sync/ReplayLogProbError"] <= 1e-5
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [{"skill_floor": 0.3}, {"discriminator_decay": 0.1}, {"discriminator_lipschitz": 2.0}, {"transformer_blocks": 2}],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_options_change_what_is_learned_and_the_replay_audit_holds(collected, changes):
+    learned = []
+    for given in ({}, changes):
+        agent = collected(**given)
+        metrics = agent.update(92)
+        assert 0.0 <= metrics["Sync/ReplayLogProbError"] <= 1e-5
+        assert all(math.isfinite(value) for value in metrics.values())
+        networks = agent.high.coordinator, agent.discriminators.networks
+        learned.append(torch.cat([parameter.flatten() for network in networks for parameter in network.parameters()]))
+    assert not torch.equal(*learned)
+
+
 @pytest.mark.parametrize("num_minibatches", [1, 3])
 def test_totals_are_the_losses_that_are_minimised(collected, num_minibatches):
     agent = collected(entropy_high=0.3, entropy_low=0.2, value_coef=0.7, num_minibatches=num_minibatches)
@@ -188,7 +240,7 @@ def test_state_is_only_given_at_the_barrier(hmasd_agent):
         hmasd_agent.state_dict()
 
 
-def test_discriminators_learn_to_tell_skills_apart(collected):
+def test_discriminators_learn_to_recognise_skills(collected):
     agent = collected(batch_size=4 * 100, discriminator_epochs=60)
     rollout = agent.rollout
     rollout.next_observations[..., 0] = rollout.skills[..., 1:].float()

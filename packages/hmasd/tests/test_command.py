@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,8 +12,9 @@ from apexrl.configuration import to_mapping
 from apexrl.runs.checkpoints.checkpoint import load_checkpoint
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError
 from apexrl.runs.metrics.jsonl import read_jsonl
-from hmasd.command import TrainCommand, settings_of, train
-from hmasd.training.trainer import SCHEMA
+from hmasd.command import EvalCommand, TrainCommand, evaluate, settings_of, train
+from hmasd.config import plain_number
+from hmasd.training.trainer import FINAL_NAME, SCHEMA, Trainer
 
 SMALL = (
     "task=uav_coverage",  # whose returns depend on every weight
@@ -29,6 +31,12 @@ SMALL = (
     "eval_episodes=4",
     "checkpoint_interval=40",
 )
+
+
+def _changed(*words):
+    """Return the small settings with some of them changed."""
+    names = tuple(word.split("=")[0] + "=" for word in words)
+    return (*(word for word in SMALL if not word.startswith(names)), *words)
 
 
 def start(tmp_path, *words):
@@ -68,10 +76,10 @@ def test_evaluation_in_a_fresh_process_gives_what_training_gave(tmp_path, capsys
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == trained
     train(TrainCommand(set=(*SMALL, "seed=1"), folder=tmp_path / "other", log_level="WARNING"))
-    assert json.loads(capsys.readouterr().out.splitlines()[-1]) != trained, "the returns tell policies apart"
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) != trained, "the returns of the two policies differ"
 
 
-def test_a_killed_run_goes_on_to_the_same_end(tmp_path, capsys):
+def test_a_killed_run_resumes_to_the_same_end(tmp_path, capsys):
     words = tuple(word for word in SMALL if not word.startswith(("total_steps", "eval_interval")))
     words += ("total_steps=800", "eval_interval=400", "keep_checkpoints=2")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
@@ -112,17 +120,17 @@ def test_a_run_killed_before_its_final_checkpoint_gets_it_from_the_same_command(
     final.unlink()
     assert train(command) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1]) == trained
-    found = load_checkpoint(final, SCHEMA).state
-    assert found["total_timesteps"] == expected["total_timesteps"] == 120
-    assert torch.equal(found["learner"]["generator"], expected["learner"]["generator"])
+    state = load_checkpoint(final, SCHEMA).state
+    assert state["total_timesteps"] == expected["total_timesteps"] == 120
+    assert torch.equal(state["learner"]["generator"], expected["learner"]["generator"])
     assert (tmp_path / "logs" / "metrics.jsonl").read_bytes() == metrics
     assert not (tmp_path / "earlier").exists()
 
 
-def test_a_finished_run_goes_on_where_more_steps_are_asked_for(tmp_path):
+def test_a_finished_run_resumes_if_total_steps_is_raised(tmp_path):
     at_once, in_two = tmp_path / "at_once", tmp_path / "in_two"
     for steps, folder in ((200, at_once), (120, in_two), (200, in_two)):
-        words = tuple(word if not word.startswith("total_steps") else f"total_steps={steps}" for word in SMALL)
+        words = _changed(f"total_steps={steps}")
         assert train(TrainCommand(set=words, folder=folder, log_level="ERROR")) == 0
     updates = [
         [
@@ -162,12 +170,12 @@ def test_settings_that_cannot_run_touch_nothing(tmp_path):
     train(TrainCommand(set=SMALL, folder=tmp_path, log_level="ERROR"))
     before = _content(tmp_path)
     with pytest.raises(ConfigurationError, match="there is no task 'nope'"):
-        train(TrainCommand(set=(*SMALL, "task=nope"), folder=tmp_path, log_level="ERROR"))
+        train(TrainCommand(set=_changed("task=nope"), folder=tmp_path, log_level="ERROR"))
     assert _content(tmp_path) == before
 
 
 def test_a_checkpoint_does_not_decide_what_is_imported(tmp_path):
-    words = (*SMALL, "task=pettingzoo:mpe2.simple_spread_v3", "n_agents=null")
+    words = _changed("task=pettingzoo:mpe2.simple_spread_v3", "n_agents=null")
     train(TrainCommand(set=words, folder=tmp_path, log_level="ERROR"))
     final = tmp_path / "models" / "hmasd_sync_enhanced_final.pth"
     for changes in ((), ("eval_episodes=2",)):
@@ -195,6 +203,73 @@ def _as_preset(words):
     return [f"{name}={json.dumps(value)}" for name, value in config.items()]
 
 
+def test_options_that_would_change_nothing_are_refused(tmp_path):
+    with pytest.raises(ConfigurationError, match="--fresh starts a new run"):
+        train(TrainCommand(eval_only=True, model_path=tmp_path / "any.pth", fresh=True))
+    with pytest.raises(ConfigurationError, match="name a checkpoint that has them by --skills-from"):
+        train(TrainCommand(set=("freeze_skills=true",), folder=tmp_path))
+
+
+def test_a_setting_given_twice_is_refused(tmp_path):
+    with pytest.raises(ConfigurationError, match="--set gives skill_steps twice, as 5 and as 6; keep one"):
+        train(TrainCommand(set=("k=5", "skill_steps=6"), folder=tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("skill_step=5", "skill_step: unknown key, perhaps skill_steps was meant"),
+        ("lambda_e=.inf", "lambda_e: got inf; it should be a finite number"),
+        ("lr=.nan", "lr: got nan"),
+        ("device=banana", "device='banana' cannot be used.*a GPU if torch finds one"),
+        ("device=meta", "device='meta' cannot be used"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_by_their_own_name(tmp_path, word, message):
+    with pytest.raises(ConfigurationError, match=f"(?i){message}") as refused:
+        train(TrainCommand(set=(word,), folder=tmp_path / "run"))
+    assert "--skill" not in str(refused.value)
+    assert not (tmp_path / "run" / "models").exists()
+
+
+@pytest.mark.parametrize(("word", "value"), [("1e6", 1_000_000), ("2.5e+3", 2500), ("1e-4", 1e-4), ("-3e2", -300)])
+def test_numbers_with_an_exponent_are_numbers(word, value):
+    assert plain_number(word) == value
+    assert type(plain_number(word)) is type(value)
+    assert plain_number("e6") == "e6"
+    assert plain_number("1e6b") == "1e6b"
+
+
+def test_a_file_and_the_command_line_take_them(tmp_path):
+    (tmp_path / "run.yaml").write_text("total_steps: 2e5\nlr: 1e-3\n")
+    config = settings_of(TrainCommand(config=tmp_path / "run.yaml", set=("eval_interval=1e4",)))
+    assert (config.total_steps, config.lr, config.eval_interval) == (200_000, 1e-3, 10_000)
+
+
+def test_a_run_of_a_checkpoint_names_the_checkpoint_that_continues_it(tmp_path, capsys, monkeypatch):
+    train(TrainCommand(set=SMALL, folder=tmp_path, log_level="ERROR"))
+    run = Trainer.learn
+
+    def stopped(trainer, **_):
+        return replace(run(trainer, num_iterations=1), stopped_by="signal")
+
+    monkeypatch.setattr(Trainer, "learn", stopped)
+    first = tmp_path / "models" / "hmasd_sync_enhanced_40.pth"
+    train(TrainCommand(model_path=first, folder=tmp_path))
+    newest = tmp_path / "models" / "hmasd_sync_enhanced_80.pth"
+    assert f"已保存: 步数 80; 用 --model-path {newest} 继续" in capsys.readouterr().out
+    assert newest.is_file()
+    train(TrainCommand(model_path=newest, folder=tmp_path))
+    assert "已保存: 步数 120" in capsys.readouterr().out
+
+
+def test_another_task_than_the_checkpoints_is_refused_in_the_words_of_eval(tmp_path):
+    train(TrainCommand(set=SMALL, folder=tmp_path))
+    final = tmp_path / "models" / FINAL_NAME
+    with pytest.raises(ConfigurationError, match="--task uav_relay: the checkpoint is of task uav_coverage"):
+        evaluate(EvalCommand(model_path=final, task="uav_relay"))
+
+
 def test_settings_are_put_together(tmp_path):
     assert settings_of(TrainCommand()) is None
     assert settings_of(TrainCommand(preset="paper", set=("seed=7",))).seed == 7
@@ -211,7 +286,7 @@ def test_settings_are_put_together(tmp_path):
         train(TrainCommand(eval_only=True))
 
 
-def test_training_goes_on_in_silence_when_nobody_reads_its_output(tmp_path):
+def test_training_continues_when_nobody_reads_its_output(tmp_path):
     process = start(tmp_path, "--preset", "paper", "--set", *_as_preset(SMALL))
     process.stdout.close()
     err = process.stderr.read()
@@ -223,7 +298,7 @@ def test_training_goes_on_in_silence_when_nobody_reads_its_output(tmp_path):
 
 
 def test_a_run_that_diverges_says_so(tmp_path, warm_python):
-    words = ("--preset", "paper", "--set", *_as_preset(SMALL), "lr=1e30")
+    words = ("--preset", "paper", "--set", *_as_preset(_changed("lr=1e30")))
     done = warm_python.run("python", "-m", "hmasd", "train", *words, folder=tmp_path)
     err = done.stderr
     assert done.returncode == 2

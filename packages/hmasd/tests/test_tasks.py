@@ -28,7 +28,7 @@ from gymnasium import spaces
 
 
 class Walk:
-    \"\"\"Two agents walk at random for ever and see the place of both as a picture.\"\"\"
+    \"\"\"Two agents walk at random for ever and see their common position as a picture.\"\"\"
 
     possible_agents = ["left", "right"]
     agents = []
@@ -43,19 +43,20 @@ class Walk:
     def action_space(self, agent):
         return self.actions
 
-    def look(self):
-        return {agent: np.full((2, 2, 3), self.place, np.float32) for agent in self.agents}
+    def observe(self):
+        return {agent: np.full((2, 2, 3), self.position, np.float32) for agent in self.agents}
 
     def reset(self, seed=None, options=None):
         if seed is not None:
             self.rng = np.random.default_rng(seed)
-        self.agents, self.place = list(self.possible_agents), self.rng.normal()
-        return self.look(), {agent: {} for agent in self.agents}
+        self.agents, self.position = list(self.possible_agents), self.rng.normal()
+        return self.observe(), {agent: {} for agent in self.agents}
 
     def step(self, actions):
-        self.place += sum(actions.values()) - 2.0 + 0.1 * self.rng.normal()
+        self.position += sum(actions.values()) - 2.0 + 0.1 * self.rng.normal()
         no = dict.fromkeys(self.agents, False)
-        return self.look(), dict.fromkeys(self.agents, -abs(self.place)), no, no, {agent: {} for agent in self.agents}
+        rewards = dict.fromkeys(self.agents, -abs(self.position))
+        return self.observe(), rewards, no, no, {agent: {} for agent in self.agents}
 
     def close(self):
         pass
@@ -139,7 +140,7 @@ def test_resume_within_episodes_that_only_our_time_limit_ends_is_exact(small, mo
         (
             """
             class Short(Walk):
-                def look(self):
+                def observe(self):
                     return {agent: np.zeros((2, 3), np.float32) for agent in self.agents}
             parallel_env = Short
             """,
@@ -165,6 +166,11 @@ def test_environments_that_cannot_be_captured_resume_with_new_episodes(small, tm
     assert "resumes with new episodes" in caplog.text
     assert resumed.env_steps == 184
     assert resumed.learner.collector._starts.all()
+    resumed.agent.clock.assign(resumed.agent.clock.due())  # skills of the old episodes have steps left
+    observed = resumed.learner.collector
+    observed.collect(resumed.agent, 1)
+    assert resumed.agent.rollout.assigned[0].all(), "new episodes have new skills"
+    assert (resumed.agent.rollout.skill_ages == 0).all()
 
 
 @pytest.mark.parametrize("algorithm", ["hmasd", "mappo", "mat"])

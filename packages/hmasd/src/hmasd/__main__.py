@@ -15,6 +15,17 @@ _COMMANDS: Final[dict[str, tuple[type[Any], Callable[[Any], int], str]]] = {
 }
 
 
+_EXAMPLES: Final = """
+examples:
+  python -m hmasd train --preset alice_and_bob --folder runs/alice     # models/, tf-logs/ and logs/ below the folder
+  python -m hmasd train --preset alice_and_bob --set seed=3 total_steps=1e6 --folder runs/short
+  python -m hmasd eval runs/alice/models/hmasd_sync_enhanced_final.pth
+  python -m hmasd render runs/alice/models/hmasd_sync_enhanced_final.pth --out pictures
+
+The same `train` command resumes a run that was stopped or killed.
+`python -m hmasd COMMAND --help` explains a command."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status.
 
@@ -25,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not words or words[0] in {"-h", "--help"}:
         lines = [f"  {name:<10}{line}" for name, (_, _, line) in _COMMANDS.items()]
         print("usage: python -m hmasd COMMAND [OPTIONS]\n\ncommands:\n" + "\n".join(lines))
-        print("\n`python -m hmasd COMMAND --help` explains a command.")
+        print(_EXAMPLES)
         return 0
     if words[0] not in _COMMANDS:
         print(f"hmasd: there is no command {words[0]!r}; choose one of: {', '.join(_COMMANDS)}", file=sys.stderr)

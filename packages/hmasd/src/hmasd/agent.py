@@ -63,7 +63,9 @@ class HMASDAgent:
             width=config.hidden_size,
         ).to(device)
         self.low = LowLevel(config, networks, env.num_envs, env.num_agents, device)
-        self.discriminators = DiscriminatorLearner(config, Discriminators(**sizes, **skills).to(device))
+        self.discriminators = DiscriminatorLearner(
+            config, Discriminators(lipschitz=config.discriminator_lipschitz, **sizes, **skills).to(device)
+        )
         continuation = ContinuationCritic(
             n_state=n_state,
             n_agents=env.num_agents,
@@ -89,7 +91,7 @@ class HMASDAgent:
         """Sample skills where they are due, then actions in all environments ``[E, n, ...]``."""
         rollout, step = self.rollout, self.rollout.filled
         rollout.add_observations(observations, state, present, episode_starts, action_mask)
-        due = self.clock.due()
+        due = self.clock.due() | as_bools(episode_starts)
         rollout.assigned[step] = torch.from_numpy(due)
         if due.any():
             envs = torch.from_numpy(due).nonzero().squeeze(1)

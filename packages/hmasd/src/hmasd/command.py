@@ -25,7 +25,7 @@ from apexrl.runs.checkpoints.checkpoint import load_checkpoint
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMismatchError, UserFacingError
 from apexrl.runs.lock import exclusive
 from apexrl.runs.logs import log_to_file
-from hmasd.config import ALIASES, HMASDConfig, list_settings, load_config, preset
+from hmasd.config import ALIASES, HMASDConfig, list_settings, load_config, plain_number, preset
 from hmasd.training.trainer import LOGS, MODELS, SCHEMA, Trainer, stored_config
 
 logger = logging.getLogger(__name__)
@@ -82,7 +82,10 @@ class EvalCommand:
 
 @configuration
 class RenderCommand:
-    """Draw an animated episode, skill usage, discriminator confusion and the evaluation curve, as SVG files."""
+    """Draw an animated episode, skill usage, discriminator confusion and the evaluation curve, as SVG files.
+
+    Agents of pettingzoo:MODULE have no positions, so no episode is drawn there.
+    """
 
     model_path: Annotated[Path, Positional]
     """The checkpoint, for instance models/hmasd_sync_enhanced_final.pth."""
@@ -107,24 +110,32 @@ class SettingsCommand:
 def train(config: TrainCommand) -> int:
     """Train, resume or, with ``eval_only``, evaluate; returns the exit status."""
     torch.set_num_threads(config.threads)
-    if config.eval_only:
-        return _evaluate_checkpoint(config)
     for name, value in (("--fresh", config.fresh), (f"--skills-from {config.skills_from}", config.skills_from)):
         if value and config.model_path is not None:
             raise ConfigurationError(
-                f"{name} starts a new run and --model-path {config.model_path} resumes one; give one of them"
+                f"{name} starts a new run and --model-path {config.model_path} resumes or evaluates one; "
+                "give one of them"
             )
+    if config.eval_only:
+        return _evaluate_checkpoint(config)
     logs = config.folder / LOGS
     ensure_folder(logs)
     level = logging.getLevelNamesMapping()[config.log_level]
     with _log_to_console(level), log_to_file(logs / "train.log", level):
         with exclusive(logs):  # nobody else is at work here while an earlier run is looked at, or moved
             trainer = _trainer(config)
-        return _train(trainer)
+        return _train(trainer, config)
 
 
 def evaluate(config: EvalCommand) -> int:
     """Evaluate a checkpoint and print the means; returns the exit status."""
+    if config.task is not None:
+        stored = load_checkpoint(config.model_path, SCHEMA).config["task"]
+        if stored != config.task:
+            raise ConfigurationError(
+                f"--task {config.task}: the checkpoint is of task {stored}; leave --task out, or name that task if it "
+                "is a module"
+            )
     changes = [] if config.task is None else [f"task={config.task}"]
     if config.episodes is not None:
         changes.append(f"eval_episodes={config.episodes}")
@@ -144,6 +155,11 @@ def render(config: RenderCommand) -> int:
     paths = render_checkpoint(config.model_path, config.out, config.seed, config.task)
     if config.metrics is not None:
         paths += render_metrics(config.metrics, config.out, config.model_path.stem)
+    if not paths:
+        raise ConfigurationError(
+            f"there is nothing to draw of {config.model_path}: its agents have no positions and no skills; "
+            "give --metrics logs/metrics.jsonl for the evaluation curve"
+        )
     for path in paths:
         print(path)
     return 0
@@ -181,17 +197,19 @@ def run_command(config_class: type[Any], run: Callable[[Any], int], options: Seq
         return 141
 
 
-def _train(trainer: Trainer) -> int:
+def _train(trainer: Trainer, command: TrainCommand) -> int:
     if trainer.env_steps >= trainer.config.total_steps:
-        trainer.complete()
-        logger.info("训练已完成: %d 步; 增大 total_steps 继续, 或用 --fresh 重新训练", trainer.env_steps)
-        if not trainer.has_final:  # a kill came between the last periodic checkpoint and the final one
+        if not trainer.is_complete:
             trainer.run()
+        logger.info("训练已完成: %d 步; 增大 total_steps 继续, 或用 --fresh 重新训练", trainer.env_steps)
         return _show_evaluation(trainer)
     logger.info("配置: %s", json.dumps(to_mapping(trainer.config)))
     result = trainer.run()
-    if result.stopped_by == "signal":
+    if result.stopped_by == "signal" and command.model_path is None:
         logger.info("已保存: 步数 %d; 再次运行同一命令即可继续", trainer.env_steps)
+    elif result.stopped_by == "signal":  # the same command would go back to its checkpoint
+        newest = trainer.newest_checkpoint
+        logger.info("已保存: 步数 %d; 用 --model-path %s 继续", trainer.env_steps, newest)
     if trainer.last_evaluation is not None:
         print(json.dumps(trainer.last_evaluation.metrics(trainer.config.task)))
     return result.exit_code
@@ -208,6 +226,11 @@ def _trainer(command: TrainCommand) -> Trainer:
     config = config or HMASDConfig()
     if command.skills_from is not None:
         config = _with_skills_of(command.skills_from, config)
+    elif config.freeze_skills:
+        raise ConfigurationError(
+            "freeze_skills=True trains a coordinator of skills that exist, and a new run has none; "
+            "name a checkpoint that has them by --skills-from, or leave freeze_skills out"
+        )
     trainer = Trainer(config, command.folder)  # first, because it refuses settings that cannot run
     try:
         if not command.fresh and trainer.resume():
@@ -252,7 +275,13 @@ def settings_of(command: TrainCommand) -> HMASDConfig | None:
     Raises:
         ConfigurationError: Both a preset and a file are given, or a change is not of the form name=value.
     """
-    changes = dict(_change(word) for word in command.set)
+    changes: dict[str, Any] = {}
+    for name, value in map(_change, command.set):
+        if name in changes:
+            raise ConfigurationError(
+                f"--set gives {name} twice, as {changes[name]!r} and as {value!r}; keep one of them"
+            )
+        changes[name] = value
     if command.preset is not None and command.config is not None:
         raise ConfigurationError(
             f"--preset {command.preset} and --config {command.config} exclude each other; give one of them"
@@ -265,7 +294,7 @@ def settings_of(command: TrainCommand) -> HMASDConfig | None:
         return None
     if command.model_path is not None:
         return stored_config(command.model_path, changes)
-    return from_mapping(HMASDConfig, changes, "the command line")
+    return from_mapping(HMASDConfig, changes, "--set")
 
 
 def _change(word: str) -> tuple[str, Any]:
@@ -273,7 +302,7 @@ def _change(word: str) -> tuple[str, Any]:
     if not separator:
         raise ConfigurationError(f"--set {word}: changes are of the form name=value, for instance --set seed=3")
     try:
-        return ALIASES.get(name, name), yaml.safe_load(value)
+        return ALIASES.get(name, name), plain_number(yaml.safe_load(value))
     except yaml.YAMLError as error:
         raise ConfigurationError(
             f"--set {word}: {value!r} is not a plain value; write a number, a word, true, false or null"

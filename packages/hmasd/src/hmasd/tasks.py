@@ -42,7 +42,10 @@ def make_env(config: HMASDConfig, num_envs: int, seed: int) -> MultiAgentVecEnv:
         )
     if task in _BOARDS or task in _KITCHENS:
         if config.n_agents not in (None, 2):
-            raise ConfigurationError(f"n_agents={config.n_agents}: {task} has 2 agents; leave n_agents out")
+            raise ConfigurationError(
+                f"n_agents={config.n_agents}: {task} has 2 agents; leave n_agents out, or set n_agents=null "
+                "where a file gives it"
+            )
         if task in _KITCHENS:
             return OvercookedEnv(
                 num_envs,

@@ -119,7 +119,7 @@ def test_spaces_contain_what_is_returned_and_nothing_returned_changes_later():
     assert env.state_space.contains(extras["state"][0].numpy())
 
 
-def test_a_captured_state_goes_on_identically():
+def test_a_captured_state_resumes_identically():
     env, other = AliceAndBobEnv(8, max_steps=4), AliceAndBobEnv(8, max_steps=4)
     env.reset(seed=5)
     generator = torch.Generator().manual_seed(0)

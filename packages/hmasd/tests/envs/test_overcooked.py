@@ -91,8 +91,8 @@ def test_the_state_is_captured_in_full():
         env.step(joint)
     other.load_state_dict(env.state_dict())
     for joint in actions[20:]:
-        expected, found = env.step(joint), other.step(joint)
-        assert all(torch.equal(a, b) for a, b in zip(expected[:3], found[:3], strict=True))
+        expected, got = env.step(joint), other.step(joint)
+        assert all(torch.equal(a, b) for a, b in zip(expected[:3], got[:3], strict=True))
     with pytest.raises(ValueError, match="same num_envs and layout"):
         OvercookedEnv(4).load_state_dict(env.state_dict())
     with pytest.raises(ValueError, match="no layout 'kitchen'"):
@@ -105,10 +105,12 @@ def test_shaped_rewards_are_added_in_training(recording):
     for step, joint in enumerate(actions):
         _, rewards, _, extras = env.step(joint)
         delivered = recording["cramped_room_delivered"][step].sum(axis=1)
-        team = delivered + 0.5 * recording["cramped_room_shaped"][step].sum(axis=1)
+        shaped = recording["cramped_room_shaped"][step].sum(axis=1)
+        team = delivered + 0.5 * shaped
         for cook in range(2):
             assert rewards[:, cook].tolist() == team.tolist(), step
             assert extras["reward_components"]["delivered"][:, cook].tolist() == delivered.tolist(), step
+            assert extras["reward_components"]["shaped"][:, cook].tolist() == shaped.tolist(), step
 
 
 def test_shaped_rewards_are_no_part_of_an_evaluation():

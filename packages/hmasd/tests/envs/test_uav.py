@@ -54,12 +54,12 @@ def test_interference_adds_up_in_the_denominator():
 def test_association_serves_each_user_once_and_no_uav_beyond_its_capacity(seed, n_uavs, n_users, capacity, ties):
     ratio = np.random.default_rng(seed).exponential(1.0, (3, n_uavs, n_users))
     if ties:
-        ratio = np.ceil(ratio * 2) / 2  # so coarse that several users hear a UAV equally well
+        ratio = np.ceil(ratio * 2) / 2  # so coarse that several users receive a UAV equally well
     served = associate(ratio, 0.5, capacity)
     assert (served.sum(axis=1) <= 1).all()
     assert (served.sum(axis=2) <= capacity).all()
     assert (ratio[served] >= 0.5).all()
-    # whoever is left out although it hears its best UAV well enough was beaten by `capacity` better users
+    # whoever is left out although it receives its best UAV well enough was beaten by `capacity` better users
     asking = (ratio.argmax(axis=1)[:, None] == np.arange(n_uavs)[:, None]) & (ratio >= 0.5)
     for world, uav in np.ndindex(3, n_uavs):
         left = asking[world, uav] & ~served[world, uav]
@@ -71,7 +71,7 @@ def test_association_serves_each_user_once_and_no_uav_beyond_its_capacity(seed, 
 def test_users_in_one_corner_do_not_overload_their_uav():
     worlds = UAVWorlds.empty(1, UAVConfig(n_uavs=1, n_users=12, capacity=10))
     worlds.uavs[:] = [100.0, 100.0, 100.0]
-    assert worlds.links().served.sum() == 10, "all twelve stand at the origin and hear it equally well"
+    assert worlds.links().served.sum() == 10, "all twelve stand at the origin and receive it equally well"
 
 
 def test_a_far_uav_reaches_the_station_only_over_a_relay():
@@ -87,7 +87,7 @@ def test_users_of_an_unconnected_uav_are_not_served_in_the_relay_scenario():
     alone = worlds.links()
     assert not alone.served.any()
     worlds.config = UAVConfig(scenario="coverage", n_uavs=2, n_users=4)
-    assert worlds.links().served.any(), "the same place serves when no backhaul is asked for"
+    assert worlds.links().served.any(), "the same position serves when no backhaul is asked for"
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(RadioConfig)])
@@ -157,7 +157,7 @@ def test_observations_stay_in_their_space_and_uavs_move(scenario):
     assert (env.worlds.uavs[..., 2] <= 150.0).all()
 
 
-def test_a_captured_state_goes_on_identically():
+def test_a_captured_state_resumes_identically():
     config = UAVConfig(scenario="relay", max_steps=5)
     env, other = UAVEnv(3, config=config), UAVEnv(3, config=config)
     env.reset(seed=5)

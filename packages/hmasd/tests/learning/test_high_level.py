@@ -21,8 +21,8 @@ def cut(small, float64):
     agent, collector = make_agent(config, env), Collector(env, config.seed)
     collector.collect(agent, config.rollout_steps)
     rollout = agent.rollout
-    for step, place in ((8, 0), (17, 2)):
-        rollout.truncated[step, place], rollout.terminated[step, place] = False, True
+    for step, env_index in ((8, 0), (17, 2)):
+        rollout.truncated[step, env_index], rollout.terminated[step, env_index] = False, True
     stream = torch.Generator().manual_seed(5)
     rollout.rewards[:] = torch.randn(rollout.rewards.shape, generator=stream)
     rollout.skill_values[:] = torch.randn(rollout.skill_values.shape, generator=stream)
@@ -53,7 +53,7 @@ def after(agent, env, end):
     return high.value_norm.denormalize(rollout.skill_values[end + 1, env])
 
 
-def place_of(intervals, env, end):
+def index_of(intervals, env, end):
     (index,) = ((intervals.env == env) & (intervals.end == end)).nonzero()[0]
     return index
 
@@ -70,7 +70,7 @@ def test_where_skills_are_due_at_the_barrier_the_value_is_that_of_a_choice(small
     seen = collector._state.double(), collector._observations.double()
     present = agent.high.value_norm.denormalize(agent.high.coordinator.values(*seen))
     for env in range(4):
-        assert torch.allclose(following[place_of(intervals, env, 21)], present[env], atol=1e-12)
+        assert torch.allclose(following[index_of(intervals, env, 21)], present[env], atol=1e-12)
 
 
 def test_a_skill_that_began_in_an_earlier_batch_is_no_sample_and_trains_the_continuation_critic(small):
@@ -125,20 +125,20 @@ def test_what_comes_after_an_interval(cut):
     def value(state, observations):
         return high.value_norm.denormalize(high.coordinator.values(state.unsqueeze(0), observations.unsqueeze(0))[0])
 
-    assert following[place_of(intervals, 0, 8)].tolist() == [0.0] * 3, "nothing comes after a termination"
+    assert following[index_of(intervals, 0, 8)].tolist() == [0.0] * 3, "nothing comes after a termination"
     inside = high.value_norm.denormalize(rollout.skill_values[4, 1])
-    assert torch.equal(following[place_of(intervals, 1, 3)], inside), "the next interval's start"
-    cut_off = place_of(intervals, 1, 8)
+    assert torch.equal(following[index_of(intervals, 1, 3)], inside), "the next interval's start"
+    cut_off = index_of(intervals, 1, 8)
     final = value(rollout.next_states[8, 1], rollout.next_observations[8, 1])
     assert torch.allclose(following[cut_off], final, atol=1e-12), "the true final state at a time limit"
     reset = value(rollout.states[9, 1], rollout.observations[9, 1])
     assert (following[cut_off] - reset).abs().max() > 1e-3, "and not the state after the reset"
     for env in range(4):
         ongoing = high.value_norm.denormalize(continuation(agent, collector._state[env].double(), env, 3))
-        found = following[place_of(intervals, env, 22)]
-        assert torch.allclose(found, ongoing.expand(3), atol=1e-12), "the current state under the current skills"
+        at_barrier = following[index_of(intervals, env, 22)]
+        assert torch.allclose(at_barrier, ongoing.expand(3), atol=1e-12), "the current state under the current skills"
         chosen_again = value(collector._state[env].double(), collector._observations[env].double())
-        assert (found - chosen_again).abs().max() > 1e-3, "and not the value of choosing skills there"
+        assert (at_barrier - chosen_again).abs().max() > 1e-3, "and not the value of choosing skills there"
 
 
 def test_advantages_equal_the_sums_they_stand_for(cut):
@@ -167,8 +167,8 @@ def test_advantages_equal_the_sums_they_stand_for(cut):
     advantages = torch.stack(expected)
     assert sorted(set(intervals.length.tolist())) == [1, 4]
     batch, _ = high._prepare(rollout, intervals)
-    found = high.value_norm.denormalize(batch.targets) - torch.stack(plain)  # targets are A + V in new units
-    assert torch.allclose(found, advantages, atol=1e-10)
+    computed = high.value_norm.denormalize(batch.targets) - torch.stack(plain)  # targets are A + V in new units
+    assert torch.allclose(computed, advantages, atol=1e-10)
     scaled = (advantages - advantages.mean()) / advantages.std(unbiased=False)
     assert torch.allclose(batch.advantages, scaled, atol=1e-6)
     assert batch.mask is None
@@ -179,14 +179,14 @@ def test_skills_of_agents_that_were_never_there_do_not_count(hmasd_agent):
     intervals = rollout_intervals(rollout, hmasd_agent.config)
     assert token_mask(rollout, intervals) is None
     rollout.present[:, 0, 1] = False
-    rollout.present[6, 0, 1] = True  # comes for one step of the second interval
+    rollout.present[6, 0, 1] = True  # present in one step of the second interval
     counts = token_mask(rollout, intervals)
     assert counts[:, :2].all()
     assert counts[:8, 2].tolist() == [False, True, False, False, False, False, False, False]
     assert counts[8:].all()
 
 
-def test_absent_agents_teach_the_coordinator_nothing(collected):
+def test_absent_agents_leave_the_coordinator_alone(collected):
     learned = []
     for wrong in (0.0, 100.0):
         agent = collected(advantage_floor=0.1)
@@ -195,10 +195,10 @@ def test_absent_agents_teach_the_coordinator_nothing(collected):
         rollout.present[:, 0, 1] = False
         rollout.skill_values[:, 0, 2] += wrong
         rollout.skill_log_probs[:, 0, 2] += wrong
-        found = agent.high.update(rollout, rollout_intervals(rollout, agent.config))
+        metrics = agent.high.update(rollout, rollout_intervals(rollout, agent.config))
         learned.append([*agent.high.value_norm.state_dict().values(), *agent.high.coordinator.parameters()])
     assert all(torch.equal(a, b) for a, b in zip(*learned, strict=True))
-    assert found["replay_error"] <= 1e-5
+    assert metrics["replay_error"] <= 1e-5
 
 
 def test_losses_sum_over_the_tokens_that_count(collected):
@@ -214,10 +214,10 @@ def test_losses_sum_over_the_tokens_that_count(collected):
         parameter.data += 0.3 * torch.randn(parameter.shape, generator=agent.generator)
     with torch.no_grad():
         scores = high.coordinator.evaluate(batch.states, batch.observations, batch.skills)
-    found = high._gradient_step(replace(batch, log_probs=scores.log_probs))
+    losses = high._gradient_step(replace(batch, log_probs=scores.log_probs))
     n_intervals = len(intervals.env)
-    assert found["entropy"] == pytest.approx(scores.entropies[counts].sum().item() / n_intervals, rel=1e-5)
+    assert losses["entropy"] == pytest.approx(scores.entropies[counts].sum().item() / n_intervals, rel=1e-5)
     policy = -batch.advantages[counts].sum().item() / n_intervals  # all ratios are 1
-    assert found["policy"] == pytest.approx(policy, abs=1e-5)
+    assert losses["policy"] == pytest.approx(policy, abs=1e-5)
     assert batch.advantages[counts].mean().item() == pytest.approx(0.0, abs=1e-5)
     assert abs(batch.advantages.mean().item()) > 1e-3, "the absent agent's would count"

@@ -75,17 +75,17 @@ def test_minibatches_keep_agents_with_their_environment(collected):
     n_sequences = plain.critic_memory.shape[0]
     rows = torch.tensor([n_sequences - 1, 0, 3])
     taken = _select_rows(batch, rows, 3)
-    for place, row in enumerate(rows.tolist()):
+    for position, row in enumerate(rows.tolist()):
         for name in PER_SEQUENCE:
-            assert torch.equal(getattr(taken, name)[place], numbers[name][row]), name
+            assert torch.equal(getattr(taken, name)[position], numbers[name][row]), name
         for name in PER_STEP:
-            assert torch.equal(getattr(taken, name)[:, place], numbers[name][:, row]), name
+            assert torch.equal(getattr(taken, name)[:, position], numbers[name][:, row]), name
         for name in PER_SEQUENCE_AND_AGENT:
             expected = numbers[name].unflatten(0, (n_sequences, 3))[row]
-            assert torch.equal(getattr(taken, name).unflatten(0, (3, 3))[place], expected), name
+            assert torch.equal(getattr(taken, name).unflatten(0, (3, 3))[position], expected), name
         for name in PER_STEP_AND_AGENT:
             expected = numbers[name].unflatten(1, (n_sequences, 3))[:, row]
-            assert torch.equal(getattr(taken, name).unflatten(1, (3, 3))[:, place], expected), name
+            assert torch.equal(getattr(taken, name).unflatten(1, (3, 3))[:, position], expected), name
     assert _select_rows(batch, None, 3) is batch
 
 

@@ -178,8 +178,8 @@ def test_barriers_change_neither_skills_nor_advantages_nor_rewards(batches, k, s
         inner = np.append(at_start[1:], 0.0)
         after = np.where(cut.continues, inner, np.where(cut.terminated, 0.0, returns[end + 1, cut.env]))
         discount = gamma ** cut.length.astype(float)
-        found = interval_advantages(cut, at_start[:, None], after[:, None], discount, 1.0)[:, 0]
-        rows = zip(cut.env.tolist(), start.tolist(), found.tolist(), cut.chosen.tolist(), strict=True)
+        advantages = interval_advantages(cut, at_start[:, None], after[:, None], discount, 1.0)[:, 0]
+        rows = zip(cut.env.tolist(), start.tolist(), advantages.tolist(), cut.chosen.tolist(), strict=True)
         return {(env, step): advantage for env, step, advantage, chosen in rows if chosen}, cut
 
     whole, cut_once = samples(0, n_steps, None)
@@ -203,9 +203,9 @@ def test_chunks_hold_every_step_once_and_begin_at_episode_starts(n_steps, n_envs
     starts = np.random.default_rng(seed).random((n_steps, n_envs)) < 0.2
     chunks = cut_chunks(starts, length)
     seen = np.zeros((n_steps, n_envs), dtype=int)
-    for place, row in zip(*np.nonzero(chunks.valid), strict=True):
-        seen[chunks.step[place, row], chunks.env[row]] += 1
-        if place > 0:
-            assert not starts[chunks.step[place, row], chunks.env[row]]
+    for position, row in zip(*np.nonzero(chunks.valid), strict=True):
+        seen[chunks.step[position, row], chunks.env[row]] += 1
+        if position > 0:
+            assert not starts[chunks.step[position, row], chunks.env[row]]
     assert (seen == 1).all()
     assert chunks.valid.shape[0] <= length

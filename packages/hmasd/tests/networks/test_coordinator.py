@@ -50,9 +50,9 @@ def test_every_choice_sees_the_state_and_all_observations():
     state.requires_grad_(True)
     observations.requires_grad_(True)
     skills = torch.zeros(11, 4, dtype=torch.int64)
-    for place in range(4):
+    for token in range(4):
         log_probs = coordinator.evaluate(state, observations, skills).log_probs
-        gradients = torch.autograd.grad(log_probs[:, place].sum(), (state, observations))
+        gradients = torch.autograd.grad(log_probs[:, token].sum(), (state, observations))
         assert gradients[0].abs().sum() > 0
         assert (gradients[1].abs().sum(dim=(0, 2)) > 0).all()
 

@@ -6,7 +6,9 @@ import pytest
 from apexrl.charts import color_of
 from apexrl.runs.errors import ConfigurationError
 from apexrl.runs.metrics.jsonl import JsonlSink
-from hmasd.envs.alice_and_bob import SIDE
+from hmasd.command import RenderCommand, render
+from hmasd.envs.alice_and_bob import SIDE, AliceAndBobEnv
+from hmasd.envs.overcooked import LAYOUTS
 from hmasd.pictures.episodes import animate, record
 from hmasd.pictures.render import render_checkpoint, render_metrics
 from hmasd.pictures.skills import SkillReport, skill_charts, skill_report
@@ -58,10 +60,51 @@ def test_uav_episodes_show_users(small):
     assert len(parse(animate(episode, "uav_relay")).findall(f"{SVG}circle")) == 55
 
 
-def test_a_task_without_positions_is_refused(small):
-    trainer = train(small(task="pettingzoo:mpe2.simple_spread_v3", num_envs=2, batch_size=20, total_steps=20))
+@pytest.mark.parametrize("task", ["coordination_ring", "cramped_room_old_dynamics"])
+def test_kitchens_show_the_cooks_on_the_floor(small, task):
+    trainer = train(small(task=task, num_envs=2, batch_size=20, total_steps=20))
+    episode = record(trainer.agent, trainer.config, seed=0)
+    assert episode.positions.shape == (10, 2, 2)
+    picture = parse(animate(episode, task))
+    assert len(picture.findall(f"{SVG}circle")) == 2
+    labels = [text.text for text in picture.findall(f"{SVG}text")]
+    assert {"onions", "dishes", "pot", "serve"} <= set(labels)
+    layout = LAYOUTS[task.removesuffix("_old_dynamics")]
+    columns, rows = np.floor(episode.positions * layout.width).astype(int).transpose(2, 0, 1)
+    assert set((rows * layout.width + columns).ravel()) <= set(layout.floor)
+
+
+@pytest.mark.parametrize(("algorithm", "n_pictures"), [("hmasd", 4), ("mappo", 0)])
+def test_of_a_task_without_positions_the_skills_are_drawn(small, tmp_path, algorithm, n_pictures):
+    task = "pettingzoo:mpe2.simple_spread_v3"
+    config = small(task=task, algorithm=algorithm, num_envs=2, batch_size=20, total_steps=20)
+    trainer = train(config, models=tmp_path / "models")
     with pytest.raises(ConfigurationError, match="have no positions to draw"):
         record(trainer.agent, trainer.config, seed=0)
+    checkpoint = tmp_path / "models" / FINAL_NAME
+    written = render_checkpoint(checkpoint, tmp_path / "album", task=task)
+    assert len(written) == n_pictures
+    assert all("episode" not in path.name for path in written)
+    status = render(RenderCommand(model_path=checkpoint, task=task, out=tmp_path / "again")) if n_pictures else 0
+    assert status == 0
+    if not n_pictures:
+        with pytest.raises(ConfigurationError, match="nothing to draw"):
+            render(RenderCommand(model_path=checkpoint, task=task))
+
+
+def test_agents_that_have_left_are_not_counted(small, monkeypatch):
+    trainer = train(small())
+    step = AliceAndBobEnv.step
+
+    def leave(env, actions):
+        *outcome, extras = step(env, actions)
+        extras["agent_mask"][:, 1] = False  # the second agent is there in the first step only
+        return *outcome, extras
+
+    monkeypatch.setattr(AliceAndBobEnv, "step", leave)
+    report = skill_report(trainer.agent, seed=0, num_envs=5)
+    assert report.team_confusion.sum() == 5 * 8
+    assert report.agent_confusion.sum() == 5 * (8 + 1)
 
 
 def test_skill_reports_count_every_step_once(small):

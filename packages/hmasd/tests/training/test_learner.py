@@ -30,10 +30,10 @@ def test_an_agent_makes_every_tensor_on_its_device(small, changes, monkeypatch):
     for name in ("act", "observe", "update"):
         monkeypatch.setattr(learner.agent, name, elsewhere(getattr(learner.agent, name)))
     metrics = []
-    for one in (expected, learner):
+    for trained in (expected, learner):
         for _ in range(2):
-            one.collect()
-            metrics.append(one.update())
+            trained.collect()
+            metrics.append(trained.update())
     assert {k: v for k, v in metrics[3].items() if "time/" not in k} == {
         k: v for k, v in metrics[1].items() if "time/" not in k
     }
@@ -60,11 +60,11 @@ def test_the_device_is_found_or_the_one_that_was_asked_for(small, caplog):
         assert "falling back to the CPU" in caplog.text
 
 
-def test_a_random_stream_of_another_device_starts_anew(caplog):
+def test_a_random_stream_of_another_device_restarts(caplog):
     generator = torch.Generator().manual_seed(3)
     kept, state = generator.get_state(), torch.zeros(16, dtype=torch.uint8)  # as many bytes as a GPU's stream has
     restore_generator(generator, state)
-    assert "starts anew" in caplog.text
+    assert "it restarts" in caplog.text
     assert torch.equal(generator.get_state(), kept)
     torch.rand(5, generator=generator)
     restore_generator(generator, kept)
@@ -99,7 +99,7 @@ def test_a_checkpoint_without_skills_in_force_draws_new_ones(small, tmp_path):
 
 @pytest.mark.parametrize("algorithm", ["hmasd", "mappo", "mat"])
 @pytest.mark.parametrize("what", ["rewards", "observations"])
-def test_numbers_that_are_none_stop_training_and_nothing_is_saved_after_them(small, tmp_path, what, algorithm):
+def test_nan_stops_training_and_nothing_is_saved_after_it(small, tmp_path, what, algorithm):
     config = small(algorithm=algorithm)
     trainer = Trainer(config, tmp_path)
     env, steps = trainer.learner.collector.env, [0]
@@ -113,8 +113,8 @@ def test_numbers_that_are_none_stop_training_and_nothing_is_saved_after_them(sma
         return observations, rewards, dones, extras
 
     env.step = step
-    place = 2 if what == "rewards" else 3  # an observation is the input of the step after it
-    with pytest.raises(DivergedError, match=f"{what} of environment 1 at step {place} of the rollout"):
+    failing = 2 if what == "rewards" else 3  # an observation is the input of the step after it
+    with pytest.raises(DivergedError, match=f"{what} of environment 1 at step {failing} of the rollout"):
         trainer.run()
     assert trainer.iteration == 1
     with pytest.raises(DivergedError, match="nothing is saved"):

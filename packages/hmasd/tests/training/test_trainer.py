@@ -65,7 +65,7 @@ def test_every_promised_metric_is_written(small, tmp_path):
     assert written >= PROMISED
     versions = [row["Sync/PolicyVersion"] for row in rows if "Sync/PolicyVersion" in row]
     assert versions == [1.0, 2.0, 3.0, 4.0]
-    assert [row["Buffer/SamplesCollected"] for row in rows] == [4.0, 92.0] * 4, "it begins anew with every batch"
+    assert [row["Buffer/SamplesCollected"] for row in rows] == [4.0, 92.0] * 4, "it restarts with every batch"
     assert [row["step"] for row in rows] == [4, 92, 96, 184, 188, 276, 280, 368]
     timings = (tmp_path / "timings.jsonl").read_text()
     assert "time/steps_per_second" in timings
@@ -100,17 +100,18 @@ def test_log_lines(small, caplog):
         {"restart_steps": 92},
         {"restart_steps": 184, "warmup_steps": 150},
         {"task": "pettingzoo:drawing"},
+        {"discriminator_lipschitz": 2.0},
     ],
     ids=lambda x: str(x),
 )
-def test_a_killed_run_of_other_tasks_or_with_restarts_resumes_bit_by_bit(small, tmp_path, drawing, changes):
+def test_a_killed_run_of_other_tasks_or_settings_resumes_bit_by_bit(small, tmp_path, drawing, changes):
     config = small(num_minibatches=2, eval_interval=276, total_steps=368, **changes)
     check_resume(lambda folder: Trainer(config, folder), tmp_path, iterations=2)
     assert read_jsonl(tmp_path / "parts" / "logs" / "metrics.jsonl")[-1]["step"] == 368
     assert not list(tmp_path.rglob("earlier")), "it is the same run"
 
 
-def test_a_run_that_stopped_and_went_on_equals_one_that_did_not(small, tmp_path):
+def test_a_run_that_stopped_and_resumed_equals_an_uninterrupted_one(small, tmp_path):
     config = small(eval_interval=276)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     uninterrupted = Trainer(config, whole)
@@ -161,13 +162,32 @@ class DrawingEnv:
         pass
 
 
+class CountingEnv(DrawingEnv):
+    """The same task with a state of its own: the steps of the episode."""
+
+    state_space = Box(0.0, np.inf, (1,), np.float32)
+
+    def state(self):
+        return np.array([self.steps], np.float32)
+
+
 @pytest.fixture
 def drawing(monkeypatch):
-    """The task ``pettingzoo:drawing``."""
-    module = ModuleType("drawing")
-    module.parallel_env = DrawingEnv
-    monkeypatch.setitem(sys.modules, "drawing", module)
-    return "pettingzoo:drawing"
+    """The task ``pettingzoo:drawing``; its state is that of all observations."""
+    return register(monkeypatch, "drawing", DrawingEnv)
+
+
+@pytest.fixture
+def counting(monkeypatch):
+    """The task ``pettingzoo:counting``, with the observations of ``pettingzoo:drawing`` and another state."""
+    return register(monkeypatch, "counting", CountingEnv)
+
+
+def register(monkeypatch, name, env_class):
+    module = ModuleType(name)
+    module.parallel_env = env_class
+    monkeypatch.setitem(sys.modules, name, module)
+    return f"pettingzoo:{name}"
 
 
 def global_draws():
@@ -217,6 +237,28 @@ def test_a_run_without_reward_restarts_with_new_networks(small):
     fresh = Trainer(replace(config, seed=config.seed + 2 * 1_000_003))
     assert torch.allclose(first_weight(trainer), first_weight(fresh), atol=1e-6)
     assert not torch.allclose(first_weight(trainer), first_weight(Trainer(config)), atol=1e-6)
+
+
+def test_a_restart_draws_from_a_valid_seed(small):
+    trainer = train(small(restart_steps=92, seed=2**32 - 1))
+    assert trainer.learner.restart_state.restarts == 3
+
+
+def test_a_restart_keeps_frozen_skills(small, tmp_path):
+    train(small(), models=tmp_path / "skills")
+    trainer = Trainer(small(freeze_skills=True, restart_steps=92, seed=5))
+    trainer.load_skills(tmp_path / "skills" / FINAL_NAME)
+    before = trainer.agent
+    trainer.run()
+    assert trainer.learner.restart_state.restarts > 0
+    frozen = [
+        (agent.low.networks.state_dict(), agent.discriminators.networks.state_dict())
+        for agent in (before, trainer.agent)
+    ]
+    for first, second in zip(*frozen, strict=True):
+        assert all(torch.equal(first[name], second[name]) for name in first)
+    coordinators = [agent.high.state_dict()["coordinator"] for agent in (before, trainer.agent)]
+    assert any(not torch.equal(coordinators[0][name], coordinators[1][name]) for name in coordinators[0])
 
 
 def test_a_reward_grants_as_many_steps_again(small):
@@ -303,17 +345,50 @@ def test_a_run_resumes_only_with_its_own_configuration(small, tmp_path):
         Trainer(small(gamma=0.5), models=tmp_path).resume()
 
 
-def test_a_finished_run_gets_its_final_checkpoint(small, tmp_path):
+@pytest.mark.parametrize("left", ["nothing", "a damaged file", "an earlier final"])
+def test_a_finished_run_gets_its_final_checkpoint(small, tmp_path, left):
+    """Also after a kill between the last checkpoint and the final one; it holds the run's own random streams."""
     config = small(checkpoint_interval=1)
-    train(config, models=tmp_path)
+    if left == "an earlier final":
+        train(small(checkpoint_interval=1, total_steps=184), models=tmp_path)
+        earlier = (tmp_path / FINAL_NAME).read_bytes()
+        trainer = Trainer(config, models=tmp_path)
+        assert trainer.resume()
+        trainer.run()
+    else:
+        train(config, models=tmp_path)
     final = tmp_path / FINAL_NAME
     expected = load_checkpoint(final)
-    final.unlink()  # as after a kill between the last checkpoint and this one
+    if left == "nothing":
+        final.unlink()
+    else:
+        final.write_bytes(earlier if left == "an earlier final" else final.read_bytes()[:-100])
     again = Trainer(config, models=tmp_path)
     assert again.resume()
     assert again.env_steps >= config.total_steps
-    again.complete()
+    assert not again.is_complete
+    again.run()
+    assert again.is_complete
     assert_same(flat(load_checkpoint(final).state), flat(expected.state))
+    assert_same(flat(load_checkpoint(final).rng), flat(expected.rng))
+
+
+def test_a_checkpoint_of_ones_own_holds_the_runs_random_streams(small, tmp_path):
+    trainer = train(small(), models=tmp_path)
+    np.random.rand(3)
+    own = load_checkpoint(trainer.save_checkpoint("mine.pth"))
+    assert_same(flat(own.rng), flat(load_checkpoint(tmp_path / FINAL_NAME).rng))
+
+
+def test_a_run_that_goes_back_sets_the_later_final_checkpoint_aside(small, tmp_path):
+    train(small(), models=tmp_path)
+    trainer = Trainer(small(), models=tmp_path)
+    trainer.load_checkpoint(tmp_path / "hmasd_sync_enhanced_184.pth")
+    trainer.learn(num_iterations=1)
+    assert load_checkpoint(tmp_path / f"{FINAL_NAME}.set-aside").state["env_steps"] == 368
+    again = Trainer(small(), models=tmp_path)
+    assert again.resume()
+    assert again.env_steps == 276, "the run that was gone back to, not the one that was left"
 
 
 def test_a_run_resumes_with_another_batch_size(small, tmp_path):
@@ -327,7 +402,7 @@ def test_a_run_resumes_with_another_batch_size(small, tmp_path):
     assert not torch.equal(first_weight(Trainer.from_checkpoint(tmp_path / FINAL_NAME)), before)
 
 
-def test_all_checkpoints_stay_unless_told_otherwise(small, tmp_path):
+def test_all_checkpoints_are_kept_by_default(small, tmp_path):
     train(small(checkpoint_interval=40, total_steps=92 * 8), models=tmp_path / "all")
     assert len(list((tmp_path / "all").glob("hmasd_sync_enhanced_[0-9]*.pth"))) == 8
     train(small(checkpoint_interval=40, total_steps=92 * 8, keep_checkpoints=2), models=tmp_path / "two")
@@ -395,7 +470,27 @@ def test_skills_of_one_run_are_reused_frozen_on_another_task(small, tmp_path):
     assert "Losses/Discoverer/Total" not in metrics[0]
 
 
-def test_of_a_task_with_another_state_the_actor_alone_is_taken(small, tmp_path):
+def skill_networks(trainer):
+    networks = trainer.agent.low.networks, trainer.agent.discriminators.networks
+    return {name: value.clone() for network in networks for name, value in network.state_dict().items()}
+
+
+def test_of_a_task_with_another_state_actor_and_individual_discriminator_are_taken(small, tmp_path, drawing, counting):
+    trained = train(small(task=drawing), models=tmp_path)
+    trainer = Trainer(small(task=counting, freeze_skills=True, seed=5))
+    assert trained.agent.rollout.states.shape[-1] != trainer.agent.rollout.states.shape[-1]
+    before = skill_networks(trainer)
+    trainer.load_skills(tmp_path / FINAL_NAME)
+    loaded, given = skill_networks(trainer), skill_networks(trained)
+    assert {name.partition(".")[0] for name in loaded} >= {"actor", "critic", "team", "agent"}
+    for name, value in loaded.items():
+        depends_on_state = name.startswith(("critic.", "to_value.", "team."))
+        assert torch.equal(value, before[name] if depends_on_state else given[name]), name
+    trainer.run()
+    assert_same(loaded, skill_networks(trainer))
+
+
+def test_skills_are_taken_although_the_critic_has_other_sizes(small, tmp_path):
     trained = train(small(task="uav_coverage", n_agents=3, critic_sees="all_skills"), models=tmp_path)
     trainer = Trainer(small(task="uav_coverage", n_agents=3, freeze_skills=True))
     trainer.load_skills(tmp_path / FINAL_NAME)

@@ -61,13 +61,11 @@ class MAPPOAgent:
         """Run PPO on the team reward."""
         rollout = self.rollout
         rollout.check(self.version)
-        ends = rollout.dones.clone()
-        ends[-1] = True
         inputs = LowLevelInputs(
             actor_codes=rollout.observations[..., :0],
             critic_codes=rollout.states[..., :0],
             rewards=rollout.rewards.unsqueeze(-1).expand(-1, -1, self.n_agents),
-            ends=ends,
+            ends=rollout.interval_ends(),
         )
         losses = self.low.update(rollout, inputs, self.generator)
         rollout.clear()

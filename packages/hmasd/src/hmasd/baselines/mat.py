@@ -125,7 +125,8 @@ class JointTransformer(nn.Module):
 
     def _embed(self, actions: Tensor) -> Tensor:
         discrete = self.head.is_discrete
-        out: Tensor = self.embed_action(one_hot(actions, self.head.num_inputs) if discrete else actions)
+        dtype = self.embed_action.weight.dtype  # float64 in the audit
+        out: Tensor = self.embed_action(one_hot(actions, self.head.num_inputs, dtype) if discrete else actions)
         return out
 
 
@@ -242,8 +243,7 @@ class MATAgent:
     def _advantages(self) -> tuple[Tensor, Tensor]:
         """Compute advantages and returns ``[T, E, n]``, bootstrapping at time limits and at the barrier."""
         rollout = self.rollout
-        ends = rollout.dones.clone()
-        ends[-1] = True
+        ends = rollout.interval_ends()
         next_values = torch.cat([self._values[1:], self._values[-1:]])
         bootstrap = ends & ~rollout.terminated
         if bool(bootstrap.any()):

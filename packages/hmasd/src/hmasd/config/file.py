@@ -6,6 +6,7 @@ class with such lines, and nothing else. The paper's symbols are accepted beside
 """
 
 import ast
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +31,9 @@ ALIASES: Final = {
 """Symbols of the paper and common other names, with the fields that they mean."""
 
 
+_SCIENTIFIC: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+")
+
+
 def read_settings(path: Path) -> dict[str, Any]:
     """Return field names and values of a ``.py`` or ``.yaml`` file.
 
@@ -42,8 +46,16 @@ def read_settings(path: Path) -> dict[str, Any]:
         field = ALIASES.get(name, name)
         if field in settings:
             raise ConfigurationError(f"{str(path)!r} gives {field} twice, once as {name!r}; keep one of them")
-        settings[field] = value
+        settings[field] = plain_number(value)
     return settings
+
+
+def plain_number(value: Any) -> Any:  # noqa: ANN401 - any value of a file or of the command line
+    """Return words such as ``3e6`` as numbers, whole ones as int, because YAML does not; other values unchanged."""
+    if not isinstance(value, str) or not _SCIENTIFIC.fullmatch(value):
+        return value
+    number = float(value)
+    return int(number) if number.is_integer() else number
 
 
 def load_config(path: Path | None, changes: dict[str, Any] | None = None) -> HMASDConfig:

@@ -1,12 +1,14 @@
 """The configuration of a training run: one flat class, so that ``config_1.py`` can set any field by its name."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from apexrl.configuration import configuration
 from apexrl.runs.errors import ConfigurationError
 
+Real = Annotated[float, Field(allow_inf_nan=False)]
+"""A finite number."""
 Algorithm = Literal["hmasd", "mappo", "mat"]
 Ablation = Literal["none", "no_team", "no_indi", "no_high", "no_ex_rew", "no_in_rew"]
 
@@ -19,8 +21,8 @@ class HMASDConfig:
 
     * high level: r^h = Σ_{p<k} γ^{p/k}·r_{t+p};  L_h = PPO(Z) + Σ_i PPO(z_i) − λ_h·(H[Z] + Σ_i H[z_i])
     * low level: r^i = λ_e·r + λ_D·log q_D(Z|s') + λ_d·log q_d(z_i|o'_i, Z) − λ_c·log N(o'_i), where N counts visits in
-      the batch and λ_c is 0 in the paper;  L_l = Σ_i PPO(a_i) − λ_l·Σ_i H[a_i]
-    * discriminators: L_d = −log q_D(Z|s') − Σ_i log q_d(z_i|o'_i, Z)
+      the batch and λ_c is 0 in the paper;  L_l = (1/n)·Σ_i [PPO(a_i) − λ_l·H[a_i]]
+    * discriminators: L_d = −log q_D(Z|s') − (1/n)·Σ_i log q_d(z_i|o'_i, Z)
     """
 
     # task and algorithm
@@ -40,7 +42,7 @@ class HMASDConfig:
     """Number of UAVs in the UAV tasks; default: the task's own number."""
     max_episode_steps: int = Field(default=100, ge=1)
     """Time limit of an episode; reaching it truncates, so values bootstrap there."""
-    reward_shaping: float = Field(default=0.0, ge=0.0)
+    reward_shaping: Real = Field(default=0.0, ge=0.0)
     """Overcooked: weight of the package's shaped rewards (onion in a pot 3, useful dish 3, soup taken 5) in training.
     Evaluation counts soups only."""
     device: str = "auto"
@@ -49,7 +51,7 @@ class HMASDConfig:
 
     # batch
     num_envs: int = Field(default=32, ge=1)
-    """Environments that step together. Fewer than 32 fail on Alice_and_Bob."""
+    """Environments that step together; 32 in the paper."""
     batch_size: int = Field(default=1024, ge=1)
     """Environment steps of one update; a multiple of ``num_envs``. Larger batches give fewer and less noisy updates."""
 
@@ -60,18 +62,18 @@ class HMASDConfig:
     """n_z, number of individual skills."""
     skill_steps: int = Field(default=10, ge=1)
     """k, environment steps that a skill lasts, unless its episode ends first; it lasts beyond the batch if need be."""
-    lambda_e: float = Field(default=1.0, ge=0.0)
+    lambda_e: Real = Field(default=1.0, ge=0.0)
     """λ_e, weight of the team reward at the low level."""
-    lambda_team: float = Field(default=0.1, ge=0.0)
+    lambda_team: Real = Field(default=0.1, ge=0.0)
     """λ_D, weight of the team discriminator's reward."""
-    lambda_agent: float = Field(default=0.5, ge=0.0)
+    lambda_agent: Real = Field(default=0.5, ge=0.0)
     """λ_d, weight of the individual discriminators' reward."""
-    lambda_coverage: float = Field(default=0.0, ge=0.0)
+    lambda_coverage: Real = Field(default=0.0, ge=0.0)
     """λ_c, weight of −log(visits of the observation in the batch) at the low level, which spreads agents over the
     state space; 0 in the paper."""
-    entropy_high: float = Field(default=0.001, ge=0.0)
+    entropy_high: Real = Field(default=0.001, ge=0.0)
     """λ_h, entropy bonus of the coordinator; a larger one keeps all skills in use for longer."""
-    entropy_low: float = Field(default=0.01, ge=0.0)
+    entropy_low: Real = Field(default=0.01, ge=0.0)
     """λ_l, entropy bonus of the discoverer."""
 
     freeze_skills: bool = False
@@ -88,15 +90,15 @@ class HMASDConfig:
     value per agent, whose reward depends on its own skill."""
 
     # PPO
-    lr: float = Field(default=1e-4, gt=0.0)
+    lr: Real = Field(default=1e-4, gt=0.0)
     """Learning rate of both levels."""
-    lr_discriminator: float = Field(default=1e-4, gt=0.0)
+    lr_discriminator: Real = Field(default=1e-4, gt=0.0)
     """Learning rate of the discriminators."""
-    gamma: float = Field(default=0.99, ge=0.0, le=1.0)
+    gamma: Real = Field(default=0.99, ge=0.0, le=1.0)
     """γ: per environment step at the low level, per full interval of k steps at the high level."""
-    gae_lambda: float = Field(default=0.95, ge=0.0, le=1.0)
+    gae_lambda: Real = Field(default=0.95, ge=0.0, le=1.0)
     """λ of generalised advantage estimation."""
-    clip_range: float = Field(default=0.2, gt=0.0)
+    clip_range: Real = Field(default=0.2, gt=0.0)
     """ε of PPO, for policy ratios and for values in normalised units."""
     ppo_epochs: int = Field(default=15, ge=1)
     """Epochs over the batch in an update."""
@@ -105,11 +107,11 @@ class HMASDConfig:
     and the discriminators take all samples at once. More minibatches give more and noisier gradient steps."""
     discriminator_epochs: int = Field(default=15, ge=1)
     """Epochs of the discriminators over the batch."""
-    value_coef: float = Field(default=1.0, ge=0.0)
+    value_coef: Real = Field(default=1.0, ge=0.0)
     """Weight of value losses."""
-    huber_delta: float = Field(default=10.0, gt=0.0)
+    huber_delta: Real = Field(default=10.0, gt=0.0)
     """δ of the Huber value loss."""
-    max_grad_norm: float = Field(default=10.0, gt=0.0)
+    max_grad_norm: Real = Field(default=10.0, gt=0.0)
     """Largest norm of gradients; larger ones are scaled down."""
     sequence_length: int = Field(default=10, ge=1)
     """Steps that gradients flow back through the GRU; memories at the start of a sequence are the stored ones."""
@@ -119,9 +121,9 @@ class HMASDConfig:
     """Add log n_Z and log n_z to the discriminators' log-probabilities, so that the reward at chance level is 0."""
     warmup_steps: int = Field(default=0, ge=0)
     """Environment steps at the start in which skills are uniform and the coordinator is not updated."""
-    skill_floor: float = Field(default=0.0, ge=0.0, le=1.0)
+    skill_floor: Real = Field(default=0.0, ge=0.0, le=1.0)
     """Probability mass of the coordinator that is spread uniformly over all skills, so that all stay in use."""
-    advantage_floor: float = Field(default=1e-8, gt=0.0)
+    advantage_floor: Real = Field(default=1e-8, gt=0.0)
     """Added to the standard deviation that the coordinator's advantages are divided by, in units of reward. A larger
     one keeps batches without any reward, whose advantages are noise of V_h, from changing the coordinator."""
     restart_steps: int = Field(default=0, ge=0)
@@ -129,8 +131,11 @@ class HMASDConfig:
     never. Skills converge early, and if they converged away from the reward they stay there."""
     adaptive_lambda: bool = False
     """Scale λ_D and λ_d by 1 − discriminator accuracy above chance, so that perfect discrimination has no reward."""
-    discriminator_decay: float = Field(default=0.0, ge=0.0)
+    discriminator_decay: Real = Field(default=0.0, ge=0.0)
     """Weight decay of the discriminators; smooth discriminators reward skills that are further apart."""
+    discriminator_lipschitz: Real = Field(default=0.0, ge=0.0)
+    """Largest change of the discriminators' logits per unit of distance between observations; 0 does not limit it.
+    Limited discriminators recognise skills the better the further apart they lead."""
 
     # evaluation and checkpoints
     eval_interval: int = Field(default=160_000, ge=1)

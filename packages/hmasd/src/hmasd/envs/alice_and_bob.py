@@ -19,6 +19,7 @@ from torch import Tensor
 
 from apexrl.arrays import Bools, Floats32, Ints
 from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv, StateDict
+from hmasd.envs.extras import step_extras
 
 SIDE: Final = 10
 """Cells along each side of the board, the wall included."""
@@ -136,20 +137,8 @@ class AliceAndBobEnv(MultiAgentVecEnv):
         dones = terminated | truncated
         rewards = np.repeat(terminated[:, None], N_AGENTS, axis=1).astype(np.float32)
         observation, state = self._observe()
-        ended, cut = torch.from_numpy(terminated), torch.from_numpy(truncated)
-        extras: MultiAgentExtras = {
-            "state": torch.from_numpy(state),
-            "agent_mask": self._present.clone(),
-            "terminated": ended,
-            "truncated": cut,
-            "time_outs": cut,
-            "agent_terminated": ended.unsqueeze(1).repeat(1, N_AGENTS),
-            "agent_truncated": cut.unsqueeze(1).repeat(1, N_AGENTS),
-        }
+        extras = step_extras(observation, state, terminated, truncated, self._present)
         if dones.any():
-            extras["final_observation"] = torch.from_numpy(observation)
-            extras["final_state"] = torch.from_numpy(state)
-            extras["final_agent_mask"] = self._present.clone()
             self._reset_envs(np.flatnonzero(dones))
             observation, state = self._observe()
             extras["state"] = torch.from_numpy(state)

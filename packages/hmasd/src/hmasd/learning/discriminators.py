@@ -21,7 +21,7 @@ class SkillRewards(NamedTuple):
     team: Tensor
     """λ_D·log q_D(Z | s'), ``[T, E]``."""
     agents: Tensor
-    """λ_d·log q_d(z_i | o'_i, Z), ``[T, E, n]``."""
+    """λ_d·log q_d(z_i | o'_i, Z), ``[T, E, n]``; 0 for absent agents."""
 
 
 class DiscriminatorLearner:
@@ -34,7 +34,7 @@ class DiscriminatorLearner:
 
     def __init__(self, config: HMASDConfig, networks: Discriminators) -> None:
         self._config = config
-        self.networks = networks
+        self.networks = networks.eval()
         self.optimizers = {
             name: torch.optim.AdamW(
                 network.parameters(),
@@ -58,6 +58,8 @@ class DiscriminatorLearner:
         else:
             team, agents = log_probs.team, log_probs.agents
         weights = self._weights()
+        # an agent that has left is recognised by nothing that it did
+        agents = agents.masked_fill(~rollout.present, 0.0)
         return SkillRewards(weights["team"] * team, weights["agent"] * agents)
 
     def _weights(self) -> dict[str, float]:
@@ -82,6 +84,7 @@ class DiscriminatorLearner:
         skills = rollout.skills.flatten(0, 1)
         mask = rollout.present.flatten(0, 1).to(states.dtype)
         losses = {"team": 0.0, "agent": 0.0}
+        self.networks.train(learn)  # only learning may change the estimated norms of limited layers
         epochs = self._config.discriminator_epochs if learn else 1
         for epoch in range(epochs):
             team_logits, agent_logits = self.networks.logits(states, observations, skills[:, 0])
@@ -94,6 +97,7 @@ class DiscriminatorLearner:
                 losses[name] += loss.item() / epochs
             if learn:
                 gradient_step(team + agent, *self._groups(), max_norm=self._config.max_grad_norm)
+        self.networks.eval()
         return {
             "team": losses["team"],
             "agent": losses["agent"],

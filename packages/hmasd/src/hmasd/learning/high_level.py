@@ -33,16 +33,24 @@ from hmasd.networks.coordinator import ContinuationCritic, SkillChoice, SkillCoo
 
 @dataclass(frozen=True, kw_only=True)
 class _Batch:
-    """M choices with n + 1 tokens; ``mask`` is None if all of them count."""
+    """M choices with n + 1 tokens: the team skill and each agent's skill."""
 
     states: Tensor
+    """``[M, ds]``."""
     observations: Tensor
+    """``[M, n, do]``."""
     skills: Tensor
+    """Z, z_1 … z_n ``[M, n + 1]``."""
     log_probs: Tensor
+    """log π_h of each choice given those before it, from collection ``[M, n + 1]``."""
     values: Tensor
+    """V_h of each token at collection, in the units of the value normaliser ``[M, n + 1]``."""
     advantages: Tensor
+    """Standardised ``[M, n + 1]``."""
     targets: Tensor
+    """Returns in the units of the value normaliser ``[M, n + 1]``."""
     mask: Tensor | None
+    """1 for tokens that count, else 0 ``[M, n + 1]``; None if all of them count."""
 
 
 class _Continued(NamedTuple):

@@ -48,17 +48,29 @@ class _Batch:
     """R sequences of L steps for the critic, R·n for the actor."""
 
     actor_inputs: Tensor
+    """Observations with skill codes ``[L, R·n, do + c]``."""
     actor_memory: Tensor
+    """The actor's memory before the first step ``[R·n, H]``."""
     action_mask: Tensor | None
+    """Legal discrete actions ``[L, R·n, A]``; None if all are."""
     actions: Tensor
+    """``[L, R·n, ...]``."""
     log_probs: Tensor
+    """log π_l(a|o, z) from collection ``[L, R·n]``."""
     advantages: Tensor
+    """Standardised ``[L, R·n]``."""
     mask: Tensor
+    """1 for steps of the sequence in which the agent is present, else 0 ``[L, R·n]``."""
     critic_inputs: Tensor
+    """States with skill codes ``[L, R, ds + d]``."""
     critic_memory: Tensor
+    """The critic's memory before the first step ``[R, H]``."""
     values: Tensor
+    """V_l before the update, in the units of the value normaliser ``[L, R, n]``."""
     targets: Tensor
+    """Returns of each agent in the units of the value normaliser ``[L, R, n]``."""
     critic_mask: Tensor
+    """``mask`` with an axis of agents ``[L, R, n]``."""
 
 
 _CRITIC_FIELDS: Final = frozenset({"critic_inputs", "critic_memory", "values", "targets", "critic_mask"})
@@ -141,7 +153,7 @@ class LowLevel:
         return {name: value / steps for name, value in totals.items()} | {"replay_error": audit}
 
     def audit(self, rollout: Rollout, inputs: LowLevelInputs) -> float:
-        """Audit the log-probabilities without learning; memories and statistics go on."""
+        """Audit the log-probabilities without learning; memories and statistics are still updated."""
         return self._audit(self._prepare(rollout, inputs))
 
     def _gradient_step(self, batch: _Batch) -> dict[str, float]:

@@ -34,12 +34,12 @@ def gradient_step(loss: Tensor, *groups: tuple[torch.optim.Optimizer, Iterable[n
 
 
 def restore_generator(generator: torch.Generator, state: Tensor) -> None:
-    """Put a stream back where it was; one of another kind of device starts anew, with a warning."""
+    """Put a stream back where it was; one of another kind of device restarts, with a warning."""
     if state.shape == generator.get_state().shape:
         generator.set_state(state)
         return
     logger.warning(
-        "the checkpoint's random stream is of another device than %s: it starts anew, so the run does not continue bit "
-        "by bit",
+        "the checkpoint's random stream is of another device than %s: it restarts, so the run does not continue bit by "
+        "bit",
         generator.device,
     )

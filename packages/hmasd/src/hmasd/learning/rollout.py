@@ -53,32 +53,44 @@ class Rollout:
         action_shape: tuple[int, ...],
         width: int,
     ) -> None:
+        """Allocate the tensors; ``shape`` is ``[T, E]``."""
         dtype = torch.get_default_dtype() if action_shape else torch.int64
         self.observations = torch.zeros(*shape, n_agents, n_observation)
+        """Observations before the step ``[T, E, n, do]``."""
         self.states = torch.zeros(*shape, n_state)
+        """States before the step ``[T, E, ds]``."""
         self.next_observations = torch.zeros(*shape, n_agents, n_observation)
-        """Observations after the step; the final ones where the environment was reset."""
+        """Observations after the step ``[T, E, n, do]``; final ones where the episode ended or the agent left it."""
         self.next_states = torch.zeros(*shape, n_state)
-        """States after the step; the final ones where the environment was reset."""
+        """States after the step ``[T, E, ds]``; final ones where the episode ended."""
         self.present = torch.zeros(*shape, n_agents, dtype=torch.bool)
-        """The agent takes part in the step."""
+        """The agent takes part in the step ``[T, E, n]``."""
         self.actions = torch.zeros(*shape, n_agents, *action_shape, dtype=dtype)
+        """``[T, E, n, *action_shape]``."""
         self.log_probs = torch.zeros(*shape, n_agents)
+        """Log-probabilities of the actions ``[T, E, n]``."""
         self.memories = torch.zeros(*shape, n_agents, width)
-        """The actor's memory before the step."""
+        """The actor's memory before the step ``[T, E, n, H]``."""
         self.rewards = torch.zeros(*shape)
+        """Team rewards ``[T, E]``."""
         self.terminated = torch.zeros(*shape, dtype=torch.bool)
+        """The episode terminated in the step ``[T, E]``."""
         self.truncated = torch.zeros(*shape, dtype=torch.bool)
+        """The episode was truncated in the step and did not terminate ``[T, E]``."""
         self.episode_starts = torch.zeros(*shape, dtype=torch.bool)
+        """The episode begins with the step ``[T, E]``."""
         self.skill_ages = torch.zeros(shape[1], dtype=torch.int64)
         """Steps that the skills in force at the first step had lasted before it ``[E]``; 0 for new ones."""
         self.assigned = torch.zeros(*shape, dtype=torch.bool)
-        """Skills were chosen before the step."""
+        """Skills were chosen before the step ``[T, E]``."""
         self.skills = torch.zeros(*shape, n_agents + 1, dtype=torch.int64)
-        """Z, z_1 … z_n in force."""
+        """Z, z_1 … z_n in force ``[T, E, n + 1]``."""
         self.skill_log_probs = torch.zeros(*shape, n_agents + 1)
+        """Log-probabilities of the skills ``[T, E, n + 1]``; only where ``assigned``."""
         self.skill_values = torch.zeros(*shape, n_agents + 1)
+        """V_h of each token in the units of the value normaliser ``[T, E, n + 1]``; only where ``assigned``."""
         self.versions = torch.full(shape, -1, dtype=torch.int64)
+        """Policy version that made the transition ``[T, E]``; −1 before it is made."""
 
     @classmethod
     def for_env(cls, env: MultiAgentVecEnv, n_steps: int, width: int, device: torch.device) -> "Rollout":

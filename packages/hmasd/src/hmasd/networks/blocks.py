@@ -129,6 +129,6 @@ def policy_head(width: int, n_outputs: int) -> nn.Sequential:
     return make_mlp(width, (width,), n_outputs, activation="gelu", layer_norm=True, output_gain=HEAD_GAIN)
 
 
-def one_hot(index: Tensor, n: int) -> Tensor:
-    """Return the float one-hot code ``[..., n]`` of int64 ``index [...]``."""
-    return F.one_hot(index, n).to(torch.get_default_dtype())
+def one_hot(index: Tensor, n: int, dtype: torch.dtype | None = None) -> Tensor:
+    """Return the one-hot code ``[..., n]`` of int64 ``index [...]``; ``dtype`` is torch's default if None."""
+    return F.one_hot(index, n).to(torch.get_default_dtype() if dtype is None else dtype)

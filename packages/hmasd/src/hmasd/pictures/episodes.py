@@ -14,6 +14,8 @@ from apexrl.envs import MultiAgentVecEnv
 from apexrl.runs.errors import ConfigurationError
 from hmasd.config import HMASDConfig
 from hmasd.envs.alice_and_bob import GOALS, KEYS, SIDE, AliceAndBobEnv
+from hmasd.envs.overcooked import LAYOUTS, OvercookedEnv
+from hmasd.envs.pettingzoo.modules import PREFIX
 from hmasd.envs.uav import UAVEnv
 from hmasd.learning.protocols import Agent
 from hmasd.tasks import make_env
@@ -22,6 +24,15 @@ _CELL: Final = 36.0
 _SECONDS_PER_STEP: Final = 0.15
 _DARK: Final = "#30363d"
 _GREY: Final = "#d0d7de"
+_TERRAIN: Final = {
+    " ": ("", "white"),
+    "X": ("", "#c8ccd1"),
+    "O": ("onions", "#fff3c4"),
+    "D": ("dishes", "#dbeafe"),
+    "P": ("pot", "#f9d5cc"),
+    "S": ("serve", "#d7f5dd"),
+}
+"""Label and colour of the cells of a kitchen."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +49,19 @@ class Episode:
     """(x, y) of users on the ground, in the UAV tasks ``(m, 2)``."""
 
 
+def is_drawn(task: str) -> bool:
+    """Return whether the agents of a task have positions that can be drawn."""
+    return not task.startswith(PREFIX)
+
+
 def record(agent: Agent, config: HMASDConfig, seed: int) -> Episode:
     """Play one episode.
 
     Raises:
         ConfigurationError: The agents of the task have no positions.
     """
+    if not is_drawn(config.task):
+        raise ConfigurationError(f"agents of {config.task} have no positions to draw; render a task of this package")
     env = make_env(config, 1, seed)
     policy = agent.policy(1, torch.Generator(agent.device).manual_seed(seed), deterministic=config.eval_deterministic)
     observations, extras = env.reset(seed=seed)
@@ -75,9 +93,10 @@ def _positions(env: MultiAgentVecEnv) -> Floats:
     if isinstance(env, UAVEnv):
         ground: Floats = env.worlds.uavs[0, :, :2] / env.config.side
         return ground
-    raise ConfigurationError(
-        f"agents of {type(env).__name__} have no positions to draw; render alice_and_bob or a UAV task"
-    )
+    assert isinstance(env, OvercookedEnv), f"{type(env).__name__} has no positions"
+    width = env.kitchens.layout.width
+    rows, columns = np.divmod(env.kitchens.cells[0], width)
+    return np.stack([columns + 0.5, rows + 0.5], axis=1) / width
 
 
 def animate(episode: Episode, task: str) -> str:
@@ -87,10 +106,16 @@ def animate(episode: Episode, task: str) -> str:
     """
     size = _CELL * SIDE
     seconds = _SECONDS_PER_STEP * len(episode.skills)
-    elements = _board(size) if task.startswith("alice_and_bob") else _ground(episode, size, relay=task == "uav_relay")
+    if task.startswith("alice_and_bob"):
+        elements = _board(size)
+    elif task.startswith("uav_"):
+        elements = _ground(episode, size, relay=task == "uav_relay")
+    else:
+        elements = _kitchen(task.removesuffix("_old_dynamics"), size)
     team = _animated("fill", [color_of(skill) for skill in episode.skills[:, 0]], seconds, discrete=True)
     elements.append(f'<rect y="{size + 8:g}" width="{size:g}" height="10">{team}</rect>')
-    elements.append(_text(0, size + 36, f"{task}: colour of an agent = its skill, bar = team skill", anchor="start"))
+    for line, words in enumerate((task, "colour of an agent = its skill, bar = team skill")):
+        elements.append(_text(0, size + 36 + 18 * line, words, anchor="start"))
     for agent in range(episode.positions.shape[1]):
         xy = episode.positions[:, agent] * size
         colors = [color_of(skill) for skill in episode.skills[:, 1 + agent]]
@@ -101,7 +126,7 @@ def animate(episode: Episode, task: str) -> str:
             f'stroke="{_DARK}" stroke-width="2">{motion}'
             f"<title>agent {agent}</title></circle>"
         )
-    return _document(size, size + 46, elements, f"An episode of {task}")
+    return _document(size, size + 64, elements, f"An episode of {task}")
 
 
 def _board(size: float) -> list[str]:
@@ -112,6 +137,18 @@ def _board(size: float) -> list[str]:
             row, column = divmod(cell, SIDE)
             elements.append(_rectangle(column * _CELL, row * _CELL, _CELL, _CELL, fill))
             elements.append(_text((column + 0.5) * _CELL, (row + 0.5) * _CELL + 4, label, anchor="middle", size=11))
+    return elements
+
+
+def _kitchen(name: str, size: float) -> list[str]:
+    layout = LAYOUTS[name]
+    cell = size / layout.width
+    elements = []
+    for index, mark in enumerate(layout.terrain.tolist()):
+        row, column = divmod(index, layout.width)
+        label, fill = _TERRAIN[chr(mark)]
+        elements.append(_rectangle(column * cell, row * cell, cell, cell, fill))
+        elements.append(_text((column + 0.5) * cell, (row + 0.5) * cell + 4, label, anchor="middle", size=11))
     return elements
 
 

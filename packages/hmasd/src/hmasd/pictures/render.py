@@ -8,13 +8,13 @@ from apexrl.charts import Curve, learning_curves, save_figure
 from apexrl.runs.atomic import ensure_folder, write_text
 from apexrl.runs.metrics.jsonl import read_jsonl
 from hmasd.agent import HMASDAgent
-from hmasd.pictures.episodes import animate, record
+from hmasd.pictures.episodes import animate, is_drawn, record
 from hmasd.pictures.skills import skill_charts, skill_report
 from hmasd.training import Trainer, stored_config
 
 
 def render_checkpoint(model_path: Path, folder: Path, seed: int = 0, task: str | None = None) -> list[Path]:
-    """Draw an episode and, for HMASD, usage and confusion of its skills.
+    """Draw an episode, where agents have positions, and, for HMASD, usage and confusion of its skills.
 
     Args:
         model_path: The checkpoint.
@@ -26,11 +26,14 @@ def render_checkpoint(model_path: Path, folder: Path, seed: int = 0, task: str |
         The files written.
     """
     trainer = Trainer.from_checkpoint(model_path, stored_config(model_path, {"task": task} if task else None))
-    episode = animate(record(trainer.agent, trainer.config, seed), trainer.config.task)
+    config = trainer.config
+    episodes = [animate(record(trainer.agent, config, seed), config.task)] if is_drawn(config.task) else []
     charts = skill_charts(skill_report(trainer.agent, seed)) if isinstance(trainer.agent, HMASDAgent) else []
     ensure_folder(folder)
-    write_text(folder / "episode.svg", episode)
-    return [folder / "episode.svg", *(path for chart in charts for path in save_figure(chart, folder, ("svg",)))]
+    for episode in episodes:
+        write_text(folder / "episode.svg", episode)
+    written = [folder / "episode.svg"] * len(episodes)
+    return [*written, *(path for chart in charts for path in save_figure(chart, folder, ("svg",)))]
 
 
 def render_metrics(metrics: Path, folder: Path, name: str) -> list[Path]:

@@ -7,6 +7,7 @@ import torch
 
 from apexrl.arrays import Floats
 from apexrl.charts import Picture, bar_chart, confusion_matrix
+from apexrl.runs.rng import global_streams, streams_from
 from hmasd.agent import HMASDAgent
 from hmasd.tasks import make_env
 
@@ -32,19 +33,22 @@ def skill_report(agent: HMASDAgent, seed: int, num_envs: int = 32) -> SkillRepor
     policy = agent.policy(
         num_envs, torch.Generator(agent.device).manual_seed(seed), deterministic=config.eval_deterministic
     )
-    observations, extras = env.reset(seed=seed)
-    starts = torch.ones(num_envs, dtype=torch.bool)
     team, agents = np.zeros((config.team_skills,) * 2), np.zeros((config.agent_skills,) * 2)
-    for _ in range(config.max_episode_steps):
-        actions = policy.act(observations, extras["state"], starts, extras.get("action_mask"))
-        observations, _, starts, extras = env.step(actions)
-        assert policy.skills is not None
-        running = ~starts  # where an episode has just begun, no skill has led to the observations
-        seen = extras["state"].to(agent.device), observations.to(agent.device)
-        logits = agent.discriminators.networks.logits(*seen, policy.skills[:, 0])
-        skills, (team_found, agents_found) = policy.skills.cpu(), (part.argmax(-1).cpu() for part in logits)
-        np.add.at(team, (skills[running, 0].numpy(), team_found[running].numpy()), 1.0)
-        np.add.at(agents, (skills[running, 1:].numpy(), agents_found[running].numpy()), 1.0)
+    with global_streams(streams_from(seed)):  # PettingZoo modules may use the global streams
+        observations, extras = env.reset(seed=seed)
+        starts = torch.ones(num_envs, dtype=torch.bool)
+        for _ in range(config.max_episode_steps):
+            acted = extras["agent_mask"]  # [E, n]
+            actions = policy.act(observations, extras["state"], starts, extras.get("action_mask"))
+            observations, _, starts, extras = env.step(actions)
+            assert policy.skills is not None
+            running = ~starts  # [E] where an episode has just begun, no skill has led to the observations
+            counted = acted & running.unsqueeze(1)  # [E, n]
+            seen = extras["state"].to(agent.device), observations.to(agent.device)
+            logits = agent.discriminators.networks.logits(*seen, policy.skills[:, 0])
+            skills, (team_found, agents_found) = policy.skills.cpu(), (part.argmax(-1).cpu() for part in logits)
+            np.add.at(team, (skills[running, 0].numpy(), team_found[running].numpy()), 1.0)
+            np.add.at(agents, (skills[:, 1:][counted].numpy(), agents_found[counted].numpy()), 1.0)
     return SkillReport(
         team_usage=team.sum(axis=1) / team.sum(),
         agent_usage=agents.sum(axis=1) / agents.sum(),

@@ -1,4 +1,4 @@
-"""What the run loop trains here: an agent, its environments, and new networks where no reward is found.
+"""What the run loop trains here: an agent, its environments, and new networks after a long time without reward.
 
 An *environment step* is one step of one environment, whatever its number of agents; a *batch* is ``batch_size``
 environment steps, an equal share from each environment; an *agent sample* is one agent's part of an environment step.
@@ -15,6 +15,7 @@ from apexrl.configuration import to_mapping
 from apexrl.runs.rng import capture_rng, global_streams, streams_from
 from apexrl.runs.session import Files
 from apexrl.storage.rollout import check_finite
+from hmasd.agent import HMASDAgent
 from hmasd.config import HMASDConfig
 from hmasd.learning.protocols import Agent
 from hmasd.tasks import make_agent, make_env
@@ -131,7 +132,7 @@ class SyncLearner(Learner):
 
     def collect(self) -> dict[str, float]:
         """Collect a batch with the present policy version."""
-        if self.session is not None:  # the curve of samples begins anew with every batch
+        if self.session is not None:  # the curve of samples restarts with every batch
             collected = self.settings.num_envs
             self.session.log(self.env_steps + collected, {"Buffer/SamplesCollected": float(collected)})
         self._report = self.collector.collect(self.agent, self.settings.rollout_steps)
@@ -181,10 +182,12 @@ class SyncLearner(Learner):
         if self.env_steps >= config.total_steps:  # no step is left to train new networks
             return
         self.restart_state = RestartState(self.env_steps, state.restarts + 1, self.env_steps)
-        seed = config.seed + self.restart_state.restarts * _RESTART_SEED_STRIDE
-        version = self.agent.version
+        seed = (config.seed + self.restart_state.restarts * _RESTART_SEED_STRIDE) % 2**32
+        before = self.agent
         self.agent = make_agent(replace(config, seed=seed), self.collector.env)
-        self.agent.version = version
+        self.agent.version = before.version
+        if config.freeze_skills and isinstance(self.agent, HMASDAgent):  # only the coordinator is new
+            self.agent.load_skills(before.state_dict())
         self.collector.restart(seed)
         logger.info("no reward in %d environment steps: new networks from seed %d", config.restart_steps, seed)
 
@@ -228,7 +231,7 @@ class SyncLearner(Learner):
 
 
 def _peak_memory() -> dict[str, float]:
-    """Return the most memory that this process has held, where the system can tell."""
+    """Return the most memory that this process has held, where the system reports it."""
     try:
         import resource
     except ModuleNotFoundError:

@@ -9,7 +9,13 @@ from typing import Any, Final
 from apexrl.agent.runner import LearnResult, Runner
 from apexrl.configuration import from_mapping
 from apexrl.runs.checkpoints.checkpoint import Schema, load_checkpoint
-from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMismatchError
+from apexrl.runs.errors import (
+    CheckpointDamagedError,
+    CheckpointMissingError,
+    ConfigMismatchError,
+    ConfigurationError,
+    SchemaMismatchError,
+)
 from apexrl.runs.run_dir import archive_run
 from apexrl.runs.session import DEFAULT_SINKS, Sink
 from hmasd.agent import HMASDAgent
@@ -85,10 +91,21 @@ class Trainer(Runner):
         return self.total_timesteps
 
     @property
-    def has_final(self) -> bool:
-        """Whether the final checkpoint is written, or none is to be written."""
+    def is_complete(self) -> bool:
+        """Whether ``total_steps`` are done and the final checkpoint is there, undamaged and of the last step.
+
+        A kill may come between the last periodic checkpoint and the final one; :meth:`run` then writes it.
+        """
+        if self.env_steps < self.config.total_steps:
+            return False
         folder = self._checkpoints.folder
-        return folder is None or (folder / FINAL_NAME).is_file()
+        if folder is None:
+            return True
+        try:
+            final = load_checkpoint(folder / FINAL_NAME, SCHEMA)
+        except (CheckpointMissingError, CheckpointDamagedError):
+            return False
+        return bool(final.state["env_steps"] == self.env_steps)
 
     def run(self) -> LearnResult:
         """Train up to ``total_steps`` environment steps."""
@@ -149,11 +166,10 @@ class Trainer(Runner):
                 "choose a task with the same observations and actions, and the checkpoint's settings of skills",
             ) from error
 
-    def complete(self) -> None:
-        """Write the final checkpoint of a finished run that was killed between its last checkpoint and that one."""
-        folder = self._checkpoints.folder
-        if folder is not None and self.env_steps >= self.config.total_steps and not (folder / FINAL_NAME).exists():
-            self.save_checkpoint(FINAL_NAME)
+    @property
+    def newest_checkpoint(self) -> Path | None:
+        """Path of the furthest periodic checkpoint, if there is one."""
+        return self._checkpoints.newest_path
 
     def archive_previous(self) -> None:
         """Move another run that is in the folder to ``earlier/1`` or the next free number."""

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from apexrl.arrays import Floats32, Ints
 from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv, StateDict
+from hmasd.envs.extras import step_extras
 from hmasd.envs.overcooked.kitchens import (
     COOK_STEPS,
     COUNTER,
@@ -114,26 +115,13 @@ class OvercookedEnv(MultiAgentVecEnv):
         team = torch.from_numpy(delivered + self.reward_shaping * shaped)
         dones = self._steps >= self.max_steps
         observation, state = self._observe()
-        cut = torch.from_numpy(dones)
-        ended = torch.zeros_like(cut)
-        extras: MultiAgentExtras = {
-            "state": torch.from_numpy(state),
-            "agent_mask": self._present.clone(),
-            "terminated": ended,
-            "truncated": cut,
-            "time_outs": cut,
-            "agent_terminated": ended.unsqueeze(1).repeat(1, N_COOKS),
-            "agent_truncated": cut.unsqueeze(1).repeat(1, N_COOKS),
-            "reward_components": {"delivered": torch.from_numpy(delivered), "shaped": torch.from_numpy(outcome.shaped)},
-        }
+        extras = step_extras(observation, state, np.zeros_like(dones), dones, self._present)
+        extras["reward_components"] = {"delivered": torch.from_numpy(delivered), "shaped": torch.from_numpy(shaped)}
         if dones.any():
-            extras["final_observation"] = torch.from_numpy(observation)
-            extras["final_state"] = torch.from_numpy(state)
-            extras["final_agent_mask"] = self._present.clone()
             self._reset_envs(np.flatnonzero(dones))
             observation, state = self._observe()
             extras["state"] = torch.from_numpy(state)
-        return torch.from_numpy(observation), team, cut, extras
+        return torch.from_numpy(observation), team, torch.from_numpy(dones), extras
 
     @property
     def supports_state(self) -> bool:

@@ -36,7 +36,7 @@ SOUP_VALUE: Final = 20.0
 POTTING_SHAPED: Final = 3.0
 DISH_SHAPED: Final = 3.0
 SOUP_SHAPED: Final = 5.0
-"""Shaped rewards of the package, which are reported and are no part of the reward."""
+"""Shaped rewards of the package, which are reported, and part of the reward with ``reward_shaping`` only."""
 
 # Contents of cells.
 FLOOR: Final = 0

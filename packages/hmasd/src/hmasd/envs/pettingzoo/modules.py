@@ -33,7 +33,7 @@ def pettingzoo_env(task: str, *, num_envs: int, max_steps: int, n_agents: int | 
     make = _constructor(task, module, max_steps)
     try:
         env = PettingZooVecEnv([make] * num_envs, flat=True, max_steps=max_steps)
-    except (UnsupportedSpacesError, ObservationMismatchError) as error:
+    except (UnsupportedSpacesError, ObservationMismatchError, ConfigurationError) as error:
         raise ConfigurationError(f"task {task}: {error}") from error
     if n_agents not in (None, env.num_agents):
         env.close()

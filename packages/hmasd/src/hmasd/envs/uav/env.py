@@ -9,6 +9,7 @@ from torch import Tensor
 
 from apexrl.arrays import Array, Ints
 from apexrl.envs import MultiAgentExtras, MultiAgentVecEnv, StateDict
+from hmasd.envs.extras import step_extras
 from hmasd.envs.uav.observations import observation_sizes, observe
 from hmasd.envs.uav.world import UAVConfig, UAVWorlds
 
@@ -54,26 +55,13 @@ class UAVEnv(MultiAgentVecEnv):
         reward = self.worlds.reward(parts).astype(np.float32)  # (E,)
         dones = self._steps >= self.config.max_steps
         observation, state = observe(self.worlds, links, self._steps)
-        cut = torch.from_numpy(dones)
-        ended = torch.zeros_like(cut)
-        extras: MultiAgentExtras = {
-            "state": torch.from_numpy(state),
-            "agent_mask": self._present.clone(),
-            "terminated": ended,
-            "truncated": cut,
-            "time_outs": cut,
-            "agent_terminated": ended.unsqueeze(1).repeat(1, self.num_agents),
-            "agent_truncated": cut.unsqueeze(1).repeat(1, self.num_agents),
-            "reward_components": {name: self._for_all_agents(part) for name, part in parts.items()},
-        }
+        extras = step_extras(observation, state, np.zeros_like(dones), dones, self._present)
+        extras["reward_components"] = {name: self._for_all_agents(part) for name, part in parts.items()}
         if dones.any():
-            extras["final_observation"] = torch.from_numpy(observation)
-            extras["final_state"] = torch.from_numpy(state)
-            extras["final_agent_mask"] = self._present.clone()
             self._reset_envs(np.flatnonzero(dones))
             observation, state = observe(self.worlds, self.worlds.links(), self._steps)
             extras["state"] = torch.from_numpy(state)
-        return torch.from_numpy(observation), self._for_all_agents(reward), cut, extras
+        return torch.from_numpy(observation), self._for_all_agents(reward), torch.from_numpy(dones), extras
 
     @property
     def supports_state(self) -> bool:
