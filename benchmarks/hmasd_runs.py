@@ -28,25 +28,14 @@ FRESH_SEEDS = tuple(range(5, 15))
 PAPER_FRESH_SEEDS = FRESH_SEEDS[:5]
 KITCHEN_METHODS = {"hmasd": (0, 1, 2), "mappo": (0, 1, 2), "mat": (0,)}
 """Seeds of the methods in the kitchens."""
-REUSE_SEEDS = (5,)
+REUSED = {5: "fresh-default-5", 6: "skills-6", 7: "skills-7"}
+"""Runs whose skills are reused on the crossed task, by seed: one of 3e6 steps, two of 1e6."""
 KITCHENS = (*LAYOUTS, *(f"{layout}_old_dynamics" for layout in LAYOUTS))
 """Presets of Overcooked: the package's rules, and those by which a pot starts by itself with the third onion."""
 MARKS = (1_000_000, 2_000_000, 3_000_000)
 ABLATION_STEPS = 2_000_000
 """More than twice what the full method needs to reach 80 % where it learns the task."""
 OPTION_STEPS = 1_000_000
-START_MARKS = (16_000, 32_000, 64_000, 96_000, 160_000)
-"""Environment steps after new networks at which :data:`DIAGNOSTICS` are kept."""
-DIAGNOSTICS = {
-    "visit_entropy": "Skills/VisitEntropy",
-    "visit_information": "Skills/VisitInformation",
-    "team_accuracy": "Skills/TeamDiscriminatorAccuracy",
-    "agent_accuracy": "Skills/IndividualDiscriminatorAccuracy",
-    "skill_entropy": "Policy/Coordinator/Entropy",
-    "action_entropy": "Policy/Discoverer/Entropy",
-}
-"""What may separate starts that find the reward from those that do not, with the names of the metrics."""
-
 # λ_e = 1 where otherwise nothing would learn from the team's reward: neither level without the coordinator, and the
 # low level would have no reward at all without the discriminators' rewards.
 ABLATIONS: dict[str, dict[str, Any]] = {
@@ -105,36 +94,11 @@ def train_run(folder: str, preset_name: str, changes: dict[str, Any], skills_fro
     return {
         "replay_error": max(row.get("Sync/ReplayLogProbError", 0.0) for row in all_rows),
         "restarts": max(row.get("Sync/Restarts", 0.0) for row in all_rows),
-        "starts": starts_of(all_rows) if config.algorithm == "hmasd" else [],
         "steps": [row["step"] for row in rows],
         "returns": [round(row["Eval/ReturnMean"], 5) for row in rows],
         "success": [round(row["Eval/SuccessRate"], 5) for row in rows if "Eval/SuccessRate" in row],
         "steps_per_cpu_second": round(config.batch_size / float(np.mean(config.batch_size / np.array(timings))), 1),
     }
-
-
-def starts_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return each start with new networks: its first rewarded step, and where its skills led at :data:`START_MARKS`."""
-    starts = []
-    first_step = 0
-    updates = [row for row in rows if "Sync/Restarts" in row]
-    for number in sorted({row["Sync/Restarts"] for row in updates}):
-        of_start = [row for row in updates if row["Sync/Restarts"] == number]
-        rewarded = [row["step"] for row in of_start if row.get("Rewards/Episode/Return_Mean", 0.0) > 0.0]
-        marks = {}
-        for mark in START_MARKS:
-            if of_start[-1]["step"] - first_step < mark:
-                break
-            # the mean of the last five batches of 3,200 steps
-            some = [row for row in of_start if first_step + mark - 16_000 < row["step"] <= first_step + mark]
-            marks[str(mark)] = {
-                name: round(float(np.mean([row[metric] for row in some])), 4)
-                for name, metric in DIAGNOSTICS.items()
-                if metric in some[0]  # frozen skills have fewer metrics
-            }
-        starts.append({"rewarded_after": rewarded[0] - first_step if rewarded else None, "marks": marks})
-        first_step = of_start[-1]["step"]
-    return starts
 
 
 @dataclass
@@ -152,7 +116,8 @@ class Plan:
     def add(self, name: str, preset_name: str, *, skills_from: str | None = None, **changes: Any) -> None:  # noqa: ANN401 - fields of HMASDConfig
         """Plan a run of a preset with changed settings; ``skills_from`` is the name of another one."""
         full = {"eval_episodes": 128, "checkpoint_interval": 192_000, "keep_checkpoints": 1}
-        small = {"total_steps": 3200, "eval_interval": 3200, "eval_episodes": 16} if self.quick else {}
+        sizes = {"total_steps": 3200, "batch_size": 3200, "eval_interval": 3200, "eval_episodes": 16}
+        small = sizes if self.quick else {}
         before = "quick/" if self.quick else ""
         self.runs[name] = {
             "folder": before + name,
@@ -201,11 +166,13 @@ def plan_overcooked(plan: Plan) -> None:
 
 def plan_reuse(plan: Plan) -> None:
     """Plan the crossed task with the skills of a finished run, and from scratch."""
-    for seed in REUSE_SEEDS:
-        crossed = {"task": "alice_and_bob_crossed", "seed": seed, "total_steps": OPTION_STEPS}
-        plan.add(f"crossed-scratch-{seed}", "paper", **crossed)
-        source = f"fresh-default-{seed}"
-        plan.add(f"crossed-reuse-{seed}", "paper", skills_from=source, freeze_skills=True, **crossed)
+    for seed in plan.seeds(tuple(REUSED)):
+        source, steps = REUSED[seed], {"seed": seed, "total_steps": OPTION_STEPS}
+        if source.startswith("skills-"):
+            plan.add(source, "paper", restart_steps=160_000, **steps)
+        plan.add(f"crossed-scratch-{seed}", "paper", task="alice_and_bob_crossed", **steps)
+        crossed = {"task": "alice_and_bob_crossed", "freeze_skills": True, **steps}
+        plan.add(f"crossed-reuse-{seed}", "paper", skills_from=source, **crossed)
 
 
 def plan_uav(plan: Plan) -> None:

@@ -38,6 +38,9 @@ def test_success_is_the_mean_of_the_last_three_evaluations():
     assert reporting.success_at(run, 500) == pytest.approx(2.0 / 3.0)
     late = {"steps": [1_000_000, 2_000_000], "success": [0.5, 1.0]}
     assert reporting.success_at(late, 1_000_000) == 0.5
+    short = {"steps": [100, 200, 300, 310], "success": [0.1, 0.2, 0.3, 0.9]}
+    longer = {"steps": [100, 200, 300, 400], "success": [0.1, 0.2, 0.3, 0.9]}
+    assert reporting.success_at(short, 350) == reporting.success_at(longer, 350) == pytest.approx(0.2)
 
 
 def test_what_was_not_run_is_not_a_number_and_misses_its_goal():
@@ -99,44 +102,15 @@ def test_steps_to_a_success():
     assert math.isinf(reporting.steps_to(run, 0.9))
 
 
-def _update(step, restarts, reward, entropy):
-    diagnostics = dict.fromkeys(planning.DIAGNOSTICS.values(), entropy)
-    return {"step": step, "Sync/Restarts": restarts, "Rewards/Episode/Return_Mean": reward, **diagnostics}
-
-
-def test_starts_are_told_apart_with_their_first_reward_and_diagnostics():
-    rows = [_update(step, 0.0, 0.0, 5.0) for step in range(3200, 41_600, 3200)]
-    rows += [{"step": 20_000, "Eval/ReturnMean": 1.0}]
-    rows += [_update(step, 1.0, float(step >= 48_000), 2.0) for step in range(41_600, 60_800, 3200)]
-    first, second = planning.starts_of(rows)
-    assert first["rewarded_after"] is None
-    assert set(first["marks"]) == {"16000", "32000"}
-    assert first["marks"]["32000"]["visit_entropy"] == 5.0
-    assert second["rewarded_after"] == 48_000 - 38_400
-    assert second["marks"] == {"16000": dict.fromkeys(planning.DIAGNOSTICS, 2.0)}
-
-
-def test_diagnostics_compare_starts_that_learn_with_the_others():
-    def start(value):
-        return {"rewarded_after": None, "marks": {"64000": dict.fromkeys(planning.DIAGNOSTICS, value)}}
-
-    learned = {"steps": [3_000_000], "success": [0.9], "starts": [start(1.0), start(3.0)]}
-    failed = {"steps": [3_000_000], "success": [0.0], "starts": [start(4.0), start(2.0)]}
-    figures = reporting.start_figures({"fresh-default-5": learned, "fresh-default-6": failed, "fresh-paper-5": failed})
-    assert len(figures) == len(planning.DIAGNOSTICS)
-    assert figures[0].value == pytest.approx(2.0 / 3.0), "3 is larger than 1 and 2, not than 4"
-    assert "1 starts that learn" in figures[0].note
-    assert reporting.start_figures({}) == []
-
-
 def test_a_run_that_never_restarted_is_also_the_run_without_restarts(tmp_path, monkeypatch):
     monkeypatch.setattr("benchmarks.harness.RESULTS", tmp_path)
     harness = Benchmark("hmasd", "", argv=["--only", "nothing"], add_options=bench.options)
     runs = planning.planned_runs(quick=False)
-    harness.keep("fresh-default-5", runs["fresh-default-5"], {"restarts": 0.0, "success": [0.9]})
+    harness.keep("fresh-default-5", runs["fresh-default-5"], {"restarts": 0.0, "success": [0.9]}, "abc")
     harness.keep("fresh-default-6", runs["fresh-default-6"], {"restarts": 1.0, "success": [0.8]})
     bench.keep_unrestarted(harness, runs)
     assert harness.finished("fresh-paper-5", **runs["fresh-paper-5"])["same_run_as"] == "fresh-default-5"
+    assert harness.kept("fresh-paper-5")["commit"] == "abc", "the commit that computed it"
     assert harness.finished("fresh-paper-6", **runs["fresh-paper-6"]) is None
 
 
