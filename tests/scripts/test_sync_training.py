@@ -1,4 +1,4 @@
-"""The scripts of the repository's root: train_sync_enhanced.py, start_sync_training.sh, config_1.py and evaltools."""
+"""Scripts and folders of the root: train_sync_enhanced.py, start_sync_training.sh, config_1.py, evaltools, envs."""
 
 import os
 import signal
@@ -142,12 +142,16 @@ def test_the_script_refuses_a_port_that_is_taken(tmp_path):
     assert f"no free port from {port} to {port}" in err
 
 
-def test_evaltools_is_the_evaluation_of_the_package():
+def test_evaltools_and_envs_are_those_of_the_package():
     sys.path.insert(0, str(ROOT))
     try:
         from evaltools import eval_utils
+
+        from envs.pettingzoo import uav_coverage
     finally:
         sys.path.remove(str(ROOT))
+    from hmasd.envs import pettingzoo
     from hmasd.training import evaluation
 
     assert eval_utils.evaluate is evaluation.evaluate
+    assert uav_coverage is pettingzoo.uav_coverage

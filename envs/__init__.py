@@ -1,0 +1,1 @@
+"""The PettingZoo environments; the code is in :mod:`hmasd.envs`."""
