@@ -35,7 +35,7 @@ def simulate_on_a_cluster(index, numbers, doomed, folder, *, seed):
 
     if ray.get_runtime_context().get_node_id() == doomed:
         (Path(folder) / "reached").touch()
-        time.sleep(600)
+        time.sleep(120)
     while not (Path(folder) / "removed").exists():
         time.sleep(0.01)
     return simulate_slowly(index, numbers, seed=seed)

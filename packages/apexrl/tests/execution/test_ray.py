@@ -116,25 +116,26 @@ def check_nodes_come_and_go(inline, executor, cluster, tasks, folder):
     shared, doomed = Shared(list(range(1000))), cluster.nodes[1].node_id
     reference = [Task(tasks.simulate_slowly, (i, shared)) for i in range(60)]
     work = [Task(tasks.simulate_on_a_cluster, (i, shared, doomed, str(folder))) for i in range(60)]
-
-    def replace_node():
-        """Remove a node when a task has begun on it: how long a worker takes to start differs by seconds."""
-        deadline = time.monotonic() + 120.0
+    run = executor.run(work, RunOptions(seed=3, retries=0))
+    with ThreadPoolExecutor(1) as pool:  # the main thread changes the nodes, because Ray starts them in no other
+        collected = pool.submit(lambda: [result.unwrap() for result in run])
         try:
-            while not (folder / "reached").exists() and time.monotonic() < deadline:
-                time.sleep(0.01)
+            wait_until((folder / "reached").exists, collected.done, seconds=120)
             cluster.add(1)
             cluster.add(1)
             cluster.remove(1)
         finally:
             (folder / "removed").touch()
-
-    with ThreadPoolExecutor(1) as pool:
-        replaced = pool.submit(replace_node)
-        run = executor.run(work, RunOptions(seed=3, retries=0))
-        values = [result.unwrap() for result in run]
-        replaced.result()
+        values = collected.result()
     expected = [result.unwrap() for result in inline.run(reference, RunOptions(seed=3))]
     assert pickle.dumps(values) == pickle.dumps(expected)
     lost = [attempt.failure.kind for task in run.report.troubled for attempt in task.attempts[:-1]]
     assert lost == [FailureKind.NODE_LOST]
+
+
+def wait_until(*conditions, seconds):
+    """Wait for any of the conditions: how long a worker takes to start differs by seconds."""
+    deadline = time.monotonic() + seconds
+    while not any(condition() for condition in conditions):
+        assert time.monotonic() < deadline, f"nothing happened within {seconds} seconds"
+        time.sleep(0.01)
