@@ -31,7 +31,9 @@ _LOW_METRICS: Final = {
     "Policy/Discoverer/Entropy": "entropy",
     "Policy/Discoverer/KL": "kl",
 }
-_HIGH_METRICS: Final = {name.replace("Discoverer", "Coordinator"): key for name, key in _LOW_METRICS.items()}
+_HIGH_METRICS: Final = {name.replace("Discoverer", "Coordinator"): key for name, key in _LOW_METRICS.items()} | {
+    "Losses/Coordinator/Continuation": "continuation"
+}
 
 
 class HMASDAgent:
@@ -189,8 +191,7 @@ class HMASDAgent:
             "Sync/ContinuedSkills": float((~intervals.chosen).sum()),
             "Sync/ReplayLogProbError": max(low["replay_error"], high.get("replay_error", 0.0)),
         }
-        if high:
-            metrics |= {name: high[key] for name, key in _HIGH_METRICS.items()}
+        metrics |= {name: high[key] for name, key in _HIGH_METRICS.items() if key in high}
         ended, self._carried_rewards = finished_rewards(intervals, self._carried_rewards, self.config.gamma_per_step)
         if ended.size:
             metrics["Rewards/HighLevel/K_Step_Accumulated_Mean"] = float(ended.mean())

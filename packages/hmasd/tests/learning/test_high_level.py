@@ -32,10 +32,13 @@ def cut(small, float64):
     return agent, rollout_intervals(rollout, config), collector
 
 
-def continuation(agent, state, env, left):
-    """U_h of a state under the skills in force at the end of the batch."""
-    skills = agent.rollout.skills[-1, env].unsqueeze(0)
-    return agent.high.continuation(state.unsqueeze(0), skills, torch.tensor([left]))
+def continuation(agent, state, observations, env, left):
+    """U_h of every token in a state under the skills in force at the end of the batch ``[n + 1]``."""
+    skills, high = agent.rollout.skills[-1, env].unsqueeze(0), agent.high
+    state, observations = state.unsqueeze(0), observations.unsqueeze(0)
+    difference = high.continuation(state, skills, torch.tensor([left]))
+    assert difference.abs() > 1e-9
+    return high.coordinator.values(state, observations)[0] + difference
 
 
 def after(agent, env, end):
@@ -45,7 +48,8 @@ def after(agent, env, end):
         return torch.zeros(rollout.n_agents + 1)
     if end == rollout.n_steps - 1:
         with torch.no_grad():
-            return high.value_norm.denormalize(continuation(agent, rollout.next_states[end, env], env, 3)).expand(3)
+            seen = rollout.next_states[end, env], rollout.next_observations[end, env]
+            return high.value_norm.denormalize(continuation(agent, *seen, env, 3))
     if rollout.truncated[end, env]:
         seen = rollout.next_states[end, env], rollout.next_observations[end, env]
         with torch.no_grad():
@@ -66,21 +70,20 @@ def test_where_skills_are_due_at_the_barrier_the_value_is_that_of_a_choice(small
     collector.collect(agent, config.rollout_steps)
     intervals = rollout_intervals(agent.rollout, config)
     assert not intervals.left.any()
-    following = torch.from_numpy(agent.high._next_values(agent.rollout, intervals))
+    following = torch.from_numpy(agent.high._values(agent.rollout, intervals, None)[2])
     seen = collector._state.double(), collector._observations.double()
     present = agent.high.value_norm.denormalize(agent.high.coordinator.values(*seen))
     for env in range(4):
         assert torch.allclose(following[index_of(intervals, env, 21)], present[env], atol=1e-12)
 
 
-def test_a_skill_that_began_in_an_earlier_batch_is_no_sample_and_trains_the_continuation_critic(small):
+def test_a_skill_that_began_in_an_earlier_batch_is_no_sample(small):
     config = small()
     env = make_env(config, config.num_envs, config.seed)
     agent, collector = make_agent(config, env), Collector(env, config.seed)
     collector.collect(agent, config.rollout_steps)
     before = agent.rollout.skills[-1].clone()
     assert agent.update(92)["Sync/ContinuedSkills"] == 0
-    untrained = [parameter.clone() for parameter in agent.high.continuation.parameters()]
     collector.collect(agent, config.rollout_steps)
     rollout = agent.rollout
     assert rollout.skill_ages.tolist() == [1] * 4
@@ -91,12 +94,10 @@ def test_a_skill_that_began_in_an_earlier_batch_is_no_sample_and_trains_the_cont
     assert (intervals.age[first].tolist(), intervals.length[first].tolist()) == ([1] * 4, [3] * 4), "k is k"
     batch, continued = agent.high._prepare(rollout, intervals)
     assert batch.skills.shape[0] == intervals.chosen.sum() == len(intervals.env) - 4
-    assert continued.left.tolist() == [3] * 4
+    assert continued.left.view(23, 4)[:5, 0].tolist() == [3, 2, 1, 4, 4]
     metrics = agent.update(184)
     assert metrics["Sync/ContinuedSkills"] == 4
     assert metrics["Sync/ReplayLogProbError"] <= 1e-5
-    trained = agent.high.continuation.parameters()
-    assert not any(torch.equal(a, b) for a, b in zip(untrained, trained, strict=True))
 
 
 def test_skills_longer_than_a_batch(small):
@@ -120,7 +121,7 @@ def test_skills_longer_than_a_batch(small):
 def test_what_comes_after_an_interval(cut):
     agent, intervals, collector = cut
     rollout, high = agent.rollout, agent.high
-    following = torch.from_numpy(high._next_values(rollout, intervals))
+    following = torch.from_numpy(high._values(rollout, intervals, None)[2])
 
     def value(state, observations):
         return high.value_norm.denormalize(high.coordinator.values(state.unsqueeze(0), observations.unsqueeze(0))[0])
@@ -134,11 +135,11 @@ def test_what_comes_after_an_interval(cut):
     reset = value(rollout.states[9, 1], rollout.observations[9, 1])
     assert (following[cut_off] - reset).abs().max() > 1e-3, "and not the state after the reset"
     for env in range(4):
-        ongoing = high.value_norm.denormalize(continuation(agent, collector._state[env].double(), env, 3))
+        seen = collector._state[env].double(), collector._observations[env].double()
+        ongoing = high.value_norm.denormalize(continuation(agent, *seen, env, 3))
         at_barrier = following[index_of(intervals, env, 22)]
-        assert torch.allclose(at_barrier, ongoing.expand(3), atol=1e-12), "the current state under the current skills"
-        chosen_again = value(collector._state[env].double(), collector._observations[env].double())
-        assert (at_barrier - chosen_again).abs().max() > 1e-3, "and not the value of choosing skills there"
+        assert torch.allclose(at_barrier, ongoing, atol=1e-12), "the current state under the current skills"
+        assert (at_barrier - value(*seen)).abs().max() > 1e-3, "and not the value of choosing skills there"
 
 
 def test_advantages_equal_the_sums_they_stand_for(cut):
@@ -174,6 +175,39 @@ def test_advantages_equal_the_sums_they_stand_for(cut):
     assert batch.mask is None
 
 
+def test_the_continuation_critic_learns_the_return_of_every_step(cut):
+    """Σ γ^p·r to the end of the skills, then V' + λ·A of the next choice, by the team's token."""
+    agent, intervals, _ = cut
+    rollout, high, config = agent.rollout, agent.high, agent.config
+    gamma = config.gamma_per_step
+    rows = list(zip(intervals.env, intervals.start, intervals.end, strict=True))
+    values = [high.value_norm.denormalize(rollout.skill_values[start, env, 0]) for env, start, _ in rows]
+    afters = [after(agent, env, end)[0] for env, _, end in rows]
+    batch, continued = high._prepare(rollout, intervals)
+    returns = high.value_norm.denormalize(batch.targets)[:, 0]  # of choices, in the order of the intervals
+    targets = high.value_norm.denormalize(continued.targets).view(23, 4)
+    left = continued.left.view(23, 4)
+    for row, (env, start, end) in enumerate(rows):
+        following = afters[row]
+        if intervals.continues[row]:
+            following = following + config.gae_lambda * (returns[row + 1] - values[row + 1])
+        for step in range(start, end + 1):
+            earned = sum(gamma ** (later - step) * rollout.rewards[later, env] for later in range(step, end + 1))
+            expected = earned + gamma ** (end + 1 - step) * following
+            assert targets[step, env] == pytest.approx(expected.item(), abs=1e-9)
+            assert left[step, env] == config.skill_steps - (step - start)
+        assert targets[start, env] == pytest.approx(returns[row].item(), abs=1e-9), "the coordinator's own target"
+
+
+def test_the_continuation_critic_fits_its_targets(cut):
+    agent, intervals, _ = cut
+    _, continued = agent.high._prepare(agent.rollout, intervals)
+    losses = [agent.high._fit_continuation(continued) for _ in range(400)]
+    assert losses[-1] < 0.3 * losses[0]
+    metrics = agent.update(92)
+    assert 0.0 < metrics["Losses/Coordinator/Continuation"] < losses[0]
+
+
 def test_skills_of_agents_that_were_never_there_do_not_count(hmasd_agent):
     rollout = hmasd_agent.rollout
     intervals = rollout_intervals(rollout, hmasd_agent.config)
@@ -186,17 +220,26 @@ def test_skills_of_agents_that_were_never_there_do_not_count(hmasd_agent):
     assert counts[8:].all()
 
 
-def test_absent_agents_leave_the_coordinator_alone(collected):
+@pytest.mark.parametrize("batches", [1, 2])
+def test_absent_agents_leave_the_coordinator_alone(small, batches):
+    """What is stored for an agent that is not there trains nothing, also where skills continue from another batch."""
     learned = []
     for wrong in (0.0, 100.0):
-        agent = collected(advantage_floor=0.1)
+        config = small(advantage_floor=0.1)
+        env = make_env(config, config.num_envs, config.seed)
+        agent, collector = make_agent(config, env), Collector(env, config.seed)
+        for batch in range(batches):
+            collector.collect(agent, config.rollout_steps)
+            if batch + 1 < batches:
+                agent.update(92)
         rollout = agent.rollout
         rollout.rewards += torch.linspace(-1.0, 1.0, 23 * 4).view(23, 4)
         rollout.present[:, 0, 1] = False
         rollout.skill_values[:, 0, 2] += wrong
         rollout.skill_log_probs[:, 0, 2] += wrong
         metrics = agent.high.update(rollout, rollout_intervals(rollout, agent.config))
-        learned.append([*agent.high.value_norm.state_dict().values(), *agent.high.coordinator.parameters()])
+        networks = [*agent.high.coordinator.parameters(), *agent.high.continuation.parameters()]
+        learned.append([*agent.high.value_norm.state_dict().values(), *networks])
     assert all(torch.equal(a, b) for a, b in zip(*learned, strict=True))
     assert metrics["replay_error"] <= 1e-5
 
@@ -206,7 +249,7 @@ def test_losses_sum_over_the_tokens_that_count(collected):
     rollout, high = agent.rollout, agent.high
     rollout.rewards += torch.linspace(-1.0, 1.0, 23 * 4).view(23, 4)
     rollout.present[:, 0, 1] = False
-    rollout.skill_values[:, 0, 2] -= 5.0
+    rollout.skill_values[:, 0, 0] -= 5.0  # also of the team, whose value stands for that of an absent agent
     intervals = rollout_intervals(rollout, agent.config)
     counts = token_mask(rollout, intervals)
     batch, _ = high._prepare(rollout, intervals)

@@ -88,7 +88,7 @@ def test_a_checkpoint_without_skills_in_force_draws_new_ones(small, tmp_path):
     agent = checkpoint.state["learner"]
     for name in ("skills", "skill_ages", "carried_rewards"):
         del agent[name]
-    for name in ("continuation", "continuation_optimizer"):
+    for name in ("continuation_critic", "continuation_critic_optimizer"):
         del agent["high"][name]
     save_checkpoint(tmp_path / "old.pth", checkpoint)
     trainer = Trainer.from_checkpoint(tmp_path / "old.pth", small(total_steps=552))

@@ -281,6 +281,17 @@ def test_no_restart_at_the_end_of_a_run(small, tmp_path):
     assert again.learner.restart_state == trainer.learner.restart_state
 
 
+def test_raising_total_steps_where_a_restart_was_due_continues_the_run(small, tmp_path):
+    whole = Trainer(small(restart_steps=184, total_steps=92 * 6), tmp_path / "whole")
+    whole.run()
+    Trainer(small(restart_steps=184, total_steps=92 * 4), tmp_path / "parts").run()
+    longer = Trainer(small(restart_steps=184, total_steps=92 * 6), tmp_path / "parts")
+    assert longer.resume()
+    longer.run()
+    assert whole.learner.restart_state.start_step == 368, "the restart was due where the shorter run ended"
+    assert_same(whole.state_dict(), longer.state_dict())
+
+
 def test_every_start_has_its_whole_warm_up(small, tmp_path):
     config = small(restart_steps=276, warmup_steps=150, total_steps=92 * 6)
     trainer = train(config, sinks=(JsonlSink(tmp_path / "metrics.jsonl"),))

@@ -1,7 +1,7 @@
 """PPO for the skill coordinator: one sample per choice, tokens for the team skill and each agent's skill.
 
 A choice is a sample of the batch in which it was made, whose policy version made it. If its skills last beyond the
-batch, the value after its steps is U_h of the continuation critic, which learns from such skills in the next batch.
+batch, the value after its steps is U_h of the continuation critic, which learns from every step of every batch.
 """
 
 from collections.abc import Callable
@@ -22,11 +22,18 @@ from apexrl.algorithms.losses import (
 )
 from apexrl.arrays import Floats
 from apexrl.models.normalizers import ValueNormalizer
+from apexrl.storage.samples import discounted_returns
 from hmasd.config.schema import HMASDConfig
 from hmasd.learning.audit import audit_transformer
 from hmasd.learning.optimization import gradient_step
 from hmasd.learning.rollout import Rollout, as_bools
-from hmasd.learning.skill_clock import Intervals, cut_intervals, ever_within, interval_advantages
+from hmasd.learning.skill_clock import (
+    Intervals,
+    cut_intervals,
+    ever_within,
+    interval_advantages,
+    steps_left,
+)
 from hmasd.networks.blocks import VALUE_DECAY, VALUE_VARIANCE_FLOOR
 from hmasd.networks.coordinator import ContinuationCritic, SkillChoice, SkillCoordinator
 
@@ -54,14 +61,16 @@ class _Batch:
 
 
 class _Continued(NamedTuple):
-    """C states in which skills of earlier choices are in force."""
+    """All states of the batch with the skills in force there, the samples of U_h; C = T·E."""
 
     states: Tensor
     """``[C, ds]``."""
+    observations: Tensor
+    """``[C, n, do]``."""
     skills: Tensor
     """``[C, n + 1]``."""
     left: Tensor
-    """Steps that they still last ``[C]``."""
+    """Steps that they still last ``[C]``, 1 … k."""
     targets: Tensor
     """Returns in the units of the value normaliser ``[C]``."""
 
@@ -110,25 +119,29 @@ class HighLevel:
         without a choice, whose skills are all from earlier ones, trains the continuation critic only.
         """
         batch, continued = self._prepare(rollout, intervals)
-        self._fit_continuation(continued)
         if not intervals.chosen.any():
-            return {}
+            return {"continuation": self._fit_continuation(continued)}
         audit = self._audit(batch)
         totals: dict[str, float] = {}
         for _ in range(self._config.ppo_epochs):
             for name, value in self._gradient_step(batch).items():
                 totals[name] = totals.get(name, 0.0) + value / self._config.ppo_epochs
-        return totals | {"replay_error": audit}
+        return totals | {"continuation": self._fit_continuation(continued), "replay_error": audit}
 
-    def _fit_continuation(self, batch: _Continued) -> None:
-        """Regress U_h on the returns of skills that began in earlier batches."""
-        if batch.left.numel() == 0:
-            return
-        for _ in range(self._config.ppo_epochs):
-            values = self.continuation(batch.states, batch.skills, batch.left)
-            loss = value_loss(values, batch.targets, huber_delta=self._config.huber_delta)
+    def _fit_continuation(self, batch: _Continued) -> float:
+        """Regress U_h on the returns of all steps; each epoch takes another part of them. Returns the mean loss."""
+        epochs = self._config.ppo_epochs
+        with torch.no_grad():
+            choosing = self.coordinator.values(batch.states, batch.observations)[:, 0]  # [C] V_h of the team's token
+        total = 0.0
+        for epoch in range(epochs):
+            rows = slice(epoch, None, epochs)
+            values = choosing[rows] + self.continuation(batch.states[rows], batch.skills[rows], batch.left[rows])
+            loss = value_loss(values, batch.targets[rows], huber_delta=self._config.huber_delta)
             group = self.continuation_optimizer, self.continuation.parameters()
             gradient_step(loss, group, max_norm=self._config.max_grad_norm)
+            total += loss.item() / epochs
+        return total
 
     def _gradient_step(self, batch: _Batch) -> dict[str, float]:
         config = self._config
@@ -161,27 +174,20 @@ class HighLevel:
 
     @torch.no_grad()
     def _prepare(self, rollout: Rollout, intervals: Intervals) -> tuple[_Batch, _Continued]:
-        """Compute advantages over all intervals; choices are PPO's samples, the others those of U_h."""
+        """Compute advantages over all intervals; choices are PPO's samples, all steps those of U_h."""
         is_choice = torch.from_numpy(intervals.chosen)
         start, env = torch.from_numpy(intervals.start), torch.from_numpy(intervals.env)
-        # values at interval starts and after interval ends, [M, n + 1], in units of reward: V_h at choices, else U_h
-        stored = rollout.skill_values[start, env]
-        left = torch.from_numpy(self._config.skill_steps - intervals.age).to(rollout.device)
-        rows = start[~is_choice], env[~is_choice]
-        ongoing = rollout.states[rows], rollout.skills[rows], left[~is_choice]
-        stored[~is_choice] = self._continue_values(*ongoing)
-        values = self.value_norm.denormalize(stored).cpu().numpy().astype(np.float64)
-        next_values = self._next_values(rollout, intervals)
+        counted = token_mask(rollout, intervals)
+        stored, values, next_values = self._values(rollout, intervals, counted)
         discount: Floats = np.power(self._config.gamma_per_step, intervals.length.astype(np.float64))
         advantages = interval_advantages(intervals, values, next_values, discount, self._config.gae_lambda)
-        returns = torch.from_numpy(advantages + values).to(stored)  # [M, n + 1]
+        returns = torch.from_numpy(advantages + values).to(stored)[is_choice]  # [choices, n + 1]
         # update the normaliser before the targets, so that they are in its new units
-        counted = token_mask(rollout, intervals, is_choice)
+        mask = None if counted is None else needed_mask(counted[is_choice.to(counted.device)])
         if bool(is_choice.any()):
-            self.value_norm.update(returns[is_choice], counted)
-        mask = None if counted is None else counted.to(stored.dtype)
+            self.value_norm.update(returns, mask)
+        weights = None if mask is None else mask.to(stored.dtype)
         differences = torch.from_numpy(advantages).to(stored)[is_choice]
-        targets = self.value_norm.normalize(returns)
         rows = start[is_choice], env[is_choice]
         batch = _Batch(
             states=rollout.states[rows],
@@ -189,43 +195,85 @@ class HighLevel:
             skills=rollout.skills[rows],
             log_probs=rollout.skill_log_probs[rows],
             values=stored[is_choice],
-            advantages=standardize(differences, mask, epsilon=self._config.advantage_floor),
-            targets=targets[is_choice],
-            mask=mask,
+            advantages=standardize(differences, weights, epsilon=self._config.advantage_floor),
+            targets=self.value_norm.normalize(returns),
+            mask=weights,
         )
-        # tokens hold n + 1 estimates of one return; U_h learns their mean
-        return batch, _Continued(*ongoing, targets[~is_choice].mean(dim=1))
+        return batch, self._continued(rollout, intervals, next_values[:, 0], advantages[:, 0])
 
-    def _continue_values(self, states: Tensor, skills: Tensor, left: Tensor) -> Tensor:
-        """Return U_h for every token ``[C, n + 1]``, in the units of the value normaliser."""
-        values: Tensor = self.continuation(states, skills, left)
-        return values.unsqueeze(1).expand(-1, skills.shape[1])
+    def _continued(self, rollout: Rollout, intervals: Intervals, next_values: Floats, advantages: Floats) -> _Continued:
+        """Return the samples of U_h: its target is the return by the team's token, which counts in every interval.
 
-    def _next_values(self, rollout: Rollout, intervals: Intervals) -> Floats:
-        """Return V_h after each interval, in units of reward ``(M, n + 1)``.
-
-        It is 0 after a termination, the value at the next interval's start within an episode, and the value of the
-        final state and observations after a time limit. At the barrier it is V_h of the current ones where skills are
-        due, and U_h where skills continue.
+        Args:
+            rollout: The batch.
+            intervals: Its M intervals.
+            next_values: V_h after each interval, in units of reward ``(M,)``.
+            advantages: Generalised advantages of the intervals ``(M,)``.
         """
-        end, env = torch.from_numpy(intervals.end), torch.from_numpy(intervals.env)
-        inside = torch.from_numpy(intervals.continues)
-        left = torch.from_numpy(intervals.left)
-        outside = ~inside & ~torch.from_numpy(intervals.terminated) & (left == 0)
-        normalized = torch.zeros(end.shape[0], rollout.n_agents + 1, device=rollout.device)
-        normalized[inside] = rollout.skill_values[end[inside] + 1, env[inside]]
+        # what follows an interval: V' + λ·A of the next one, where there is a next one in the episode
+        following = next_values + self._config.gae_lambda * np.where(intervals.continues, np.roll(advantages, -1), 0.0)
+        rewards = rollout.rewards.to(torch.float64)
+        after = torch.zeros_like(rewards)  # [T, E], 0 inside intervals
+        after[intervals.end, intervals.env] = torch.from_numpy(following).to(after.device)
+        returns = discounted_returns(rewards, after, rollout.interval_ends(), self._config.gamma_per_step)  # [T, E]
+        ages = rollout.skill_ages.cpu().numpy()
+        left = steps_left(as_bools(rollout.assigned), ages, self._config.skill_steps)
+        return _Continued(
+            rollout.states.flatten(0, 1),
+            rollout.observations.flatten(0, 1),
+            rollout.skills.flatten(0, 1),
+            torch.from_numpy(left).to(rollout.device).flatten(),
+            self.value_norm.normalize(returns.flatten().to(rollout.rewards.dtype)),
+        )
+
+    def _values(self, rollout: Rollout, intervals: Intervals, counted: Tensor | None) -> tuple[Tensor, Floats, Floats]:
+        """Return the values at interval starts and after interval ends.
+
+        The value at a start is V_h where skills were chosen, else U_h. After the end it is 0 if the episode terminated,
+        the value at the next interval's start within an episode, and V_h of the final state and observations after a
+        time limit. At the barrier it is V_h of the current ones where skills are due, and U_h where skills continue.
+
+        Args:
+            rollout: The batch.
+            intervals: Its M intervals.
+            counted: Tokens that count ``[M, n + 1]``; None for all of them. V_h of an absent agent's token is never
+                trained, so the team's stands for it.
+
+        Returns:
+            Values at starts as the normaliser has them ``[M, n + 1]``; the same and those after ends, in units of
+            reward ``(M, n + 1)``.
+        """
+        start, end = torch.from_numpy(intervals.start), torch.from_numpy(intervals.end)
+        env, left = torch.from_numpy(intervals.env), torch.from_numpy(intervals.left)
+        inside, old = torch.from_numpy(intervals.continues), ~torch.from_numpy(intervals.chosen)
+        stored = rollout.skill_values[start, env]
+        if bool(old.any()):
+            rows = start[old], env[old]
+            seen = rollout.states[rows], rollout.observations[rows]
+            remaining = self._config.skill_steps - torch.from_numpy(intervals.age)[old]
+            stored[old] = self._continue_values(*seen, rollout.skills[rows], remaining)
+        if counted is not None:
+            stored = torch.where(counted, stored, stored[:, :1])
+        # the next interval of an episode is the next row
+        following = torch.where(inside.to(rollout.device).unsqueeze(1), stored.roll(-1, dims=0), 0.0)
+        outside = ~inside & ~torch.from_numpy(intervals.terminated)
         if bool(outside.any()):
-            row, column = end[outside], env[outside]
-            normalized[outside] = self.coordinator.values(
-                rollout.next_states[row, column], rollout.next_observations[row, column]
-            )
-        if bool((left > 0).any()):
-            rows = end[left > 0], env[left > 0]
-            ongoing = rollout.next_states[rows], rollout.skills[rows], left[left > 0].to(rollout.device)
-            normalized[left > 0] = self._continue_values(*ongoing)
-        next_values: Floats = self.value_norm.denormalize(normalized).cpu().numpy().astype(np.float64)
+            rows = end[outside], env[outside]
+            seen = rollout.next_states[rows], rollout.next_observations[rows]
+            following[outside] = self._continue_values(*seen, rollout.skills[rows], left[outside])
+        if counted is not None:
+            following = torch.where(counted, following, following[:, :1])
+        values, next_values = (
+            self.value_norm.denormalize(part).cpu().numpy().astype(np.float64) for part in (stored, following)
+        )
         next_values[intervals.terminated] = 0.0
-        return next_values
+        return stored, values, next_values
+
+    def _continue_values(self, states: Tensor, observations: Tensor, skills: Tensor, left: Tensor) -> Tensor:
+        """Return U_h of every token ``[C, n + 1]``, in the units of the value normaliser; V_h where ``left`` is 0."""
+        difference = self.continuation(states, skills, left.to(states.device))
+        values: Tensor = self.coordinator.values(states, observations) + difference.unsqueeze(1)
+        return values
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything that a resumed run needs."""
@@ -233,8 +281,8 @@ class HighLevel:
             "coordinator": self.coordinator.state_dict(),
             "value_norm": self.value_norm.state_dict(),
             "optimizer": self.optimizer.state_dict(),
-            "continuation": self.continuation.state_dict(),
-            "continuation_optimizer": self.continuation_optimizer.state_dict(),
+            "continuation_critic": self.continuation.state_dict(),
+            "continuation_critic_optimizer": self.continuation_optimizer.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -242,19 +290,14 @@ class HighLevel:
         self.coordinator.load_state_dict(state["coordinator"])
         self.value_norm.load_state_dict(state["value_norm"])
         self.optimizer.load_state_dict(state["optimizer"])
-        if "continuation" in state:  # skills of older releases ended at the barrier
-            self.continuation.load_state_dict(state["continuation"])
-            self.continuation_optimizer.load_state_dict(state["continuation_optimizer"])
+        if "continuation_critic" in state:  # older releases had none, or one of whole values
+            self.continuation.load_state_dict(state["continuation_critic"])
+            self.continuation_optimizer.load_state_dict(state["continuation_critic_optimizer"])
 
 
-def token_mask(rollout: Rollout, intervals: Intervals, rows: Tensor | None = None) -> Tensor | None:
-    """Return the tokens that count ``[M, n + 1]``: Z, and z_i if agent i was present in the interval; None for all.
-
-    ``rows [M]`` selects intervals; default: all of them.
-    """
+def token_mask(rollout: Rollout, intervals: Intervals) -> Tensor | None:
+    """Return the tokens that count ``[M, n + 1]``: Z, and z_i if agent i was present in the interval; None for all."""
     present = torch.from_numpy(ever_within(as_bools(rollout.present), intervals)).to(rollout.device)
-    if rows is not None:
-        present = present[rows.to(present.device)]
     return needed_mask(torch.cat([torch.ones_like(present[:, :1]), present], dim=1))
 
 

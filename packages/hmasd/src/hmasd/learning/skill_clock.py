@@ -169,6 +169,22 @@ def ever_within(flags: Bools, intervals: Intervals) -> Bools:
     return any_true
 
 
+def steps_left(assigned: Bools, age: Ints, skill_steps: int) -> Ints:
+    """Return how many steps the skills in force still last, the step itself included, ``(T, E)``.
+
+    Args:
+        assigned: Skills were chosen before this step, ``(T, E)``.
+        age: Steps that the skills in force at the first step had lasted, ``(E,)``; 0 where they were chosen there.
+        skill_steps: k.
+    """
+    begins = assigned.copy()
+    begins[0] = True
+    is_first = np.cumsum(assigned[1:], axis=0) == 0  # (T − 1, E) still under the skills of the first step
+    ages = np.where(np.concatenate([begins[:1], is_first]), age, 0)
+    left: Ints = skill_steps - ages - _steps_since(begins)
+    return left
+
+
 def _next_start(env: Ints, start: Ints, n_steps: int) -> Ints:
     """Return the step after each piece: the next start in the same environment, or ``n_steps``, ``(M,)``."""
     stop = np.append(start[1:], n_steps)

@@ -4,7 +4,7 @@ The choices are autoregressive, Z → z_1 → … → z_n. Sampling therefore ta
 choices takes one, with the stored choices as inputs (teacher forcing).
 
 V_h is the value of a state in which skills are about to be chosen. Where a batch ends while skills are in force, the
-value is U_h(s, Z, z_1…z_n, steps left), the :class:`ContinuationCritic`'s.
+value is U_h = V_h + the difference that the :class:`ContinuationCritic` gives.
 """
 
 from typing import NamedTuple
@@ -156,7 +156,9 @@ class SkillCoordinator(nn.Module):
 
 
 class ContinuationCritic(nn.Module):
-    """U_h(s, Z, z_1…z_n, m): value of a state in which the given skills last for m more steps.
+    """U_h − V_h: what it is worth that the given skills last for m more steps, instead of choosing skills now.
+
+    The difference is (m / k)·c(s, Z, z_1…z_n, m), so it is 0 where skills are due.
 
     Args:
         n_state: Length of the state.
@@ -179,7 +181,7 @@ class ContinuationCritic(nn.Module):
         )
 
     def forward(self, state: Tensor, skills: Tensor, left: Tensor) -> Tensor:
-        """Return values ``[B]`` in the units of the value normaliser.
+        """Return differences ``[B]`` in the units of the value normaliser.
 
         Args:
             state: ``[B, ds]``.
@@ -189,7 +191,7 @@ class ContinuationCritic(nn.Module):
         team = one_hot(skills[:, 0], self.n_team_skills)
         agents = one_hot(skills[:, 1:], self.n_agent_skills).flatten(1)
         share = (left.to(state.dtype) / self.skill_steps).unsqueeze(1)
-        out: Tensor = self.layers(torch.cat([state, team, agents, share], dim=1)).squeeze(-1)
+        out: Tensor = share.squeeze(1) * self.layers(torch.cat([state, team, agents, share], dim=1)).squeeze(-1)
         return out
 
 

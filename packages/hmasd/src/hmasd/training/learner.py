@@ -172,11 +172,18 @@ class SyncLearner(Learner):
             **_peak_memory(),
         }
 
+    def start(self, fraction: float) -> None:
+        """Do the restart that was due when a shorter run ended here, so that raising ``total_steps`` continues it."""
+        self._restart_if_due()
+
     def adjust(self, fraction: float) -> None:
         """Start with new networks after ``restart_steps`` environment steps without a rewarded episode."""
-        config, state = self.settings, self.restart_state
         if any(value > 0.0 for value in self._report.returns):
-            state.last_reward_step = self.env_steps
+            self.restart_state.last_reward_step = self.env_steps
+        self._restart_if_due()
+
+    def _restart_if_due(self) -> None:
+        config, state = self.settings, self.restart_state
         if not config.restart_steps or self.env_steps - state.last_reward_step < config.restart_steps:
             return
         if self.env_steps >= config.total_steps:  # no step is left to train new networks
