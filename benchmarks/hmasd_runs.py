@@ -93,6 +93,10 @@ def train_run(folder: str, preset_name: str, changes: dict[str, Any], skills_fro
     timings = [row[name] for row in read_jsonl(state / "logs" / "timings.jsonl") if name in row]
     return {
         "replay_error": max(row.get("Sync/ReplayLogProbError", 0.0) for row in all_rows),
+        "replay_errors": {
+            level: max(row.get(f"Sync/ReplayLogProbError_{level}", 0.0) for row in all_rows)
+            for level in ("Coordinator", "Discoverer")
+        },
         "restarts": max(row.get("Sync/Restarts", 0.0) for row in all_rows),
         "steps": [row["step"] for row in rows],
         "returns": [round(row["Eval/ReturnMean"], 5) for row in rows],
@@ -183,6 +187,7 @@ def plan_uav(plan: Plan) -> None:
                 plan.add(f"{task}-{algorithm}-{seed}", task, algorithm=algorithm, seed=seed)
         for seed in plan.seeds(UAV_SEEDS):  # 1,024 steps of 32 worlds: skills of 25 steps last beyond every batch
             plan.add(f"{task}-hmasd_uncut-{seed}", task, seed=seed, batch_size=1024)
+            plan.add(f"{task}-mappo_short-{seed}", task, algorithm="mappo", seed=seed, batch_size=1024)
 
 
 def plan_variants(plan: Plan) -> None:

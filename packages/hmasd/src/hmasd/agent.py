@@ -123,8 +123,9 @@ class HMASDAgent:
         extrinsic = rollout.rewards * (0.0 if config.ablation == "no_ex_rew" else config.lambda_e)
         visits = find_visits(rollout)
         rewards = (extrinsic + skill_rewards.team).unsqueeze(-1) + skill_rewards.agents
-        if config.lambda_coverage:
-            rewards = rewards + config.lambda_coverage * coverage_rewards(rollout, visits)
+        coverage = config.lambda_coverage * coverage_rewards(rollout, visits) if config.lambda_coverage else None
+        if coverage is not None:
+            rewards = rewards + coverage
         inputs = LowLevelInputs(
             actor_codes=self.codes.actor(rollout.skills),
             critic_codes=self.codes.critic(rollout.skills),
@@ -139,6 +140,9 @@ class HMASDAgent:
         discriminators = self.discriminators.update(rollout, learn=not config.freeze_skills)
         metrics = self._metrics(intervals, skill_rewards, extrinsic, low, high, discriminators)
         metrics |= coverage_metrics(rollout, visits, config.agent_skills)
+        if coverage is not None:
+            present = needed_mask(rollout.present)
+            metrics["Rewards/LowLevel/Coverage_Mean"] = masked_mean(coverage, present).item()
         rollout.clear()
         self.version += 1
         self._uniform = self._samples_uniformly(env_steps)
@@ -190,7 +194,10 @@ class HMASDAgent:
             "Sync/HighLevelSamples": float(intervals.chosen.sum()),
             "Sync/ContinuedSkills": float((~intervals.chosen).sum()),
             "Sync/ReplayLogProbError": max(low["replay_error"], high.get("replay_error", 0.0)),
+            "Sync/ReplayLogProbError_Discoverer": low["replay_error"],
         }
+        if "replay_error" in high:
+            metrics["Sync/ReplayLogProbError_Coordinator"] = high["replay_error"]
         metrics |= {name: high[key] for name, key in _HIGH_METRICS.items() if key in high}
         ended, self._carried_rewards = finished_rewards(intervals, self._carried_rewards, self.config.gamma_per_step)
         if ended.size:

@@ -35,7 +35,10 @@ PROMISED = {
     "Skills/Usage/Team_0",
     "Skills/TeamDiscriminatorAccuracy",
     "Skills/IndividualDiscriminatorAccuracy",
+    "Losses/Coordinator/Continuation",
     "Sync/ReplayLogProbError",
+    "Sync/ReplayLogProbError_Coordinator",
+    "Sync/ReplayLogProbError_Discoverer",
     "Eval/ReturnMean",
     "Eval/SuccessRate",
 }
