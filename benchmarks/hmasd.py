@@ -24,7 +24,7 @@ from benchmarks.hmasd_figures import (
     variant_figures,
     write_table,
 )
-from benchmarks.hmasd_runs import MARKS, SEEDS, discard_states, planned_runs, train_run
+from benchmarks.hmasd_runs import MARKS, SEEDS, UAV_METHODS, UAV_TASKS, discard_states, planned_runs, train_run
 from benchmarks.hmasd_speed import speed_figures
 from benchmarks.hmasd_starts import planned_starts, start_figures, start_run
 from benchmarks.uav_policies import GreedyFlight, RandomFlight
@@ -74,13 +74,13 @@ def keep_unrestarted(bench: Benchmark, runs: dict[str, dict[str, Any]]) -> None:
 def uav_figures(bench: Benchmark, runs_by_name: dict[str, dict[str, Any]]) -> list[Figure]:
     """Compare the returns on the UAV tasks with random and greedy flight."""
     figures = []
-    for task in ("uav_coverage", "uav_relay"):
+    for task in UAV_TASKS:
         best = 0.0
         for kind in ("random", "greedy"):
             returns = np.array(bench.unit(f"{task}-{kind}", yardstick, task=task, kind=kind, episodes=128)["returns"])
             best = max(best, float(returns.mean()))
             figures.append(Figure(name=f"{task} {kind} return", value=float(returns.mean()), note="128 episodes"))
-        for algorithm in ("hmasd", "hmasd_uncut", "mappo"):
+        for algorithm in UAV_METHODS:
             values = np.array(
                 [float(np.mean(run["returns"][-3:])) for run in runs_of(runs_by_name, f"{task}-{algorithm}")]
             )

@@ -23,6 +23,15 @@ OPTION_SEEDS = (0, 3)
 """With the paper's settings seed 0 succeeds and seed 3 fails, which is why it was chosen: a success there may come from
 different random numbers as well as from the option."""
 UAV_SEEDS = (0, 1, 2)
+UAV_TASKS = ("uav_coverage", "uav_relay")
+UAV_METHODS: dict[str, dict[str, Any]] = {
+    "hmasd": {"algorithm": "hmasd"},
+    "mappo": {"algorithm": "mappo"},
+    "hmasd_uncut": {"batch_size": 1024},
+    "mappo_short": {"algorithm": "mappo", "batch_size": 1024},
+}
+"""Methods on the UAV tasks: with the preset's batches, which hold whole skills, and with batches of 1,024 steps of 32
+worlds, beyond which skills of 25 steps last; MAPPO has no skills and shows what shorter batches alone change."""
 FRESH_SEEDS = tuple(range(5, 15))
 """Seeds that were not seen when the waiting time of restarts was chosen."""
 PAPER_FRESH_SEEDS = FRESH_SEEDS[:5]
@@ -181,13 +190,10 @@ def plan_reuse(plan: Plan) -> None:
 
 def plan_uav(plan: Plan) -> None:
     """Plan the UAV tasks, also with batches that are shorter than a whole number of skills."""
-    for task in ("uav_coverage", "uav_relay"):
-        for algorithm in ("hmasd", "mappo"):
+    for task in UAV_TASKS:
+        for method, changes in UAV_METHODS.items():
             for seed in plan.seeds(UAV_SEEDS):
-                plan.add(f"{task}-{algorithm}-{seed}", task, algorithm=algorithm, seed=seed)
-        for seed in plan.seeds(UAV_SEEDS):  # 1,024 steps of 32 worlds: skills of 25 steps last beyond every batch
-            plan.add(f"{task}-hmasd_uncut-{seed}", task, seed=seed, batch_size=1024)
-            plan.add(f"{task}-mappo_short-{seed}", task, algorithm="mappo", seed=seed, batch_size=1024)
+                plan.add(f"{task}-{method}-{seed}", task, seed=seed, **changes)
 
 
 def plan_variants(plan: Plan) -> None:

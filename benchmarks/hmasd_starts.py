@@ -1,10 +1,14 @@
-"""Why some starts on Alice_and_Bob find no reward: many short starts, and where their skills lead before the reward.
+"""Why some starts on Alice_and_Bob do not learn: many short starts, where their skills lead, and what they are worth.
 
 A start is a run from new networks that ends after :data:`STEPS` environment steps. It learns if episodes of training
 are rewarded at its end. The task needs agents in the corners of the room, so the first figure of a start is the number
-of corners that one of its skills leads to; the others are measured in any task.
+of corners that one of its skills leads to; the others are measured in any task. Whether skills are what a start lacks
+is tried by experiment: they are frozen as they are after :data:`FREEZE` steps, and a new coordinator is trained.
 """
 
+import copy
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +28,12 @@ LEARNS: Final = 0.02
 """A start learns if at least this share of its training episodes in the last 32,000 steps is rewarded."""
 LEADS: Final = 0.1
 """A skill leads to a corner if agents are there in at least this share of their steps under the skill."""
+FREEZE: Final = 96_000
+"""Environment steps after which the skills of a start are frozen for a new coordinator."""
+FROZEN_STEPS: Final = 192_000
+"""Environment steps that the new coordinator is trained for."""
+FROZEN_SEED: Final = 1000
+"""Added to the seed for the new coordinator and its environments."""
 CORNERS: Final[Floats] = np.array([(-1.0, -1.0), (-1.0, 1.0), (1.0, -1.0), (1.0, 1.0)])
 """Positions in observations."""
 
@@ -31,8 +41,8 @@ SEEDS: Final = tuple(range(100, 116))
 STARTS: Final[dict[str, tuple[dict[str, Any], tuple[int, ...]]]] = {
     "paper": ({}, SEEDS),
     "lipschitz": ({"discriminator_lipschitz": 2.0}, SEEDS[:8]),
+    "eight_skills": ({"n_agent_skills": 8}, SEEDS[:8]),
     "low_entropy": ({"entropy_low": 0.001}, SEEDS[:4]),
-    "eight_skills": ({"n_agent_skills": 8}, SEEDS[:4]),
 }
 """What may let more starts learn, each alone beside the paper's settings."""
 DIAGNOSTICS: Final = {
@@ -49,32 +59,70 @@ DIAGNOSTICS: Final = {
 def planned_starts(quick: bool) -> dict[str, dict[str, Any]]:
     """Return the arguments of :func:`start_run` by name."""
     steps = 3200 if quick else STEPS
-    return {
-        f"start-{variant}-{seed}": {"seed": seed, "changes": changes, "steps": steps}
-        for variant, (changes, seeds) in STARTS.items()
-        for seed in (seeds[:1] if quick else seeds)
-    }
+    plan: dict[str, dict[str, Any]] = {}
+    for variant, (changes, seeds) in STARTS.items():
+        for seed in seeds[:1] if quick else seeds:
+            frozen_steps = FROZEN_STEPS if variant == "paper" and not quick else 0
+            run = {"seed": seed, "changes": changes, "steps": steps, "frozen_steps": frozen_steps}
+            plan[f"start-{variant}-{seed}"] = run
+    return plan
 
 
-def start_run(seed: int, changes: dict[str, Any], steps: int) -> dict[str, Any]:
-    """Train one start and return its first rewarded step, its reward at the end and its diagnostics."""
+def start_run(seed: int, changes: dict[str, Any], steps: int, frozen_steps: int) -> dict[str, Any]:
+    """Train one start; return when it was rewarded first, its reward at the end, its corners and its diagnostics.
+
+    With ``frozen_steps``, a new coordinator is trained for so many steps on the skills of the start after
+    :data:`FREEZE` steps, and its reward at the end is returned too.
+    """
     torch.set_num_threads(1)
     config = preset("paper", seed=seed, total_steps=steps, eval_interval=10**12, **changes)
-    trainer = Trainer(config)
-    trainer.eval_last = False
     shares: list[Floats] = []
-    rows: list[dict[str, float]] = []
-    trainer.add_callback("pre_update", lambda run: shares.append(corner_shares(run.learner.agent.rollout, config)))
-    trainer.add_callback("post_iteration", lambda _, metrics: rows.append(dict(metrics)))
-    trainer.run()
+    frozen: list[dict[str, Any]] = []
+
+    def keep_skills(trainer: Trainer) -> None:
+        if trainer.env_steps == FREEZE:
+            frozen.append(copy.deepcopy(trainer.agent.state_dict()))
+
+    def watch(trainer: Trainer) -> None:
+        trainer.add_callback("pre_update", lambda _: shares.append(corner_shares(trainer.agent.rollout, config)))
+        trainer.add_callback("post_iteration", lambda *_: keep_skills(trainer))
+
+    rows = trained_rows(config, watch)
     returns = [row.get("Rewards/Episode/Return_Mean", 0.0) for row in rows]
     rewarded = [(index + 1) * config.batch_size for index, value in enumerate(returns) if value > 0.0]
-    last = 2 * WINDOW // config.batch_size
-    return {
+    per_window = WINDOW // config.batch_size
+    windows = range(per_window, len(rows) + 1, per_window)
+    result = {
         "rewarded_after": rewarded[0] if rewarded else None,
-        "final_return": round(float(np.mean(returns[-last:])), 5),
+        "final_return": final_return(returns, config),
+        "corners": [corners(shares[end - per_window : end]) for end in windows],
         "marks": {str(mark): diagnostics(rows, shares, mark // config.batch_size) for mark in MARKS if mark <= steps},
     }
+    if frozen_steps and frozen:
+        again = replace(config, seed=seed + FROZEN_SEED, total_steps=frozen_steps, freeze_skills=True)
+        rows = trained_rows(again, lambda trainer: trainer.agent.load_skills(frozen[0]))
+        result["frozen_return"] = final_return([row.get("Rewards/Episode/Return_Mean", 0.0) for row in rows], again)
+    return result
+
+
+def trained_rows(config: HMASDConfig, prepare: Callable[[Trainer], None]) -> list[dict[str, float]]:
+    """Train a prepared run and return the metrics of its updates."""
+    trainer, rows = Trainer(config), []
+    trainer.eval_last = False
+    prepare(trainer)
+    trainer.add_callback("post_iteration", lambda _, metrics: rows.append(dict(metrics)))
+    trainer.run()
+    return rows
+
+
+def final_return(returns: list[float], config: HMASDConfig) -> float:
+    """Return the mean return of training episodes in the last 32,000 steps."""
+    return round(float(np.mean(returns[-2 * WINDOW // config.batch_size :])), 5)
+
+
+def corners(shares: list[Floats]) -> int:
+    """Return the number of corners that a skill leads to, from the :func:`corner_shares` of some batches."""
+    return int((np.mean(shares, axis=0).max(axis=0) >= LEADS).sum())
 
 
 def corner_shares(rollout: Rollout, config: HMASDConfig) -> Floats:
@@ -91,7 +139,7 @@ def corner_shares(rollout: Rollout, config: HMASDConfig) -> Floats:
 def diagnostics(rows: list[dict[str, float]], shares: list[Floats], end: int) -> dict[str, float]:
     """Return the :data:`DIAGNOSTICS` of the batches before ``end``."""
     first = end - WINDOW // 3200
-    some, led = rows[first:end], np.mean(shares[first:end], axis=0)
+    some = rows[first:end]
     entropy, information = (
         float(np.mean([row[f"Skills/{name}"] for row in some])) for name in ("VisitEntropy", "VisitInformation")
     )
@@ -100,7 +148,7 @@ def diagnostics(rows: list[dict[str, float]], shares: list[Floats], end: int) ->
         for name, metric in (("team_accuracy", "Team"), ("agent_accuracy", "Individual"))
     }
     values = {
-        "corners": float((led.max(axis=0) >= LEADS).sum()),
+        "corners": float(corners(shares[first:end])),
         "visit_entropy": entropy,
         "visit_information": information,
         "entropy_within_skills": entropy - information,
@@ -116,7 +164,14 @@ def start_figures(bench: Benchmark) -> list[Figure]:
         variant: [start for name, start in starts.items() if name.startswith(f"start-{variant}-")] for variant in STARTS
     }
     figures = [share_figure(variant, found, by_variant["paper"]) for variant, found in by_variant.items()]
-    return [*figures, *corner_figures(by_variant["paper"]), *separation_figures(by_variant["paper"])]
+    paper = by_variant["paper"]
+    return [
+        *figures,
+        *reward_figures(paper),
+        *corner_figures(paper),
+        *frozen_figures(paper),
+        *separation_figures(paper),
+    ]
 
 
 def learns(start: dict[str, Any]) -> bool:
@@ -140,6 +195,57 @@ def share_figure(variant: str, starts: list[dict[str, Any]], paper: list[dict[st
         p = fisher_exact([[k, n - k], [base, len(paper) - base]]).pvalue
         note += f"; p = {p:.2f} for a difference to the paper's"
     return Figure(name=name, value=k / n, note=note)
+
+
+def reward_figures(starts: list[dict[str, Any]]) -> list[Figure]:
+    """Return the share that learns of the starts that were rewarded, and whether corners before it tell which do."""
+    rewarded = [start for start in starts if start["rewarded_after"] is not None]
+    if not rewarded:
+        return []
+    k = sum(learns(start) for start in rewarded)
+    first = ", ".join(str(start["rewarded_after"]) for start in rewarded if learns(start))
+    note = f"{k} of {len(rewarded)} ({len(starts)} starts in all); those that learn are first rewarded at {first} steps"
+    figures = [Figure(name="rewarded starts: share that learns", value=k / len(rewarded), note=note)]
+    before: dict[bool, list[float]] = {True: [], False: []}
+    for start in rewarded:
+        window = start["rewarded_after"] // WINDOW - 1  # the last whole window before the first reward
+        if window >= 0:
+            before[learns(start)].append(start["corners"][window])
+    if all(before.values()):
+        learned, others = (np.array(before[kind]) for kind in (True, False))
+        note = (
+            f"{learned.mean():.2f} of {learned.size} that learn, {others.mean():.2f} of {others.size} rewarded others"
+        )
+        name = "in the 16000 steps before the first reward, corners that a skill leads to: P(larger if it learns)"
+        figures.append(Figure(name=name, value=probability_larger(learned, others), note=note))
+    return figures
+
+
+def frozen_figures(starts: list[dict[str, Any]]) -> list[Figure]:
+    """Return the reward of new coordinators on frozen skills, by whether these lead to all corners."""
+    mark, figures = str(FREEZE), []
+    tried = [start for start in starts if "frozen_return" in start]
+    groups = {
+        complete: [start for start in tried if (start["marks"][mark]["corners"] == len(CORNERS)) is complete]
+        for complete in (True, False)
+    }
+    if not all(groups.values()):
+        return []
+    counts = [[sum(start["frozen_return"] >= LEARNS for start in group), len(group)] for group in groups.values()]
+    p = fisher_exact([[k, n - k] for k, n in counts]).pvalue
+    for complete, group in groups.items():
+        returns = [start["frozen_return"] for start in group]
+        k, n = counts[0 if complete else 1]
+        note = f"{k} of {n} learn, p = {p:.3f} for a difference; " + ", ".join(f"{value:.2f}" for value in returns)
+        skills = "all corners" if complete else "fewer corners"
+        name = f"new coordinator on skills frozen after {mark} steps that lead to {skills}: return"
+        figures.append(Figure(name=name, value=float(np.mean(returns)), note=note))
+    return figures
+
+
+def probability_larger(learned: Floats, others: Floats) -> float:
+    """Return the probability that one of ``learned`` is larger than one of ``others``; 0.5 is no difference."""
+    return float((learned[:, None] > others).mean() + 0.5 * (learned[:, None] == others).mean())
 
 
 def corner_figures(starts: list[dict[str, Any]]) -> list[Figure]:
@@ -174,12 +280,9 @@ def separation_figures(starts: list[dict[str, Any]]) -> list[Figure]:
             )
             if not learned.size or not others.size:
                 continue
-            # probability that a start that learns has the larger value; 0.5 is no difference
-            larger = (learned[:, None] > others).mean() + 0.5 * (learned[:, None] == others).mean()
+            larger = probability_larger(learned, others)
             note = (
                 f"{learned.mean():.2f} of {learned.size} starts that learn, {others.mean():.2f} of {others.size} others"
             )
-            figures.append(
-                Figure(name=f"after {mark} steps, {words}: P(larger if it learns)", value=float(larger), note=note)
-            )
+            figures.append(Figure(name=f"after {mark} steps, {words}: P(larger if it learns)", value=larger, note=note))
     return figures

@@ -9,9 +9,10 @@ from hmasd import preset
 from hmasd.learning.rollout import Rollout
 
 
-def start(final_return, value):
+def start(final_return, value, rewarded_after=None, frozen_return=0.0):
     marks = {str(mark): dict.fromkeys(starts.DIAGNOSTICS, value) for mark in starts.MARKS}
-    return {"rewarded_after": None, "final_return": final_return, "marks": marks}
+    kept = {"rewarded_after": rewarded_after, "final_return": final_return, "corners": [value] * 12, "marks": marks}
+    return kept | {"frozen_return": frozen_return}
 
 
 def test_every_start_has_valid_settings_and_the_paper_most_seeds():
@@ -37,13 +38,17 @@ def test_corner_shares_count_the_steps_of_a_skill_that_end_on_a_corner():
 def test_a_start_keeps_the_means_before_its_marks(monkeypatch):
     monkeypatch.setattr(starts, "MARKS", (16_000, 32_000))
     small = {"hidden_size": 8, "ppo_epochs": 1, "discriminator_epochs": 1}
-    result = starts.start_run(1, small, 19_200)
+    monkeypatch.setattr(starts, "FREEZE", 9600)
+    result = starts.start_run(1, small, 19_200, 6400)
     assert set(result["marks"]) == {"16000"}
     kept = result["marks"]["16000"]
     assert set(kept) == set(starts.DIAGNOSTICS)
     assert kept["entropy_within_skills"] == pytest.approx(kept["visit_entropy"] - kept["visit_information"], abs=1e-3)
     assert kept["visit_entropy"] > 4.0, "new networks walk at random"
-    assert result == starts.start_run(1, small, 19_200)
+    assert len(result["corners"]) == 1
+    assert result["frozen_return"] == 0.0, "a coordinator of random skills"
+    again = starts.start_run(1, small, 19_200, 0)
+    assert again == {name: value for name, value in result.items() if name != "frozen_return"}
 
 
 def test_variants_are_compared_with_the_papers_settings_and_diagnostics_with_the_result(tmp_path, monkeypatch):
@@ -54,7 +59,8 @@ def test_variants_are_compared_with_the_papers_settings_and_diagnostics_with_the
     for index, seed in enumerate(starts.SEEDS[:4]):
         learned = index % 2 == 0
         name = f"start-paper-{seed}"
-        harness.keep(name, plan[name], start(0.5 if learned else 0.0, 4.0 if learned else float(index)))
+        kept = start(0.5, 4.0, 48_000, 0.7) if learned else start(0.0, float(index), 64_000 if index == 1 else None)
+        harness.keep(name, plan[name], kept)
     name = f"start-lipschitz-{starts.SEEDS[0]}"
     harness.keep(name, plan[name], start(0.9, 4.0))
     figures = {figure.name: figure for figure in starts.start_figures(harness)}
@@ -69,4 +75,12 @@ def test_variants_are_compared_with_the_papers_settings_and_diagnostics_with_the
     complete = figures["after 96000 steps, starts whose skills lead to all corners: share that learns"]
     assert complete.value == 1.0
     assert "2 of 2; of the others 0 of 2; p = 0.333" in complete.note
-    assert len(figures) == len(starts.STARTS) + 1 + len(starts.MARKS) * len(starts.DIAGNOSTICS)
+    rewarded = figures["rewarded starts: share that learns"]
+    assert rewarded.value == pytest.approx(2 / 3)
+    assert "2 of 3 (4 starts in all); those that learn are first rewarded at 48000, 48000 steps" in rewarded.note
+    before = next(figure for name, figure in figures.items() if "before the first reward" in name)
+    assert (before.value, before.note) == (1.0, "4.00 of 2 that learn, 1.00 of 1 rewarded others")
+    frozen = [figure for name, figure in figures.items() if name.startswith("new coordinator on skills frozen")]
+    assert [figure.value for figure in frozen] == [0.7, 0.0]
+    assert frozen[0].note == "2 of 2 learn, p = 0.333 for a difference; 0.70, 0.70"
+    assert len(figures) == len(starts.STARTS) + 5 + len(starts.MARKS) * len(starts.DIAGNOSTICS)
