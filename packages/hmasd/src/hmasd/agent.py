@@ -1,5 +1,6 @@
 """The synchronous HMASD agent: coordinator, discoverer and discriminators, updated from one batch at a time."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -23,6 +24,8 @@ from hmasd.networks.blocks import one_hot
 from hmasd.networks.coordinator import ContinuationCritic, SkillCoordinator
 from hmasd.networks.discoverer import SkillDiscoverer
 from hmasd.networks.discriminators import Discriminators
+
+logger = logging.getLogger(__name__)
 
 _LOW_METRICS: Final = {
     "Losses/Discoverer/Total": "total",
@@ -155,20 +158,18 @@ class HMASDAgent:
     def load_skills(self, state: Mapping[str, Any]) -> None:
         """Take the discoverer's actor of another agent's state, and of the other low-level networks those that fit.
 
+        A warning names each part that does not fit and keeps its own weights. Critic and team discriminator see the
+        state, which may have another size in another task; the actor needs neither.
+
         Raises:
             RuntimeError: The actor has other sizes.
         """
-        given, own = state["low"]["networks"], self.low.networks.state_dict()
-        # The critic sees the state, which may have another size in another task; frozen skills do not need it.
-        critic = {name for name in own if name.startswith(("critic.", "to_value."))}
-        fits = all(name in given and given[name].shape == own[name].shape for name in critic)
-        self.low.networks.load_state_dict({**given, **({} if fits else {name: own[name] for name in critic})})
-        given, own = state["discriminators"]["discriminators"], self.discriminators.networks.state_dict()
-        for part in ("team.", "agent."):
-            names = [name for name in own if name.startswith(part)]
-            if all(name in given and given[name].shape == own[name].shape for name in names):
-                own |= {name: given[name] for name in names}
-        self.discriminators.networks.load_state_dict(own)
+        low, discriminators = self.low.networks, self.discriminators.networks
+        given, own = state["low"]["networks"], low.state_dict()
+        low.load_state_dict(given | _part_that_fits("critic", ("critic.", "to_value."), given, own))
+        given, own = state["discriminators"]["discriminators"], discriminators.state_dict()
+        team = _part_that_fits("team discriminator", ("team.",), given, own)
+        discriminators.load_state_dict(team | _part_that_fits("agent discriminator", ("agent.",), given, own))
 
     def _samples_uniformly(self, env_steps: int) -> bool:
         return self.config.ablation == "no_high" or env_steps < self.config.warmup_steps
@@ -249,6 +250,21 @@ class HMASDAgent:
             self.clock.restore(state["skill_ages"].cpu().numpy())
             self._carried_rewards = state["carried_rewards"].cpu().numpy().copy()
         self.rollout.clear()
+
+
+def _part_that_fits(
+    part: str, prefixes: tuple[str, ...], given: Mapping[str, Tensor], own: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Return the tensors of a part of the networks: the given ones if all of them fit, else its own."""
+    names = [name for name in own if name.startswith(prefixes)]
+    fits = all(name in given and given[name].shape == own[name].shape for name in names)
+    if not fits:
+        logger.warning(
+            "the %s of these skills does not fit this run and keeps its own weights; "
+            "of critic and team discriminator this is expected if the task has another state",
+            part,
+        )
+    return {name: (given if fits else own)[name] for name in names}
 
 
 class SkillCodes:

@@ -1,6 +1,6 @@
 """The configuration of a training run: one flat class, so that ``config_1.py`` can set any field by its name."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -11,6 +11,17 @@ Real = Annotated[float, Field(allow_inf_nan=False)]
 """A finite number."""
 Algorithm = Literal["hmasd", "mappo", "mat"]
 Ablation = Literal["none", "no_team", "no_indi", "no_high", "no_ex_rew", "no_in_rew"]
+
+_FOR_THE_COORDINATOR: Final = ("warmup_steps", "skill_floor", "advantage_floor")
+_FOR_HMASD: Final = (
+    *_FOR_THE_COORDINATOR,
+    "lambda_coverage",
+    "critic_sees",
+    "adaptive_lambda",
+    "discriminator_decay",
+    "discriminator_lipschitz",
+)
+"""``center_rewards`` is not among them because the presets of the UAV tasks, which baselines train on too, set it."""
 
 
 @configuration
@@ -79,6 +90,9 @@ class HMASDConfig:
     freeze_skills: bool = False
     """Train the coordinator only and leave discoverer and discriminators as they are, for skills of another run
     (``--skills-from``)."""
+    skills_digest: str | None = None
+    """SHA-256 of the checkpoint that frozen skills come from. ``--skills-from`` sets it, so that a run with the skills
+    of another checkpoint is another run; null does not check where they come from."""
 
     # networks
     hidden_size: int = Field(default=64, ge=1)
@@ -118,7 +132,8 @@ class HMASDConfig:
 
     # reliability, all off in the paper
     center_rewards: bool = False
-    """Add log n_Z and log n_z to the discriminators' log-probabilities, so that the reward at chance level is 0."""
+    """HMASD only: add log n_Z and log n_z to the discriminators' log-probabilities, so that the reward at chance level
+    is 0. The baselines ignore it, because the presets of the UAV tasks set it."""
     warmup_steps: int = Field(default=0, ge=0)
     """Environment steps at the start in which skills are uniform and the coordinator is not updated."""
     skill_floor: Real = Field(default=0.0, ge=0.0, le=1.0)
@@ -127,8 +142,9 @@ class HMASDConfig:
     """Added to the standard deviation that the coordinator's advantages are divided by, in units of reward. A larger
     one keeps batches without any reward, whose advantages are noise of V_h, from changing the coordinator."""
     restart_steps: int = Field(default=0, ge=0)
-    """Restart with new networks after this many environment steps in a row without an episode of positive return; 0
-    never. Skills converge early, and if they converged away from the reward they stay there."""
+    """Restart with new networks after this many environment steps in a row without a rewarded episode, which is one of
+    positive return; 0 never. Skills converge early, and if they converged away from the reward they stay there. A task
+    whose returns are never positive would restart for ever."""
     adaptive_lambda: bool = False
     """Scale λ_D and λ_d by 1 − discriminator accuracy above chance, so that perfect discrimination has no reward."""
     discriminator_decay: Real = Field(default=0.0, ge=0.0)
@@ -168,7 +184,29 @@ class HMASDConfig:
                 f"ablation={self.ablation!r} removes a part of HMASD, but algorithm={self.algorithm!r}; "
                 "use algorithm='hmasd' or ablation='none'"
             )
+        if self.skills_digest is not None and not self.freeze_skills:
+            raise ConfigurationError(
+                f"skills_digest={self.skills_digest!r} names the checkpoint of frozen skills, but freeze_skills=False; "
+                "leave it out, because --skills-from sets both"
+            )
+        self._check_unused()
         return self
+
+    def _check_unused(self) -> None:
+        """Refuse settings that would do nothing."""
+        names = unused_settings(self.algorithm, self.ablation)
+        if not names:
+            return
+        defaults = HMASDConfig()
+        given = [name for name in names if getattr(self, name) != getattr(defaults, name)]
+        if given:
+            values = ", ".join(f"{name}={getattr(self, name)!r}" for name in given)
+            without = ", ".join(f"{name}={getattr(defaults, name)!r}" for name in given)
+            chosen = f"algorithm={self.algorithm!r}" if self.algorithm != "hmasd" else f"ablation={self.ablation!r}"
+            raise ConfigurationError(
+                f"{values}: with {chosen} these would do nothing; leave them out, set the defaults ({without}) where a "
+                "file or a preset gives them, or use algorithm='hmasd' with another ablation than 'no_high'"
+            )
 
     @property
     def rollout_steps(self) -> int:
@@ -189,3 +227,10 @@ class HMASDConfig:
     def gamma_per_step(self) -> float:
         """The high level's discount of one environment step: k of them make γ."""
         return float(self.gamma ** (1.0 / self.skill_steps))
+
+
+def unused_settings(algorithm: str, ablation: str) -> tuple[str, ...]:
+    """Return the names of settings that do nothing with an algorithm and an ablation, so that only defaults are valid."""
+    if algorithm != "hmasd":
+        return _FOR_HMASD
+    return _FOR_THE_COORDINATOR if ablation == "no_high" else ()

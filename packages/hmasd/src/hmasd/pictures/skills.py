@@ -29,7 +29,6 @@ class SkillReport(NamedTuple):
 def skill_report(agent: HMASDAgent, seed: int, num_envs: int = 32) -> SkillReport:
     """Play one time limit in ``num_envs`` environments and classify every step by the discriminators."""
     config = agent.config
-    env = make_env(config, num_envs, seed)
     policy = agent.policy(
         num_envs, torch.Generator(agent.device).manual_seed(seed), deterministic=config.eval_deterministic
     )

@@ -9,6 +9,7 @@ from typing import Any, Final
 from apexrl.agent.runner import LearnResult, Runner
 from apexrl.configuration import from_mapping
 from apexrl.runs.checkpoints.checkpoint import Schema, load_checkpoint
+from apexrl.runs.digest import digest_file
 from apexrl.runs.errors import (
     CheckpointDamagedError,
     CheckpointMissingError,
@@ -20,6 +21,7 @@ from apexrl.runs.run_dir import archive_run
 from apexrl.runs.session import DEFAULT_SINKS, Sink
 from hmasd.agent import HMASDAgent
 from hmasd.config import HMASDConfig
+from hmasd.config.schema import unused_settings
 from hmasd.envs.pettingzoo.modules import PREFIX
 from hmasd.learning.protocols import Agent
 from hmasd.training.evaluation import EvaluationResult
@@ -145,10 +147,11 @@ class Trainer(Runner):
         return trainer
 
     def load_skills(self, path: Path) -> None:
-        """Start from the skills of another run of HMASD: its discoverer and, where they fit, its discriminators.
+        """Start from the frozen skills of another run of HMASD: its discoverer and, where they fit, its discriminators.
 
         Raises:
             SchemaMismatchError: The checkpoint is of a baseline, or its discoverer has other sizes.
+            ConfigurationError: This run would train the skills on, or is one with the skills of another checkpoint.
         """
         stored, agent = load_checkpoint(path, SCHEMA), self.agent
         if not isinstance(agent, HMASDAgent) or stored.config["algorithm"] != "hmasd":
@@ -157,6 +160,7 @@ class Trainer(Runner):
                 "skills are those of HMASD",
                 "give a checkpoint of a run with algorithm=hmasd, to such a run",
             )
+        self._check_source(path)
         try:
             agent.load_skills(stored.state["learner"])
         except RuntimeError as error:  # torch lists every tensor whose size differs
@@ -165,6 +169,22 @@ class Trainer(Runner):
                 "observations, actions, n_agent_skills and hidden_size must be those that the skills were trained with",
                 "choose a task with the same observations and actions, and the checkpoint's settings of skills",
             ) from error
+
+    def _check_source(self, path: Path) -> None:
+        """Refuse skills that would not stay as they are, or that are not those of the configuration."""
+        if not self.config.freeze_skills:  # its critic would be taken without the scale of its values
+            raise ConfigurationError(
+                f"freeze_skills=False: the skills of {str(path)!r} would be trained on",
+                "skills of another run stay frozen",
+                "set freeze_skills=True",
+            )
+        expected, actual = self.config.skills_digest, digest_file(path)
+        if expected not in (None, actual):
+            raise ConfigurationError(
+                f"{str(path)!r} has the SHA-256 {actual}, but skills_digest={expected!r}",
+                "a run has the skills of one checkpoint",
+                "give that checkpoint, or start a new run with this one",
+            )
 
     @property
     def newest_checkpoint(self) -> Path | None:
@@ -177,6 +197,11 @@ class Trainer(Runner):
             archive_run(self.folder, _RUN_FILES)
 
 
+def read_config(path: Path) -> HMASDConfig:
+    """Return the configuration in a checkpoint, whose task may be a module; nothing is imported."""
+    return _from_stored(load_checkpoint(path, SCHEMA).config, repr(str(path)))
+
+
 def stored_config(path: Path, changes: Mapping[str, Any] | None = None) -> HMASDConfig:
     """Return the configuration in a checkpoint, with some fields changed.
 
@@ -185,7 +210,7 @@ def stored_config(path: Path, changes: Mapping[str, Any] | None = None) -> HMASD
             a file from an unknown source must not decide what is imported.
     """
     changes = changes or {}
-    config = _from_stored({**load_checkpoint(path, SCHEMA).config, **changes}, repr(str(path)))
+    config = _from_stored(load_checkpoint(path, SCHEMA).config, repr(str(path)), changes)
     if config.task.startswith(PREFIX) and "task" not in changes:
         raise ConfigurationError(
             f"checkpoint {str(path)!r} is of task {config.task}, a module that loading it would import",
@@ -196,8 +221,13 @@ def stored_config(path: Path, changes: Mapping[str, Any] | None = None) -> HMASD
     return config
 
 
-def _from_stored(values: Mapping[str, Any], source: str) -> HMASDConfig:
-    return from_mapping(HMASDConfig, values, f"the configuration in {source}")
+def _from_stored(
+    stored: Mapping[str, Any], source: str, changes: Mapping[str, Any] | None = None
+) -> HMASDConfig:
+    # earlier releases accepted settings that do nothing
+    unused = unused_settings(stored.get("algorithm", "hmasd"), stored.get("ablation", "none"))
+    values = {name: value for name, value in stored.items() if name not in unused}
+    return from_mapping(HMASDConfig, {**values, **(changes or {})}, f"the configuration in {source}")
 
 
 def _check_same(stored: Mapping[str, Any], wanted: HMASDConfig, source: str) -> None:
