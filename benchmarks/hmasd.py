@@ -33,7 +33,7 @@ from hmasd.learning.protocols import EpisodePolicy
 from hmasd.training.evaluation import play_episodes
 
 
-def yardstick(task: str, kind: str, episodes: int) -> dict[str, Any]:
+def reference_returns(task: str, kind: str, episodes: int) -> dict[str, Any]:
     """Play episodes of a reference policy without learning on a UAV task."""
     scenario: Any = task.removeprefix("uav_")
     env = UAVEnv(episodes, config=UAVConfig(scenario=scenario))
@@ -77,7 +77,9 @@ def uav_figures(bench: Benchmark, runs_by_name: dict[str, dict[str, Any]]) -> li
     for task in UAV_TASKS:
         best = 0.0
         for kind in ("random", "greedy"):
-            returns = np.array(bench.unit(f"{task}-{kind}", yardstick, task=task, kind=kind, episodes=128)["returns"])
+            returns = np.array(
+                bench.unit(f"{task}-{kind}", reference_returns, task=task, kind=kind, episodes=128)["returns"]
+            )
             best = max(best, float(returns.mean()))
             figures.append(Figure(name=f"{task} {kind} return", value=float(returns.mean()), note="128 episodes"))
         for algorithm in UAV_METHODS:

@@ -163,7 +163,7 @@ def start_figures(bench: Benchmark) -> list[Figure]:
     by_variant = {
         variant: [start for name, start in starts.items() if name.startswith(f"start-{variant}-")] for variant in STARTS
     }
-    figures = [share_figure(variant, found, by_variant["paper"]) for variant, found in by_variant.items()]
+    figures = [share_figure(variant, starts, by_variant["paper"]) for variant, starts in by_variant.items()]
     paper = by_variant["paper"]
     return [
         *figures,

@@ -20,9 +20,9 @@ ALGORITHMS = ("hmasd", "mappo", "mat")
 
 
 class MeetingEnv:
-    """Two agents are paid for pressing the one button that both may press; three of six are legal for each.
+    """Two agents are rewarded for pressing the one button that both may press; three of six are legal for each.
 
-    An illegal press raises. Legal presses at random are paid in one step of nine.
+    An illegal press raises. Legal presses at random are rewarded in one step of nine.
     """
 
     possible_agents = ("a", "b")
@@ -58,13 +58,13 @@ class MeetingEnv:
             assert self.legal[row, button], f"button {button} is illegal for agent {row}"
         self.steps += 1
         acting = list(self.agents)
-        paid = float(pressed[0] == pressed[1])
+        reward = float(pressed[0] == pressed[1])
         over = self.steps == self.max_cycles
         observations = self._observe()
         if over:
             self.agents = []
         no = dict.fromkeys(acting, False)
-        return observations, dict.fromkeys(acting, paid), no, dict.fromkeys(acting, over), {a: {} for a in acting}
+        return observations, dict.fromkeys(acting, reward), no, dict.fromkeys(acting, over), {a: {} for a in acting}
 
     def close(self):
         pass

@@ -59,7 +59,7 @@ def test_mat_splits_a_pass_into_minibatches_of_whole_env_steps(collected, monkey
 
 @pytest.mark.parametrize("algorithm", ["mappo", "mat"])
 def test_baselines_learn_a_bandit(collected, algorithm):
-    """Whoever plays action 2 is paid at once: after some updates on fresh batches it is played most of the time."""
+    """Whoever plays action 2 is rewarded at once: after some updates on fresh batches it is played most of the time."""
     from hmasd.tasks import make_env
     from hmasd.training.collection import Collector
 

@@ -135,10 +135,10 @@ def test_the_batched_form_plays_the_same_world_as_pettingzoo(scenario):
         assert np.array_equal(observations[0].numpy(), stacked)
         actions = torch.rand(1, 5, 3, generator=generator) * 2 - 1
         observations, rewards, dones, extras = batch.step(actions)
-        named, paid, _, truncated, _ = single.step(
+        named, rewarded, _, truncated, _ = single.step(
             {agent: actions[0, i].numpy() for i, agent in enumerate(single.possible_agents)}
         )
-        assert rewards[0, 0].item() == pytest.approx(paid["uav_0"], abs=1e-6)
+        assert rewards[0, 0].item() == pytest.approx(rewarded["uav_0"], abs=1e-6)
         assert bool(dones) == truncated["uav_0"] == (step == 5)
     assert np.array_equal(extras["final_state"][0].numpy(), single.state())
 

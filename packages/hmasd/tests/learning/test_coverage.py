@@ -66,16 +66,16 @@ def test_skills_that_visit_observations_at_random_have_no_information(n_observat
     assert abs(information) < 0.03
 
 
-def test_the_discoverer_is_paid_for_coverage(collected):
+def test_the_discoverer_is_rewarded_for_coverage(collected):
     seen = []
     for weight in (0.0, 0.5):
         agent = collected(lambda_coverage=weight, lambda_team=0.0, lambda_agent=0.0, lambda_e=0.0)
-        paid = []
-        agent.low.update = lambda rollout, inputs, generator, paid=paid: (
-            paid.append(inputs.rewards) or dict.fromkeys(LOSSES, 0.0)
+        given = []
+        agent.low.update = lambda rollout, inputs, generator, given=given: (
+            given.append(inputs.rewards) or dict.fromkeys(LOSSES, 0.0)
         )
         expected = weight * coverage_rewards(agent.rollout, find_visits(agent.rollout))
         metrics = agent.update(92)
-        assert torch.allclose(paid[0], expected)
+        assert torch.allclose(given[0], expected)
         seen.append(metrics["Skills/VisitEntropy"])
     assert seen[0] == seen[1] > 2.0

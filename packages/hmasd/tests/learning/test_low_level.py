@@ -101,20 +101,20 @@ def test_minibatches_hold_every_row_once_and_a_single_one_draws_nothing():
 
 
 def test_absent_agents_leave_values_and_networks_alone(collected):
-    """Whatever an agent that is never there is paid, the statistics of returns and the networks stay the same."""
+    """Whatever the rewards of an agent that is never there, statistics of returns and networks stay the same."""
     learned = []
-    for paid in (0.0, 1000.0):
+    for reward in (0.0, 1000.0):
         agent = collected(critic_sees="all_skills")
         agent.rollout.present[:, 0, 1] = False
         rewards = torch.linspace(-1.0, 1.0, 23 * 4 * 2).view(23, 4, 2)
-        rewards[:, 0, 1] = paid
+        rewards[:, 0, 1] = reward
         agent.low.update(agent.rollout, task_of(agent, rewards), agent.generator)
         learned.append([*agent.low.value_norm.state_dict().values(), *agent.low.networks.parameters()])
     assert all(torch.equal(a, b) for a, b in zip(*learned, strict=True))
 
 
 def test_the_update_raises_what_pays(collected):
-    """Actions that are paid become more probable, those that cost less probable."""
+    """Actions that are rewarded become more probable, those that cost less probable."""
     agent = collected(entropy_low=0.0, ppo_epochs=10, gamma=0.0, batch_size=4 * 100)
     rollout = agent.rollout
     rewards = (rollout.actions == 2).double().float()

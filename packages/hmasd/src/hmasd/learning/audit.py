@@ -16,7 +16,7 @@ _LIMIT = 1e-2
 
 
 def audit_transformer(
-    who: str,
+    name: str,
     network: Network,
     score: Callable[[Network, Callable[[Tensor], Tensor]], Tensor],
     stored: Tensor,
@@ -28,7 +28,7 @@ def audit_transformer(
     between the network's log-probabilities in float32 and in float64, for the same samples, and never more than 0.01.
 
     Args:
-        who: Whose log-probabilities they are, for messages.
+        name: Whose log-probabilities they are, for messages.
         network: The network.
         score: Returns the log-probabilities of the stored choices by a network; its second argument converts inputs.
         stored: log π(a|s) from collection.
@@ -46,7 +46,7 @@ def audit_transformer(
     if not _largest(recomputed - stored, mask) <= tolerance:
         exact = score(copy.deepcopy(network).double(), Tensor.double)
         tolerance = min(_LIMIT, max(tolerance, _MARGIN * _largest(exact - recomputed, mask)))
-    return audit_log_probs(who, stored, recomputed, mask, tolerance, network)
+    return audit_log_probs(name, stored, recomputed, mask, tolerance, network)
 
 
 def _largest(difference: Tensor, mask: Tensor | None) -> float:

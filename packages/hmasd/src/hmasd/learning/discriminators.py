@@ -58,7 +58,7 @@ class DiscriminatorLearner:
         else:
             team, agents = log_probs.team, log_probs.agents
         weights = self._weights()
-        # an agent that has left is recognised by nothing that it did
+        # no samples of an agent that has left
         agents = agents.masked_fill(~rollout.present, 0.0)
         return SkillRewards(weights["team"] * team, weights["agent"] * agents)
 

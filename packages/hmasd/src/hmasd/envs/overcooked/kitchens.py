@@ -145,7 +145,7 @@ RULES: Final = {old_dynamics: _rules(old_dynamics=old_dynamics) for old_dynamics
 _CONTENTS: Final = np.arange(N_CONTENTS)
 _IS_COOKING: Final = (_CONTENTS >= COOKING_POT) & (_CONTENTS < READY_POT)
 _WANTS_DISH: Final = (_CONTENTS > IDLE_POT) & (_CONTENTS != IDLE_POT + FULL)
-"""Pots whose soup may soon need a dish: the package leaves a full pot that does not cook out."""
+"""Pots whose soup may soon need a dish: the package does not count a full pot that is not cooking."""
 
 
 class Outcome(NamedTuple):
@@ -214,7 +214,7 @@ class Kitchens:
         shaped = self._rules.shaped[case]
         takes_dish = (front == DISHES) & (held == NOTHING)
         if takes_dish.any():
-            # paid if no dish lies around and hands hold fewer than pots want, which counts from before the step
+            # rewarded if no dish lies around and hands hold fewer than pots want, which counts from before the step
             no_dish_lies = (self.contents[envs] != COUNTER + DISH).all(axis=1)
             dishes = (self.held[envs] == DISH).sum(axis=1)
             shaped[takes_dish & no_dish_lies & (dishes < _WANTS_DISH[pots[envs]].sum(axis=1))] = DISH_SHAPED
