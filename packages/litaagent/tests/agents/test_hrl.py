@@ -194,7 +194,7 @@ def test_the_packages_l2_plays_at_the_middle_level_unless_there_is_another():
     assert LitaAgentHRL().brain.layers.l2 == "learned"
     assert LitaAgentHRL(l2="heuristic").brain.layers.l2 == "heuristic"
     assert LitaAgentHRL(weights=SHIPPED).brain.layers.l2 == "learned"  # weights of types alone
-    played = {}
+    played, said = {}, {}
     for name, params in (("default", {}), ("heuristic", {"l2": "heuristic"})):
         setup = replace(official_setup(3, n_days=8, n_levels=3), neutral_names=True)
         seats = {factory.level: seat for seat, factory in enumerate(setup.factories)}
@@ -202,4 +202,7 @@ def test_the_packages_l2_plays_at_the_middle_level_unless_there_is_another():
             made = FastWorld(setup.with_agents({seat: AgentSpec(PATH, params)}), defaults="native")
             made.run()
             played[name, level] = made.scores()
+            said[name, level] = made.seats[seat].agent.brain.playing.l2
+    assert [said["default", level] for level in range(3)] == ["heuristic", "learned", "heuristic"]
+    assert [said["heuristic", level] for level in range(3)] == ["heuristic"] * 3
     assert [played["default", level] == played["heuristic", level] for level in range(3)] == [True, False, True]

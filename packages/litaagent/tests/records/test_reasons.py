@@ -73,7 +73,9 @@ def test_a_record_gives_back_what_the_agents_logged(setup, logs, tables, read, s
             continue
         log, interventions = logs[seat]
         assert reasons.decisions == log
-        assert reasons.layers == ("learned", "types", "joint")
+        assert reasons.layers == ("heuristic", "types", "joint"), (
+            "L2's weights are of the middle level, which is missing"
+        )
         assert len(reasons.regimes) == len(reasons.interventions) == setup.n_days
         assert sum(reasons.interventions) == interventions
     assert records.table("reasons", columns=["factory"]).num_rows == tables["reasons"].num_rows

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -26,12 +28,15 @@ from .layers import (
 )
 from .memory import MemoryRow
 from .observation import Calendar, Observation, Offer, ThreadObservation
-from .parameters import Parameters, level_name
+from .parameters import LEVELS, Parameters, level_name
 from .partners.types import PartnerTypes, shipped_types
 from .plan import Goals
 from .reasons import Decision, DecisionRecord, decisions_of, plan_of
 
 __all__ = ["Brain", "Decision", "DecisionRecord"]
+
+_HEURISTICS: Final = {"l2": "heuristic", "l3": "types", "l4": "joint"}
+"""What plays where a learned layer was not trained for the factory's level."""
 
 
 class Brain:
@@ -108,6 +113,14 @@ class Brain:
         assert brain._batch is not None  # as ours
         brain._batch.plug(goal, decision, coordination)
         return brain
+
+    @property
+    def playing(self) -> Layers:
+        """The versions that decide at this factory's level: learned layers only where they were trained for it."""
+        level = level_name(self.obs.level, self.obs.n_levels)
+        given = {"l2": self._goal_layer, "l3": self._decision_layer, "l4": self._coordination_layer}
+        untrained = [name for name in self.layers.learned if level not in getattr(given[name], "levels", LEVELS)]
+        return replace(self.layers, **{name: _HEURISTICS[name] for name in untrained})
 
     @property
     def log(self) -> list[DecisionRecord]:

@@ -73,7 +73,7 @@ class ReasonLog:
         """Take and clear the logs of a day that has ended."""
         for seat, brain in self._brains.items():
             total = brain.interventions
-            layers, regime = brain.layers, brain.memory.regime.value
+            layers, regime = brain.playing, brain.memory.regime.value
             self._days.append((day, seat, layers.l2, layers.l3, layers.l4, regime, total - self._interventions[seat]))
             self._interventions[seat] = total
             for record in brain.log:

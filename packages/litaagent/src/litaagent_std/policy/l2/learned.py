@@ -72,14 +72,14 @@ class LearnedGoals:
     def __init__(
         self, network: GoalNetwork, levels: tuple[Level, ...] = LEVELS, exploration: Exploration | None = None
     ) -> None:
-        self._network, self._levels, self._exploration = network, levels, exploration
+        self._network, self.levels, self._exploration = network, levels, exploration
         self._days = np.zeros(0, np.int64)  # [n] the day that each factory's row of the columns is of
         self._columns: dict[str, np.ndarray] = {}
 
     def goals_of(self, day: DayBatch) -> GoalsBatch:
         """Set the goals; see `layers.BatchGoals`."""
         heuristic = heuristic_goals(day.obs, day.calendar, day.bounds, day.memory, day.parameters)
-        if self._exploration is None and not at_levels(day.obs, self._levels).any():
+        if self._exploration is None and not at_levels(day.obs, self.levels).any():
             return heuristic
         residual = self.day_start(day).residual
         return shift_goals(heuristic, day.obs, residual, self._network.league_horizon)
@@ -109,7 +109,7 @@ class LearnedGoals:
         obs, memory, p = day.obs.take(rows), day.memory.take(rows), day.parameters.take(rows)
         heuristic = heuristic_goals(obs, obs.calendar, bounds(obs, obs.calendar, memory.persistent), memory, p)
         inputs = day_inputs(obs, goal_base(heuristic, obs, self._network.league_horizon))
-        residual, here, seats = self._network.latents(inputs), at_levels(obs, self._levels), day.seats[rows]
+        residual, here, seats = self._network.latents(inputs), at_levels(obs, self.levels), day.seats[rows]
         if self._exploration is not None:
             noise = self._exploration.normals(seats, residual.shape[1])
             residual, log_prob = gaussian(residual, self._network.log_std, noise)

@@ -68,7 +68,7 @@ class LearnedDecisions:
         exploration: Exploration | None = None,
     ) -> None:
         self._network, self._goals, self._features = network, goals, features
-        self._levels, self._exploration = levels, exploration
+        self.levels, self._exploration = levels, exploration
 
     def start_round(self, round_batch: RoundBatch) -> None:
         """Take the round; see `layers.RoundLayer`."""
@@ -89,7 +89,7 @@ class LearnedDecisions:
         op, lead, amounts = self._choose(situation, batch)
         offers = self._offers(batch, lead, amounts, base, low, high)
         same = (op == base_op) & ((op != _REJECT) | (offers == base).all(1))
-        kind = np.where(same | ~at_levels(obs, self._levels)[seat], KEEP, _KINDS[op])
+        kind = np.where(same | ~at_levels(obs, self.levels)[seat], KEEP, _KINDS[op])
         offers[:, 1] += day
         return ActionBatch(kind, offers)
 

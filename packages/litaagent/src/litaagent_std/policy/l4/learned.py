@@ -36,7 +36,7 @@ class LearnedCoordination:
         levels: tuple[Level, ...] = LEVELS,
         exploration: Exploration | None = None,
     ) -> None:
-        self._network, self._features, self._levels, self._exploration = network, features, levels, exploration
+        self._network, self._features, self.levels, self._exploration = network, features, levels, exploration
 
     def start_round(self, round_batch: RoundBatch) -> None:
         """Take the round; see `layers.RoundLayer`."""
@@ -58,7 +58,7 @@ class LearnedCoordination:
             log_alpha = self._sampled(situation, some, (row, place), padded, mask, log_alpha)
         log_alpha = np.clip(np.nan_to_num(log_alpha), -ALPHA_LIMIT, ALPHA_LIMIT)
         alpha = np.exp(log_alpha[row, place].astype(np.float64))
-        return np.where(at_levels(obs, self._levels)[seat], alpha, NEUTRAL_ALPHA)
+        return np.where(at_levels(obs, self.levels)[seat], alpha, NEUTRAL_ALPHA)
 
     def _sampled(
         self,
