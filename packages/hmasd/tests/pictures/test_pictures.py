@@ -1,17 +1,22 @@
+import random
 import xml.etree.ElementTree as ET
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
+import torch
 
 from apexrl.charts import color_of
 from apexrl.runs.errors import ConfigurationError
 from apexrl.runs.metrics.jsonl import JsonlSink
+from apexrl.runs.rng import capture_rng
 from hmasd.command import RenderCommand, render
 from hmasd.envs.alice_and_bob import SIDE, AliceAndBobEnv
 from hmasd.envs.overcooked import LAYOUTS
 from hmasd.pictures.episodes import animate, record
 from hmasd.pictures.render import render_checkpoint, render_metrics
 from hmasd.pictures.skills import SkillReport, skill_charts, skill_report
+from hmasd.tasks import make_env
 from hmasd.training.trainer import FINAL_NAME, train
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -114,6 +119,36 @@ def test_skill_reports_count_every_step_once(small):
     assert report.team_confusion.sum() == 5 * 8
     assert report.agent_confusion.sum() == 5 * 8 * 2
     assert report.team_usage.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_skill_report_leaves_the_callers_streams_alone_and_closes_its_environments(small, monkeypatch, fails):
+    trainer = train(small())
+    made, closed = [], []
+
+    def make(*args):  # as a PettingZoo module whose constructor draws
+        env = make_env(*args)
+        made.append((env, random.random(), np.random.random(), torch.rand(1).item()))
+        env.close = lambda: closed.append(env)
+        if fails:
+            env.step = None
+        return env
+
+    monkeypatch.setattr("hmasd.pictures.skills.make_env", make)
+    for callers in (1, 2):
+        random.seed(callers)
+        np.random.seed(callers)
+        torch.manual_seed(callers)
+        before = capture_rng()
+        with pytest.raises(TypeError) if fails else nullcontext():
+            skill_report(trainer.agent, seed=0, num_envs=2)
+        after = capture_rng()
+        assert before["python"]["words"].equal(after["python"]["words"])
+        assert before["numpy"]["state"]["key"]["words"].equal(after["numpy"]["state"]["key"]["words"])
+        assert before["numpy"]["state"]["pos"] == after["numpy"]["state"]["pos"]
+        assert before["torch"].equal(after["torch"])
+    assert closed == [env for env, *_ in made]
+    assert made[0][1:] == made[1][1:], "constructors draw from the seed of the report"
 
 
 def test_charts_of_skills_show_shares_in_the_colours_of_the_skills():

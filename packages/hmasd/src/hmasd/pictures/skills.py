@@ -1,5 +1,6 @@
 """Skill statistics of an agent: how often each skill is chosen and how well it is recognised."""
 
+from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +34,10 @@ def skill_report(agent: HMASDAgent, seed: int, num_envs: int = 32) -> SkillRepor
         num_envs, torch.Generator(agent.device).manual_seed(seed), deterministic=config.eval_deterministic
     )
     team, agents = np.zeros((config.team_skills,) * 2), np.zeros((config.agent_skills,) * 2)
-    with global_streams(streams_from(seed)):  # PettingZoo modules may use the global streams
+    with (
+        global_streams(streams_from(seed)),  # PettingZoo modules may use the global streams
+        closing(make_env(config, num_envs, seed)) as env,
+    ):
         observations, extras = env.reset(seed=seed)
         starts = torch.ones(num_envs, dtype=torch.bool)
         for _ in range(config.max_episode_steps):
