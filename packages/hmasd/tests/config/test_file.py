@@ -2,7 +2,8 @@ import pytest
 
 from apexrl.runs.errors import ConfigurationError
 from hmasd.config.file import load_config, read_settings
-from hmasd.config.presets import PAPER, paper_values, preset
+from hmasd.config.presets import PAPER, PRESETS, paper_values, preset
+from hmasd.config.schema import HMASDConfig
 
 
 def write(tmp_path, text, name="settings.py"):
@@ -58,6 +59,42 @@ def test_the_papers_preset():
     assert config.rollout_steps % config.skill_steps == 0
     with pytest.raises(ConfigurationError, match="no preset 'papr'"):
         preset("papr")
+
+
+HMASD_ONLY = {
+    "skill_floor": 0.1,
+    "warmup_steps": 100,
+    "advantage_floor": 0.1,
+    "lambda_coverage": 0.02,
+    "critic_sees": "all_skills",
+    "adaptive_lambda": True,
+    "discriminator_decay": 0.01,
+    "discriminator_lipschitz": 2.0,
+}
+
+
+@pytest.mark.parametrize("changes", [{"algorithm": "mappo"}, {"algorithm": "mat"}, {"ablation": "no_high"}], ids=str)
+def test_settings_that_would_do_nothing_are_refused_all_at_once(changes):
+    is_ablation = "ablation" in changes
+    unused = dict(list(HMASD_ONLY.items())[:3]) if is_ablation else HMASD_ONLY
+    with pytest.raises(ConfigurationError, match="uses none of these settings; leave them out") as refused:
+        preset("paper", **HMASD_ONLY, **changes)
+    assert {name for name in HMASD_ONLY if f"{name}={HMASD_ONLY[name]!r}" in str(refused.value)} == unused.keys()
+    for name, value in HMASD_ONLY.items():
+        if name in unused:
+            with pytest.raises(ConfigurationError, match=f"rule: {name}={value!r}: "):
+                preset("paper", **{name: value}, **changes)
+        else:
+            preset("paper", **{name: value}, **changes)
+        preset("paper", **{name: value})
+    default = HMASDConfig()
+    preset("paper", **{name: getattr(default, name) for name in HMASD_ONLY}, **changes)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("algorithm", ["hmasd", "mappo", "mat"])
+def test_every_algorithm_trains_with_every_preset(name, algorithm):
+    assert preset(name, algorithm=algorithm).algorithm == algorithm
 
 
 @pytest.mark.parametrize("scenario", PAPER)

@@ -23,9 +23,17 @@ def elsewhere(method):
     return call
 
 
-@pytest.mark.parametrize("changes", [{}, {"critic_sees": "all_skills"}, {"algorithm": "mappo"}, {"algorithm": "mat"}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"warmup_steps": 92},
+        {"warmup_steps": 92, "critic_sees": "all_skills"},
+        {"algorithm": "mappo"},
+        {"algorithm": "mat"},
+    ],
+)
 def test_an_agent_makes_every_tensor_on_its_device(small, changes, monkeypatch):
-    config = small(num_minibatches=2, warmup_steps=92, **changes)
+    config = small(num_minibatches=2, **changes)
     expected, learner = SyncLearner(config), SyncLearner(config)
     for name in ("act", "observe", "update"):
         monkeypatch.setattr(learner.agent, name, elsewhere(getattr(learner.agent, name)))

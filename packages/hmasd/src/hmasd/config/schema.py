@@ -12,16 +12,17 @@ Real = Annotated[float, Field(allow_inf_nan=False)]
 Algorithm = Literal["hmasd", "mappo", "mat"]
 Ablation = Literal["none", "no_team", "no_indi", "no_high", "no_ex_rew", "no_in_rew"]
 
-_FOR_THE_COORDINATOR: Final = ("warmup_steps", "skill_floor", "advantage_floor")
-_FOR_HMASD: Final = (
-    *_FOR_THE_COORDINATOR,
+_COORDINATOR_SETTINGS: Final = ("warmup_steps", "skill_floor", "advantage_floor")
+"""What only a coordinator that learns uses."""
+_HMASD_SETTINGS: Final = (
+    *_COORDINATOR_SETTINGS,
     "lambda_coverage",
     "critic_sees",
     "adaptive_lambda",
     "discriminator_decay",
     "discriminator_lipschitz",
 )
-"""``center_rewards`` is not among them because the presets of the UAV tasks, which baselines train on too, set it."""
+"""What only HMASD uses; ``center_rewards`` is missing because presets that baselines are trained with set it."""
 
 
 @configuration
@@ -92,7 +93,7 @@ class HMASDConfig:
     (``--skills-from``)."""
     skills_digest: str | None = None
     """SHA-256 of the checkpoint that frozen skills come from. ``--skills-from`` sets it, so that a run with the skills
-    of another checkpoint is another run; null does not check where they come from."""
+    of another checkpoint is another run; default: not checked."""
 
     # networks
     hidden_size: int = Field(default=64, ge=1)
@@ -142,9 +143,9 @@ class HMASDConfig:
     """Added to the standard deviation that the coordinator's advantages are divided by, in units of reward. A larger
     one keeps batches without any reward, whose advantages are noise of V_h, from changing the coordinator."""
     restart_steps: int = Field(default=0, ge=0)
-    """Restart with new networks after this many environment steps in a row without a rewarded episode, which is one of
-    positive return; 0 never. Skills converge early, and if they converged away from the reward they stay there. A task
-    whose returns are never positive would restart for ever."""
+    """Restart with new networks after this many environment steps in a row without a rewarded episode; 0 never.
+    Skills converge early, and if they converged away from the reward they stay there. An episode counts as rewarded if
+    its return is positive, so a task whose returns are never positive would restart for ever."""
     adaptive_lambda: bool = False
     """Scale λ_D and λ_d by 1 − discriminator accuracy above chance, so that perfect discrimination has no reward."""
     discriminator_decay: Real = Field(default=0.0, ge=0.0)
@@ -200,12 +201,14 @@ class HMASDConfig:
         defaults = HMASDConfig()
         given = [name for name in names if getattr(self, name) != getattr(defaults, name)]
         if given:
+            chosen, other = f"algorithm={self.algorithm!r}", "algorithm='hmasd'"
+            if self.algorithm == "hmasd":
+                chosen, other = f"ablation={self.ablation!r}", "another ablation"
             values = ", ".join(f"{name}={getattr(self, name)!r}" for name in given)
             without = ", ".join(f"{name}={getattr(defaults, name)!r}" for name in given)
-            chosen = f"algorithm={self.algorithm!r}" if self.algorithm != "hmasd" else f"ablation={self.ablation!r}"
             raise ConfigurationError(
-                f"{values}: with {chosen} these would do nothing; leave them out, set the defaults ({without}) where a "
-                "file or a preset gives them, or use algorithm='hmasd' with another ablation than 'no_high'"
+                f"{values}: {chosen} uses none of these settings; leave them out, give the defaults where a file sets "
+                f"them ({without}), or use {other}"
             )
 
     @property
@@ -230,7 +233,7 @@ class HMASDConfig:
 
 
 def unused_settings(algorithm: str, ablation: str) -> tuple[str, ...]:
-    """Return the names of settings that do nothing with an algorithm and an ablation, so that only defaults are valid."""
+    """Return the names of settings that an algorithm or an ablation does not use; only their defaults are valid."""
     if algorithm != "hmasd":
-        return _FOR_HMASD
-    return _FOR_THE_COORDINATOR if ablation == "no_high" else ()
+        return _HMASD_SETTINGS
+    return _COORDINATOR_SETTINGS if ablation == "no_high" else ()
