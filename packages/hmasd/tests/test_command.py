@@ -1,5 +1,7 @@
 import json
+import logging
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -9,7 +11,7 @@ import pytest
 import torch
 
 from apexrl.configuration import to_mapping
-from apexrl.runs.checkpoints.checkpoint import load_checkpoint
+from apexrl.runs.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError
 from apexrl.runs.metrics.jsonl import read_jsonl
 from hmasd.command import EvalCommand, TrainCommand, evaluate, settings_of, train
@@ -330,3 +332,76 @@ def test_a_coordinator_is_trained_on_the_skills_of_another_run(tmp_path, capsys)
     assert (reused / "logs" / "metrics.jsonl").read_bytes() == metrics
     with pytest.raises(ConfigurationError, match=r"--skills-from .* starts a new run"):
         train(TrainCommand(model_path=final, skills_from=final, folder=tmp_path))
+
+
+@pytest.fixture
+def skills(tmp_path):
+    """Return a function that trains skills and returns their checkpoint."""
+
+    def make(name, *words):
+        assert train(TrainCommand(set=_changed(*words), folder=tmp_path / name, log_level="ERROR")) == 0
+        return tmp_path / name / "models" / FINAL_NAME
+
+    return make
+
+
+def test_settings_that_are_not_those_of_the_skills_are_refused(tmp_path, skills):
+    source, folder = skills("skills"), tmp_path / "reused"
+    for word, message in (
+        ("n_z=5", "n_agent_skills=5, the skills need 3"),
+        ("k=8", "skill_steps=8, the skills need 4"),
+        ("ablation=no_team", "ablation='no_team', the skills need 'none'"),
+        ("freeze_skills=false", "freeze_skills=False, the skills need True"),
+    ):
+        wanted = rf"--set contradicts --skills-from .*: {message}\. .* Leave \w+ out"
+        with pytest.raises(ConfigurationError, match=wanted):
+            train(TrainCommand(set=_changed(word), skills_from=source, folder=folder, log_level="ERROR"))
+    assert not (folder / "models").exists()
+
+
+def test_settings_of_the_skills_replace_those_of_a_file_and_the_log_says_which(tmp_path, skills, caplog):
+    source = skills("skills", "discriminator_lipschitz=2.0")
+    (tmp_path / "run.yaml").write_text("hidden_size: 32\nk: 4\ndiscriminator_lipschitz: 1.0\n")
+    words = tuple(word for word in SMALL if not word.startswith(("k=", "hidden_size=")))
+    command = TrainCommand(config=tmp_path / "run.yaml", set=words, skills_from=source, folder=tmp_path / "reused")
+    with caplog.at_level(logging.INFO):
+        assert train(command) == 0
+    [line] = [line for line in caplog.messages if "settings of the skills" in line]
+    assert line.endswith("replace others: hidden_size: 32 → 16, discriminator_lipschitz: 1.0 → 2.0")
+    assert "keeps its own weights" not in caplog.text
+    before, after = (load_checkpoint(path, SCHEMA) for path in (source, tmp_path / "reused" / "models" / FINAL_NAME))
+    assert (after.config["hidden_size"], after.config["discriminator_lipschitz"]) == (16, 2.0)
+    trained, reused = (state["learner"]["discriminators"]["discriminators"] for state in (before.state, after.state))
+    assert trained.keys() == reused.keys()
+    assert all(torch.equal(trained[name], reused[name]) for name in trained), "frozen"
+
+
+def test_skills_of_a_checkpoint_without_a_setting_were_trained_with_its_default(tmp_path, skills):
+    source = skills("skills")
+    checkpoint = load_checkpoint(source, SCHEMA)
+    del checkpoint.config["discriminator_lipschitz"]
+    save_checkpoint(source, checkpoint)
+    (tmp_path / "run.yaml").write_text("discriminator_lipschitz: 1.0\n")
+    command = TrainCommand(config=tmp_path / "run.yaml", set=SMALL, skills_from=source, folder=tmp_path / "reused")
+    assert train(command) == 0
+    assert load_checkpoint(tmp_path / "reused" / "models" / FINAL_NAME, SCHEMA).config["discriminator_lipschitz"] == 0.0
+
+
+def test_skills_of_another_checkpoint_are_another_run(tmp_path, skills, capsys):
+    sources, folder = [skills("first"), skills("second", "seed=1")], tmp_path / "reused"
+    finals, contents = [], []
+    for source in sources:
+        assert train(TrainCommand(set=SMALL, skills_from=source, folder=folder, log_level="ERROR")) == 0
+        finals.append(load_checkpoint(folder / "models" / FINAL_NAME, SCHEMA))
+        contents.append(_content(folder))
+    assert _content(folder / "earlier" / "1") == contents[0], "the first run is whole"
+    for source, final in zip(sources, finals, strict=True):
+        name, given = "to_action.weight", load_checkpoint(source, SCHEMA)
+        assert torch.equal(*(state["learner"]["low"]["networks"][name] for state in (given.state, final.state)))
+    same = tmp_path / "copy.pth"
+    shutil.copyfile(sources[1], same)
+    assert train(TrainCommand(set=SMALL, skills_from=same, folder=folder, log_level="ERROR")) == 0
+    assert _content(folder) == contents[1], "the skills are the same, wherever their file is"
+    assert sorted(path.name for path in (folder / "earlier").iterdir()) == ["1"]
+    again = TrainCommand(model_path=folder / "models" / FINAL_NAME, eval_only=True)
+    assert train(again) == 0, "its own configuration names the skills"

@@ -7,7 +7,7 @@ status. ``python -m hmasd`` and ``train_sync_enhanced.py`` run them.
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TextIO
@@ -22,15 +22,23 @@ from tyro.conf import Positional
 from apexrl.configuration import configuration, from_command_line, from_mapping, to_mapping
 from apexrl.runs.atomic import ensure_folder
 from apexrl.runs.checkpoints.checkpoint import load_checkpoint
+from apexrl.runs.digest import digest_file
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMismatchError, UserFacingError
 from apexrl.runs.lock import exclusive
 from apexrl.runs.logs import log_to_file
 from hmasd.config import ALIASES, HMASDConfig, list_settings, load_config, plain_number, preset
-from hmasd.training.trainer import LOGS, MODELS, SCHEMA, Trainer, stored_config
+from hmasd.training.trainer import LOGS, MODELS, SCHEMA, Trainer, read_config, stored_config
 
 logger = logging.getLogger(__name__)
 
-SKILL_FIELDS: Final = ("n_team_skills", "n_agent_skills", "skill_steps", "hidden_size", "ablation")
+SKILL_FIELDS: Final = (
+    "n_team_skills",
+    "n_agent_skills",
+    "skill_steps",
+    "hidden_size",
+    "ablation",
+    "discriminator_lipschitz",
+)
 """Settings that a run with ``--skills-from`` takes from the checkpoint."""
 
 
@@ -53,7 +61,9 @@ class TrainCommand:
     model_path: Path | None = None
     """Resume this checkpoint; its configuration is used unless settings are given too."""
     skills_from: Path | None = None
-    """Take the skills of this checkpoint, freeze them and train a new coordinator, on another task for instance."""
+    """Take the skills of this checkpoint, freeze them and train a new coordinator, on another task for instance. Its
+    n_team_skills, n_agent_skills, skill_steps, hidden_size, ablation and discriminator_lipschitz replace those of
+    --preset, --config and the defaults; --set may not contradict them. With another checkpoint it is another run."""
     eval_only: bool = False
     """Evaluate the checkpoint of --model-path instead of training."""
     fresh: bool = False
@@ -225,7 +235,7 @@ def _trainer(command: TrainCommand) -> Trainer:
         return _announce(trainer)
     config = config or HMASDConfig()
     if command.skills_from is not None:
-        config = _with_skills_of(command.skills_from, config)
+        config = _with_skills_of(command.skills_from, config, _changes(command))
     elif config.freeze_skills:
         raise ConfigurationError(
             "freeze_skills=True trains a coordinator of skills that exist, and a new run has none; "
@@ -244,11 +254,33 @@ def _trainer(command: TrainCommand) -> Trainer:
     return trainer
 
 
-def _with_skills_of(path: Path, config: HMASDConfig) -> HMASDConfig:
-    """Return settings that train a coordinator of the skills in a checkpoint."""
-    stored = load_checkpoint(path, SCHEMA).config
-    skills: dict[str, Any] = {name: stored[name] for name in SKILL_FIELDS if name in stored}
-    return from_mapping(HMASDConfig, {**to_mapping(config), **skills, "freeze_skills": True}, repr(str(path)))
+def _with_skills_of(path: Path, config: HMASDConfig, explicit: Collection[str]) -> HMASDConfig:
+    """Return settings that train a coordinator of the skills in a checkpoint.
+
+    Args:
+        path: The checkpoint.
+        config: Settings without skills; those of :data:`SKILL_FIELDS` are replaced by the checkpoint's.
+        explicit: Names of settings that were given by ``--set`` and are not replaced.
+
+    Raises:
+        ConfigurationError: An explicit setting is not the checkpoint's.
+    """
+    stored = read_config(path)
+    needed = {name: getattr(stored, name) for name in SKILL_FIELDS}
+    needed |= {"freeze_skills": True, "skills_digest": digest_file(path)}
+    replaced = {name: getattr(config, name) for name, value in needed.items() if getattr(config, name) != value}
+    refused = [name for name in replaced if name in explicit]
+    if refused:
+        lines = ", ".join(f"{name}={replaced[name]!r}, the skills need {needed[name]!r}" for name in refused)
+        raise ConfigurationError(
+            f"--set contradicts --skills-from {path}: {lines}",
+            "skills are used as they were trained",
+            f"leave {', '.join(refused)} out of --set, or name skills that were trained with the values you want",
+        )
+    shown = [f"{name}: {replaced[name]!r} → {needed[name]!r}" for name in SKILL_FIELDS if name in replaced]
+    if shown:
+        logger.info("settings of the skills in %s replace others: %s", path, ", ".join(shown))
+    return from_mapping(HMASDConfig, to_mapping(config) | needed, repr(str(path)))
 
 
 def _announce(trainer: Trainer) -> Trainer:
@@ -275,13 +307,7 @@ def settings_of(command: TrainCommand) -> HMASDConfig | None:
     Raises:
         ConfigurationError: Both a preset and a file are given, or a change is not of the form name=value.
     """
-    changes: dict[str, Any] = {}
-    for name, value in map(_change, command.set):
-        if name in changes:
-            raise ConfigurationError(
-                f"--set gives {name} twice, as {changes[name]!r} and as {value!r}; keep one of them"
-            )
-        changes[name] = value
+    changes = _changes(command)
     if command.preset is not None and command.config is not None:
         raise ConfigurationError(
             f"--preset {command.preset} and --config {command.config} exclude each other; give one of them"
@@ -295,6 +321,18 @@ def settings_of(command: TrainCommand) -> HMASDConfig | None:
     if command.model_path is not None:
         return stored_config(command.model_path, changes)
     return from_mapping(HMASDConfig, changes, "--set")
+
+
+def _changes(command: TrainCommand) -> dict[str, Any]:
+    """Return the settings that ``--set`` gives, by the names of their fields."""
+    changes: dict[str, Any] = {}
+    for name, value in map(_change, command.set):
+        if name in changes:
+            raise ConfigurationError(
+                f"--set gives {name} twice, as {changes[name]!r} and as {value!r}; keep one of them"
+            )
+        changes[name] = value
+    return changes
 
 
 def _change(word: str) -> tuple[str, Any]:

@@ -13,13 +13,14 @@ from gymnasium.spaces import Box, Discrete
 from apexrl.agent.resume_check import check_resume
 from apexrl.configuration import from_mapping, to_mapping
 from apexrl.runs.checkpoints.checkpoint import load_checkpoint, save_checkpoint
+from apexrl.runs.digest import digest_file
 from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, SchemaMismatchError
 from apexrl.runs.metrics.jsonl import JsonlSink, read_jsonl
 from hmasd.config import HMASDConfig
 from hmasd.training.collection import BatchReport
 from hmasd.training.evaluation import evaluate
 from hmasd.training.learner import RestartState, SyncLearner
-from hmasd.training.trainer import FINAL_NAME, SCHEMA, Trainer, train
+from hmasd.training.trainer import FINAL_NAME, SCHEMA, Trainer, stored_config, train
 
 PROMISED = {
     "Sync/PolicyVersion",
@@ -489,12 +490,23 @@ def skill_networks(trainer):
     return {name: value.clone() for network in networks for name, value in network.state_dict().items()}
 
 
-def test_of_a_task_with_another_state_actor_and_individual_discriminator_are_taken(small, tmp_path, drawing, counting):
+def kept_parts(caplog):
+    """Names of the networks that keep their own weights, by the warnings."""
+    words = "these skills does not fit this run and keeps its own weights"
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    return [line.removeprefix("the ").partition(" of ")[0] for line in warnings if words in line]
+
+
+def test_of_a_task_with_another_state_actor_and_individual_discriminator_are_taken(
+    small, tmp_path, drawing, counting, caplog
+):
     trained = train(small(task=drawing), models=tmp_path)
     trainer = Trainer(small(task=counting, freeze_skills=True, seed=5))
     assert trained.agent.rollout.states.shape[-1] != trainer.agent.rollout.states.shape[-1]
     before = skill_networks(trainer)
+    caplog.clear()
     trainer.load_skills(tmp_path / FINAL_NAME)
+    assert kept_parts(caplog) == ["critic", "team discriminator"]
     loaded, given = skill_networks(trainer), skill_networks(trained)
     assert {name.partition(".")[0] for name in loaded} >= {"actor", "critic", "team", "agent"}
     for name, value in loaded.items():
@@ -504,10 +516,23 @@ def test_of_a_task_with_another_state_actor_and_individual_discriminator_are_tak
     assert_same(loaded, skill_networks(trainer))
 
 
-def test_skills_are_taken_although_the_critic_has_other_sizes(small, tmp_path):
+@pytest.mark.parametrize(("trained", "reused"), [(2.0, 0.0), (0.0, 2.0), (2.0, 2.0)])
+def test_discriminators_that_do_not_fit_are_named(small, tmp_path, trained, reused, caplog):
+    train(small(discriminator_lipschitz=trained), models=tmp_path)
+    trainer = Trainer(small(freeze_skills=True, discriminator_lipschitz=reused, seed=5))
+    before = skill_networks(trainer)
+    trainer.load_skills(tmp_path / FINAL_NAME)
+    changed = {name for name, value in skill_networks(trainer).items() if not torch.equal(value, before[name])}
+    is_loaded = any(name.startswith(("team.", "agent.")) for name in changed)
+    assert is_loaded == (trained == reused)
+    assert kept_parts(caplog) == ([] if is_loaded else ["team discriminator", "agent discriminator"])
+
+
+def test_skills_are_taken_although_the_critic_has_other_sizes(small, tmp_path, caplog):
     trained = train(small(task="uav_coverage", n_agents=3, critic_sees="all_skills"), models=tmp_path)
     trainer = Trainer(small(task="uav_coverage", n_agents=3, freeze_skills=True))
     trainer.load_skills(tmp_path / FINAL_NAME)
+    assert kept_parts(caplog) == ["critic"]
     assert_same(low_state(trained), low_state(trainer))
     trainer.run()
 
@@ -521,3 +546,55 @@ def test_skills_that_do_not_fit_are_refused(small, tmp_path):
         Trainer(small(freeze_skills=True)).load_skills(tmp_path / "mappo" / FINAL_NAME)
     with pytest.raises(ConfigurationError, match="freeze_skills=True trains the coordinator only"):
         from_mapping(HMASDConfig, {"freeze_skills": True, "algorithm": "mat"})
+
+
+def test_skills_are_loaded_frozen_or_not_at_all(small, tmp_path):
+    train(small(), models=tmp_path)
+    trainer = Trainer(small(seed=5))
+    before = skill_networks(trainer)
+    with pytest.raises(ConfigurationError, match=r"Skills of another run stay frozen\. Set freeze_skills=True"):
+        trainer.load_skills(tmp_path / FINAL_NAME)
+    assert_same(before, skill_networks(trainer))
+
+
+def test_skills_are_those_that_the_configuration_names(small, tmp_path):
+    train(small(), models=tmp_path)
+    final = tmp_path / FINAL_NAME
+    Trainer(small(freeze_skills=True, skills_digest=digest_file(final))).load_skills(final)
+    with pytest.raises(ConfigurationError, match=r"has the SHA-256 .*, but skills_digest='another'"):
+        Trainer(small(freeze_skills=True, skills_digest="another")).load_skills(final)
+    with pytest.raises(ConfigurationError, match="skills_digest='another' names the checkpoint of frozen skills"):
+        from_mapping(HMASDConfig, {"skills_digest": "another"})
+
+
+def rewrite(path, **changes):
+    """Change the configuration in a checkpoint; None removes an entry."""
+    checkpoint = load_checkpoint(path, SCHEMA)
+    config = {name: value for name, value in (checkpoint.config | changes).items() if value is not None}
+    save_checkpoint(path, replace(checkpoint, config=config))
+
+
+def test_a_checkpoint_that_does_not_say_where_its_skills_are_from_resumes(small, tmp_path):
+    train(small(), models=tmp_path / "skills")
+    trainer = Trainer(small(freeze_skills=True, seed=5), models=tmp_path / "run")
+    trainer.load_skills(tmp_path / "skills" / FINAL_NAME)
+    trainer.run()
+    for path in (tmp_path / "run").glob("*.pth"):
+        rewrite(path, skills_digest=None)
+    assert Trainer.from_checkpoint(tmp_path / "run" / FINAL_NAME).env_steps == 368
+    again = Trainer(small(freeze_skills=True, seed=5), models=tmp_path / "run")
+    assert again.resume()
+    named = Trainer(small(freeze_skills=True, seed=5, skills_digest="a"), models=tmp_path / "run")
+    with pytest.raises(ConfigMismatchError, match="skills_digest: None → 'a'"):
+        named.resume()
+
+
+def test_a_baseline_of_a_release_that_accepted_settings_without_effect_resumes(small, tmp_path):
+    train(small(algorithm="mappo"), models=tmp_path)
+    for path in tmp_path.glob("*.pth"):
+        rewrite(path, skill_floor=0.1, warmup_steps=100)
+    final = tmp_path / FINAL_NAME
+    assert Trainer.from_checkpoint(final).config == small(algorithm="mappo")
+    assert Trainer(small(algorithm="mappo"), models=tmp_path).resume()
+    with pytest.raises(ConfigurationError, match=r"skill_floor=0\.1: algorithm='mappo' uses none of these"):
+        stored_config(final, {"skill_floor": 0.1})

@@ -221,10 +221,8 @@ def stored_config(path: Path, changes: Mapping[str, Any] | None = None) -> HMASD
     return config
 
 
-def _from_stored(
-    stored: Mapping[str, Any], source: str, changes: Mapping[str, Any] | None = None
-) -> HMASDConfig:
-    # earlier releases accepted settings that do nothing
+def _from_stored(stored: Mapping[str, Any], source: str, changes: Mapping[str, Any] | None = None) -> HMASDConfig:
+    """Return the configuration in a checkpoint; of an earlier release it may have settings that nothing uses."""
     unused = unused_settings(stored.get("algorithm", "hmasd"), stored.get("ablation", "none"))
     values = {name: value for name, value in stored.items() if name not in unused}
     return from_mapping(HMASDConfig, {**values, **(changes or {})}, f"the configuration in {source}")
