@@ -24,6 +24,7 @@ from benchmarks.hmasd_figures import (
     variant_figures,
     write_table,
 )
+from benchmarks.hmasd_resume import resume_figures
 from benchmarks.hmasd_runs import MARKS, SEEDS, UAV_METHODS, UAV_TASKS, discard_states, planned_runs, train_run
 from benchmarks.hmasd_speed import speed_figures
 from benchmarks.hmasd_starts import planned_starts, start_figures, start_run
@@ -113,6 +114,7 @@ def main(argv: list[str] | None = None) -> int:
     marks = (3200,) if bench.quick else MARKS
     figures = [
         *speed_figures(bench),
+        *resume_figures(bench),
         *fresh_figures(runs_by_name, marks[-1]),
         *start_figures(bench),
         *overcooked_figures(runs_by_name),
