@@ -11,7 +11,7 @@ import yaml
 
 from apexrl.runs.digest import digest_config
 from apexrl.runs.errors import ConfigMismatchError, RunDirError, RunLockedError, UnwritableError
-from apexrl.runs.run_dir import RunDir, RunRecord
+from apexrl.runs.run_dir import RunDir, RunRecord, archive_run
 
 
 @dataclass(frozen=True)
@@ -186,6 +186,37 @@ def test_an_error_ends_in_the_log(tmp_path):
 
     assert "ERROR" in (tmp_path / "run.log").read_text()
     RunDir.start(tmp_path, config={}, seed=0).close()
+
+
+@pytest.mark.parametrize(
+    ("error", "level", "message"),
+    [
+        (RunDirError("the disk is full"), "INFO", "the run ends: the disk is full."),
+        (KeyboardInterrupt(), "INFO", "the run ends: interrupted"),
+        (ZeroDivisionError("by zero"), "ERROR", "the run ends with ZeroDivisionError: by zero"),
+    ],
+)
+def test_an_error_that_leaves_two_folders_is_logged_once(tmp_path, caplog, error, level, message):
+    caplog.set_level(logging.INFO)
+    starts = (RunDir.start(tmp_path / name, config={}, seed=0) for name in ("logs", "models"))
+    with pytest.raises(type(error)), next(starts), next(starts):
+        raise error
+    ends = [(record.levelname, record.getMessage()) for record in caplog.records if "ends" in record.getMessage()]
+    assert ends == [(level, message)]
+    assert message in (tmp_path / "logs/run.log").read_text(encoding="utf-8")
+
+
+def test_what_makes_room_is_said_to_have_a_checkpoint_only_if_it_has_one(tmp_path, caplog, sealed_bytes):
+    (tmp_path / "metrics.jsonl").write_text("{}")
+    archive_run(tmp_path)
+    assert "held files of an earlier run and no checkpoint to resume from: they are now in" in caplog.text
+    assert (tmp_path / "earlier/1/metrics.jsonl").exists()
+    caplog.clear()
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints/checkpoint_3.pt").write_bytes(sealed_bytes)
+    archive_run(tmp_path)
+    assert "held an earlier run, which is not resumed: it is now in" in caplog.text
+    assert (tmp_path / "earlier/2/checkpoints").exists()
 
 
 def test_a_first_start_that_fails_before_it_wrote_anything_leaves_the_folder_free(tmp_path, capsys):

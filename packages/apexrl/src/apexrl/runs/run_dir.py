@@ -54,6 +54,8 @@ _OWN_NAMES = ("config.yaml", "metrics.jsonl", "timings.jsonl", "tensorboard", "c
 _MORE_NAMES = ("run.json", "run.log", "metrics.csv", "wandb")
 _RECORD_NAMES = frozenset({"run.json", "config.yaml", "run.log", "run.lock"})
 """What a start writes before the run itself writes anything."""
+_LOGGED = "_apexrl_is_logged"
+"""Attribute of an error whose message is in the log."""
 
 Existing: TypeAlias = Literal["resume", "refuse", "archive", "adopt"]
 """What to do with a run that the folder already holds: resume it if its settings are the same, refuse it, move it to
@@ -203,11 +205,10 @@ class RunDir:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if error is not None:
+            _log_end(error)
         if isinstance(error, UserFacingError):
-            logger.info("the run ends: %s", error)  # whoever called shows it
             self._withdraw()
-        elif error is not None:
-            logger.error("the run ends with %s: %s", type(error).__name__, error)
         self.close()
 
     def _withdraw(self) -> None:
@@ -216,6 +217,19 @@ class RunDir:
             return
         for name in ("config.yaml", "run.json"):
             (self.path / name).unlink(missing_ok=True)
+
+
+def _log_end(error: BaseException) -> None:
+    """Log why a run ends; once per error, however many folders of runs it leaves."""
+    if _LOGGED in vars(error):
+        return
+    vars(error)[_LOGGED] = True
+    if isinstance(error, UserFacingError):
+        logger.info("the run ends: %s", error)  # whoever called shows it
+    elif isinstance(error, KeyboardInterrupt):
+        logger.info("the run ends: interrupted")
+    else:
+        logger.error("the run ends with %s: %s", type(error).__name__, error)
 
 
 def archive_run(folder: Path, names: Iterable[str] | None = None) -> Path | None:
@@ -238,7 +252,11 @@ def archive_run(folder: Path, names: Iterable[str] | None = None) -> Path | None
         (folder / name).rename(target / name)
         sync_folder((folder / name).parent)
         sync_folder((target / name).parent)
-    logger.warning("%s held another run: it is now in %s", folder, target)
+    if any(is_sealed(path) for path in target.rglob("*") if path.is_file()):
+        logger.warning("%r held an earlier run, which is not resumed: it is now in %s", os.fspath(folder), target)
+    else:
+        message = "%r held files of an earlier run and no checkpoint to resume from: they are now in %s"
+        logger.warning(message, os.fspath(folder), target)
     return target
 
 
