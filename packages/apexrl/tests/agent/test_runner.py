@@ -103,6 +103,18 @@ def test_a_second_call_makes_as_much_again_and_a_resumed_one_counts_what_was_don
     assert again.learn(total_timesteps=25).total_timesteps == 90
 
 
+def test_a_run_that_is_beyond_what_was_asked_says_that_nothing_was_trained(tmp_path):
+    first = make(save_dir=tmp_path, save_interval=1).learn(total_timesteps=55)
+    assert first.reason == "reached 60 units: 55 asked, 5 more to the end of the last rollout of 10"
+    again = make(save_dir=tmp_path)
+    assert again.resume()
+    result = again.learn(total_timesteps=25)
+    assert (result.reason, result.iterations) == (
+        "the run already has 60 units, more than the 25 asked; nothing was trained",
+        6,
+    )
+
+
 def test_the_whole_run_is_what_fractions_are_taken_of():
     runner = make()
     runner.learn(total_timesteps=20)

@@ -42,11 +42,13 @@ class Goal:
         asked: The total of progress that was asked for.
         start: Progress that the call counts from.
         per_iteration: Progress per iteration.
+        done: Progress of the run when the call begins.
     """
 
     asked: int
     start: int
     per_iteration: int
+    done: int = 0
 
     @property
     def reached_at(self) -> int:
@@ -240,11 +242,12 @@ class Runner:
         if total_timesteps is not None:
             if total_timesteps < 1:
                 raise ValueError(f"total_timesteps={total_timesteps} must be at least 1")
-            return Goal(self._counted_from + total_timesteps, self._counted_from, per_iteration)
+            return Goal(self._counted_from + total_timesteps, self._counted_from, per_iteration, self.total_timesteps)
         assert num_iterations is not None  # checked above
         if num_iterations < 1:
             raise ValueError(f"num_iterations={num_iterations} must be at least 1")
-        return Goal(self.total_timesteps + num_iterations * per_iteration, self.total_timesteps, per_iteration)
+        done = self.total_timesteps
+        return Goal(done + num_iterations * per_iteration, done, per_iteration, done)
 
     def _is_over(self, session: Session, goal: Goal) -> bool:
         """Return whether the loop should end before another iteration."""
@@ -343,7 +346,9 @@ class Runner:
         if total >= asked:
             self._counted_from = goal.reached_at
             over, stopped_by, reason = total - asked, "goal", f"reached {total} {unit}, exactly as asked"
-            if over:
+            if goal.done > asked:
+                reason = f"the run already has {total} {unit}, more than the {asked} asked; nothing was trained"
+            elif over:
                 size = goal.per_iteration
                 reason = f"reached {total} {unit}: {asked} asked, {over} more to the end of the last rollout of {size}"
         elif finished is not None:
