@@ -154,7 +154,7 @@ def test_missing_unreadable_foreign_and_damaged_files_are_named(tmp_path, schema
     with pytest.raises(CheckpointDamagedError, match="regular file"):
         load_checkpoint(tmp_path)
     torch.save({"w": torch.ones(1)}, tmp_path / "foreign.pt")
-    with pytest.raises(CheckpointDamagedError, match=r"foreign\.pt.*not written by apexrl"):
+    with pytest.raises(CheckpointDamagedError, match=r"foreign\.pt.*is not a checkpoint of this program"):
         load_checkpoint(tmp_path / "foreign.pt")
     (tmp_path / "cut.pt").write_bytes(sealed_bytes[:-1])
     with pytest.raises(CheckpointDamagedError, match=r"cut\.pt"):
@@ -224,11 +224,26 @@ def test_a_damaged_newest_is_named_and_the_one_before_is_used(store, caplog):
 
     assert latest is not None
     assert latest.step == 1
-    assert "checkpoint_3.pt" in caplog.text
-    assert "checkpoint_2.pt" in caplog.text
+    folder = str(store.folder)
+    store.latest()
+    assert [record.getMessage().replace(folder, "F") for record in caplog.records] == [
+        f"skipping checkpoint_3.pt: checkpoint 'F/checkpoint_3.pt' ({store.path(3).stat().st_size} bytes) is damaged: "
+        "its content does not match its digest; using the one before it",
+        "skipping checkpoint_2.pt: checkpoint 'F/checkpoint_2.pt' (100 bytes) is incomplete, or is not a checkpoint of "
+        "this program; using the one before it",
+    ], "each is named once"
     assert store.steps() == [1, 2, 3], "looking changes nothing"
     with pytest.raises(CheckpointDamagedError, match=r"checkpoint_3\.pt"):
         load_checkpoint(store.path(3))
+
+
+def test_a_damaged_file_without_another_before_it_is_skipped_and_named_again_when_it_was_replaced(store, caplog):
+    store.save(1, {"step": 1})
+    for _ in range(2):
+        damage(store.path(1))
+        assert store.latest() is None
+        store.save(1, {"step": 1})
+    assert [record.getMessage().rpartition("; ")[2] for record in caplog.records] == 2 * ["there is none before it"]
 
 
 @pytest.mark.parametrize("field", ["schema", "step", "state", "metrics", "format_version"])

@@ -143,7 +143,7 @@ def _unpack(data: bytes, name: str) -> dict[str, Any]:
         ) from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise CheckpointDamagedError(
-            f"{name!r} is sealed but is no checkpoint",
+            f"{name!r} is a file of tensors but no checkpoint",
             f"its content must be marked {FORMAT!r}",
             "use a file written by save_checkpoint",
         )
@@ -193,7 +193,7 @@ class Retention:
 class CheckpointStore:
     """A folder of checkpoints of one schema, numbered by step.
 
-    A damaged file is named in a warning and skipped; it neither counts as kept nor is removed.
+    A damaged file is named in a warning, once, and skipped; it neither counts as kept nor is removed.
 
     Args:
         folder: Where the files are; it may be missing until the first save.
@@ -225,6 +225,7 @@ class CheckpointStore:
         self._name = re.compile(re.escape(parts[0]) + r"(0|[1-9][0-9]*)" + re.escape(parts[1]))
         self._config = _config_mapping(config)
         self._metrics: dict[int, dict[str, float]] | None = None  # of undamaged files, once they are known
+        self._damaged: set[int] = set()  # steps of files that a warning has named
 
     def path(self, step: int) -> Path:
         """Return the file of the checkpoint at ``step``, existing or not."""
@@ -273,6 +274,7 @@ class CheckpointStore:
         if self._before_save is not None:
             self._before_save()
         save_checkpoint(self.path(step), checkpoint)
+        self._damaged.discard(step)
         known[step] = checkpoint.metrics
         for surplus in self.retention.surplus(known):
             self.path(surplus).unlink(missing_ok=True)
@@ -322,13 +324,17 @@ class CheckpointStore:
 
     def _undamaged(self) -> Iterator[tuple[int, Checkpoint]]:
         """Load the undamaged checkpoints, newest first, naming the damaged ones in warnings."""
-        for step in reversed(self.steps()):
+        steps = self.steps()
+        for step in reversed(steps):
             try:
                 yield step, load_checkpoint(self.path(step), self.schema)
             except CheckpointMissingError:
                 continue  # removed by its writer since the folder was listed
             except CheckpointDamagedError as error:
-                logger.warning("skipping a damaged checkpoint: %s", error)
+                if step not in self._damaged:
+                    instead = "there is none before it" if step == steps[0] else "using the one before it"
+                    logger.warning("skipping %s: %s; %s", self.path(step).name, error.got, instead)
+                self._damaged.add(step)
 
     def _known_metrics(self) -> dict[int, dict[str, float]]:
         if self._metrics is None:

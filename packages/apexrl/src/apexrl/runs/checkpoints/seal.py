@@ -63,18 +63,17 @@ def verify(data: bytes, source: str) -> None:
         CheckpointDamagedError: If the seal is missing or does not match.
     """
     body, digest = data[:-_DIGEST_LENGTH], data[-_DIGEST_LENGTH:]
-    hint = "use another checkpoint, or write this one again"
+    hint = "use another checkpoint, or train again"
     if not body.endswith(_COMMENT_LENGTH + LABEL):
         raise CheckpointDamagedError(
-            f"checkpoint {source!r} ({len(data)} bytes) does not end with a seal: it is cut short, "
-            "damaged, or was not written by apexrl",
+            f"checkpoint {source!r} ({len(data)} bytes) is incomplete, or is not a checkpoint of this program",
             "a checkpoint ends with the SHA-256 digest of its content",
             hint,
         )
     actual = hashlib.sha256(body).hexdigest().encode()
     if actual != digest:
         raise CheckpointDamagedError(
-            f"checkpoint {source!r} is damaged: its seal is {digest[:12]!r}…, its content gives {actual[:12]!r}…",
-            "the SHA-256 digest of the content must equal the seal",
+            f"checkpoint {source!r} ({len(data)} bytes) is damaged: its content does not match its digest",
+            "a checkpoint ends with the SHA-256 digest of its content",
             hint,
         )
