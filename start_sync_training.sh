@@ -45,7 +45,7 @@ if [[ -n "$port" ]] && ! { [[ "$port" =~ ^[0-9]{1,5}$ ]] && ((10#$port >= 1 && 1
   refuse "--port $port: a port is a number from 1 to 65535"
 fi
 
-free_port() { # the first free port from $1 on, up to $2
+free_port() { # the first free port from $1 on, up to $2; nothing if there is none
   "$PYTHON" - "$1" "$2" <<'PY'
 import socket
 import sys
@@ -59,38 +59,29 @@ for port in range(int(sys.argv[1]), int(sys.argv[2]) + 1):
             continue
         print(port)
         break
-else:
-    sys.exit(f"no free port from {sys.argv[1]} to {sys.argv[2]}; choose another by --port")
 PY
 }
 
-board_pid=""
-stop_board() {
-  if [[ -n "$board_pid" ]]; then
-    kill "$board_pid" 2>/dev/null || true
-    wait "$board_pid" 2>/dev/null || true
-  fi
+start_board() { # start TensorBoard when training, which keeps the process id of this script, has written its first events
+  until compgen -G "$folder/tf-logs/events.out.tfevents.*.$$.*" >/dev/null; do sleep 0.2 >/dev/null 2>&1; done
+  echo "TensorBoard: http://localhost:$port"
+  exec "$PYTHON" -m tensorboard.main --logdir "$folder/tf-logs" --port "$port" >"$folder/logs/tensorboard.log" 2>&1
 }
-trap stop_board EXIT
+
+keep_board() { # TensorBoard until the end of standard input, which training holds open as long as it runs
+  trap : INT TERM HUP # a terminal sends these to training, too, and that ends when its checkpoint is written
+  start_board &
+  (trap '' INT TERM HUP && exec cat >/dev/null)
+  kill "$!" 2>/dev/null || true
+  wait
+}
 
 if [[ "$board" == yes ]]; then
-  if [[ -n "$port" ]]; then last="$port"; else port=6006; last=6106; fi
-  port="$(free_port "$port" "$last")"
-  mkdir -p "$folder/tf-logs" "$folder/logs" 2>/dev/null || refuse "--folder $folder: folders cannot be created there; choose another"
-  "$PYTHON" -m tensorboard.main --logdir "$folder/tf-logs" --port "$port" >"$folder/logs/tensorboard.log" 2>&1 &
-  board_pid=$!
-  echo "TensorBoard: http://localhost:$port"
+  if [[ -n "$port" ]]; then wanted="$port" last="$port"; else wanted=6006 last=6106; fi
+  port="$(free_port "$wanted" "$last")"
+  [[ -n "$port" ]] || refuse "no free port from $wanted to $last for TensorBoard; choose another by --port, or --no-tensorboard"
+  exec 9> >(keep_board)
 fi
 
-# Training runs as a background job of this shell, so that SIGTERM is passed on as a request to save and stop.
-"$PYTHON" "$root/train_sync_enhanced.py" ${arguments[@]+"${arguments[@]}"} &
-training_pid=$!
-trap 'kill -TERM "$training_pid" 2>/dev/null || true' TERM
-trap : INT HUP # a terminal sends these to training directly
-status=0
-wait "$training_pid" || status=$?
-while kill -0 "$training_pid" 2>/dev/null; do # interrupted by a signal: wait until the checkpoint is written
-  status=0
-  wait "$training_pid" || status=$?
-done
-exit "$status"
+# Training takes the place of this shell, so that every signal reaches it exactly once: a second one ends it at once.
+exec "$PYTHON" "$root/train_sync_enhanced.py" ${arguments[@]+"${arguments[@]}"}

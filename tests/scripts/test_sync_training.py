@@ -1,10 +1,13 @@
 """Scripts and folders of the root: train_sync_enhanced.py, start_sync_training.sh, config_1.py, evaltools, envs."""
 
+import contextlib
+import fcntl
 import os
 import signal
 import socket
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -80,32 +83,119 @@ def test_the_entry_point_reads_its_settings_file(tmp_path):
     assert "Traceback" not in err
 
 
-def test_the_script_stops_training_and_tensorboard_on_sigterm(tmp_path):
+@pytest.fixture
+def endless(tmp_path):
+    """Write settings of a run that does not end by itself into ``tmp_path``, and return the options that name them."""
+    settings = [word for word in SMALL if not word.startswith(("total_steps", "eval_interval", "checkpoint_interval"))]
+    settings += [f"{name}=100000000" for name in ("total_steps", "eval_interval", "checkpoint_interval")]
+    (tmp_path / "settings.yaml").write_text("\n".join(word.replace("=", ": ") for word in settings))
+    return "--config", "settings.yaml"
+
+
+def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    settings = [word if not word.startswith("total_steps") else "total_steps=100000000" for word in SMALL]
-    (tmp_path / "settings.yaml").write_text("\n".join(word.replace("=", ": ") for word in settings))
-    process = start(
-        tmp_path,
-        "--config", "settings.yaml", "--port", str(port), "--log-level", "INFO",
-        program="start_sync_training.sh",
-    )  # fmt: skip
-    metrics = tmp_path / "logs" / "metrics.jsonl"
-    deadline = time.monotonic() + 200
-    while time.monotonic() < deadline and not (metrics.exists() and metrics.stat().st_size):
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.2)
-    process.send_signal(signal.SIGTERM)
+        return probe.getsockname()[1]
+
+
+def wait_until(condition, process, seconds=200):
+    """Wait while the process runs, at most so long."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, "the process has ended"
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def has_metrics(folder):
+    metrics = folder / "logs" / "metrics.jsonl"
+    return metrics.exists() and metrics.stat().st_size > 0
+
+
+def checkpoint_of_the_last_step(folder):
+    last = read_jsonl(folder / "logs" / "metrics.jsonl")[-1]["step"]
+    return folder / "models" / f"hmasd_sync_enhanced_{last}.pth"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
+def test_tensorboard_stops_with_training_however_it_ends(tmp_path, endless, number):
+    port = free_port()
+    process = start(tmp_path, *endless, "--port", str(port), program="start_sync_training.sh")
+    wait_until(lambda: has_metrics(tmp_path) and (tmp_path / "logs" / "tensorboard.log").exists(), process)
+    process.send_signal(number)
     status, out, _ = finish(process)
-    assert status == 128 + signal.SIGTERM
     assert f"TensorBoard: http://localhost:{port}" in out
     assert "策略版本更新到: 1" in out
-    last = read_jsonl(metrics)[-1]["step"]
-    assert (tmp_path / "models" / f"hmasd_sync_enhanced_{last}.pth").exists(), "saved before leaving"
+    if number == signal.SIGTERM:
+        assert status == 128 + number
+        assert checkpoint_of_the_last_step(tmp_path).exists(), "saved before leaving"
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind(("127.0.0.1", port))  # TensorBoard has let go of it
+
+
+def test_a_signal_to_the_whole_group_is_one_signal(tmp_path, endless):
+    """As ``timeout`` and service managers send it; a second signal would end training without a checkpoint."""
+    words = (*endless, "--no-tensorboard")
+    process = start(tmp_path, *words, program="start_sync_training.sh", start_new_session=True)
+    wait_until(lambda: has_metrics(tmp_path), process)
+    os.killpg(process.pid, signal.SIGTERM)
+    status, _, err = finish(process)
+    assert status == 128 + signal.SIGTERM
+    assert err.count("saving, then leaving") == 1
+    assert checkpoint_of_the_last_step(tmp_path).exists()
+
+
+def test_a_closed_terminal_saves_and_ends_training_where_no_shell_passes_the_signal_on(tmp_path, endless):
+    """``ssh -t HOST ./start_sync_training.sh``: of the whole group only the script itself gets SIGHUP."""
+    terminal, other_side = os.openpty()
+    process = subprocess.Popen(
+        [str(ROOT / "start_sync_training.sh"), *endless, "--port", str(free_port())],
+        cwd=tmp_path,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHON": sys.executable},
+        stdin=other_side,
+        stdout=other_side,
+        stderr=other_side,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(other_side)
+    os.set_blocking(terminal, False)
+    board = tmp_path / "logs" / "tensorboard.log"
+    try:
+        wait_until(lambda: _is_read_empty(terminal) and has_metrics(tmp_path) and board.exists(), process)
+        os.close(terminal)
+        assert process.wait(60) == 128 + signal.SIGHUP
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert checkpoint_of_the_last_step(tmp_path).exists()
+
+
+def _is_read_empty(terminal):
+    """Read what a program has printed, so that it does not wait for a full terminal."""
+    with contextlib.suppress(BlockingIOError):
+        while os.read(terminal, 65536):
+            pass
+    return True
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--model-pth", "models/a.pth"], "--model-pth"),
+        (["--model-path", "models/a.pth"], "there is no checkpoint 'models/a.pth'"),
+        (["--config", "a.yaml"], "configuration file 'a.yaml' cannot be read"),
+        (["--set", "task=nope"], "there is no task 'nope'"),
+    ],
+)
+def test_a_refused_command_starts_no_tensorboard(tmp_path, words, message):
+    status, out, err = finish(start(tmp_path, *words, program="start_sync_training.sh"))
+    assert status == 2
+    assert message in err + out
+    assert "TensorBoard: http" not in out
+    assert not (tmp_path / "tf-logs").exists()
+    assert not (tmp_path / "logs" / "tensorboard.log").exists()
 
 
 def test_ctrl_c_ends_the_script_wherever_it_is(tmp_path):
@@ -138,8 +228,9 @@ def test_the_script_refuses_a_port_that_is_taken(tmp_path):
         taken.listen()
         port = taken.getsockname()[1]
         status, _, err = finish(start(tmp_path, "--port", str(port), program="start_sync_training.sh"))
-    assert status != 0
-    assert f"no free port from {port} to {port}" in err
+    assert status == 2
+    assert f"start_sync_training.sh: no free port from {port} to {port}" in err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_evaltools_and_envs_are_those_of_the_package():
