@@ -1,6 +1,7 @@
 """Configurations: frozen, validated, and the same from Python, YAML and flags."""
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -74,6 +75,31 @@ def test_a_flag_that_breaks_a_rule_is_refused() -> None:
 def test_config_without_a_value_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="--config"):
         from_command_line(Outer, ["--config"], "outer")
+
+
+def test_a_file_that_cannot_be_read_is_refused_with_one_rule_and_one_hint(tmp_path: Path) -> None:
+    def refusal(name: str) -> str:
+        with pytest.raises(ConfigurationError) as refused:
+            from_command_line(Outer, ["--config", str(tmp_path / name)], "outer")
+        return str(refused.value).replace(str(tmp_path), "F")
+
+    (tmp_path / "broken.yaml").write_text("rate: [1")
+    (tmp_path / "latin.yaml").write_bytes(b"mode: \xff")
+    (tmp_path / "list.yaml").write_text("- 1")
+    os.mkfifo(tmp_path / "pipe")
+    must = "It must be a YAML mapping of option names to values. Correct the file or name another one."
+    assert refusal("nope.yaml") == "there is no configuration file 'F/nope.yaml'. Correct the path."
+    assert refusal(".") == "'F' is a folder, not a configuration file. Name a YAML file."
+    assert refusal("pipe") == (
+        "'F/pipe' is no regular file. Pipes, devices and folders are not read. Name another file."
+    )
+    assert refusal("list.yaml") == f"configuration file 'F/list.yaml' holds a list. {must}"
+    for name, why in (("broken.yaml", "expected ',' or ']'"), ("latin.yaml", "invalid start byte")):
+        text = refusal(name)
+        assert text.startswith(f"configuration file 'F/{name}' is not valid YAML: ")
+        assert why in text
+        assert text.endswith(must)
+        assert text.count("orrect") == 1
 
 
 @given(st.floats(1e-6, 1e6), st.sampled_from(["slow", "fast"]), st.integers(1, 99))

@@ -149,12 +149,16 @@ def test_a_finished_run_resumes_if_total_steps_is_raised(tmp_path):
 def test_another_run_in_the_same_folder_leaves_the_earlier_one_whole(tmp_path, changed):
     first = {"set": SMALL, "folder": tmp_path, "log_level": "ERROR"}
     train(TrainCommand(**first))
+    for name in ("tensorboard.log", "metrics.jsonl.set-aside"):  # the start script's, and of a run that went back
+        (tmp_path / "logs" / name).write_text("of the first run")
     before = _content(tmp_path)
     assert train(TrainCommand(**first | changed)) == 0
     assert train(TrainCommand(**first | changed | {"fresh": True})) == 0
     assert (tmp_path / "models" / "hmasd_sync_enhanced_final.pth").exists()
     assert sorted(path.name for path in (tmp_path / "earlier").iterdir()) == ["1", "2"]
     assert _content(tmp_path / "earlier" / "1") == before
+    assert (tmp_path / "earlier" / "1" / "logs" / "tensorboard.log").read_text() == "of the first run"
+    assert not (tmp_path / "logs" / "tensorboard.log").exists()
 
 
 def test_a_checkpoint_from_elsewhere_does_not_mix_with_the_run_in_the_folder(tmp_path):

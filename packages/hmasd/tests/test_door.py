@@ -43,6 +43,8 @@ def test_the_command_lists_its_commands_and_refuses_others(capsys):
     assert all(name in out for name in ("train", "eval", "render", "settings"))
     assert main(["play"]) == 2
     assert "there is no command 'play'; choose one of: train, eval, render, settings" in capsys.readouterr().err
+    assert main(["trian"]) == 2
+    assert "there is no command 'trian'; did you mean train?" in capsys.readouterr().err
 
 
 def test_settings_are_printed_with_the_values_of_a_preset(capsys):

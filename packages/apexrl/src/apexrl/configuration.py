@@ -102,11 +102,19 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """
     name = f"configuration file {str(path)!r}"
     rule, hint = "It must be a YAML mapping of option names to values", "Correct the file or name another one"
+    if path.is_dir():
+        raise ConfigurationError(f"{str(path)!r} is a folder, not a configuration file", hint="Name a YAML file")
     try:
-        values = parse_yaml(read_bytes(path, YAML_LIMIT).decode())
-    except OSError as error:
-        raise ConfigurationError(f"{name} cannot be read: {error.strerror}", rule, hint) from error
-    except (ReadFailedError, UnicodeDecodeError) as error:
+        text = read_bytes(path, YAML_LIMIT)
+    except FileNotFoundError as error:
+        raise ConfigurationError(f"there is no {name}", hint="Correct the path") from error
+    except ReadFailedError as error:
+        raise ConfigurationError(error.got, error.expected, error.hint) from error
+    try:
+        values = parse_yaml(text.decode())
+    except ReadFailedError as error:
+        raise ConfigurationError(f"{name} is not valid YAML: {error.__cause__}", rule, hint) from error
+    except UnicodeDecodeError as error:
         raise ConfigurationError(f"{name} is not valid YAML: {error}", rule, hint) from error
     if values is None:
         return {}

@@ -3,6 +3,7 @@
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Any, Final
 
 from hmasd import command
@@ -39,7 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(_EXAMPLES)
         return 0
     if words[0] not in _COMMANDS:
-        print(f"hmasd: there is no command {words[0]!r}; choose one of: {', '.join(_COMMANDS)}", file=sys.stderr)
+        near = get_close_matches(words[0], _COMMANDS, n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"choose one of: {', '.join(_COMMANDS)}"
+        print(f"hmasd: there is no command {words[0]!r}; {hint}", file=sys.stderr)
         return 2
     config_class, run, _ = _COMMANDS[words[0]]
     return command.run_command(config_class, run, words[1:], f"python -m hmasd {words[0]}")

@@ -39,9 +39,9 @@ def test_yaml_is_read_with_the_papers_symbols(tmp_path):
 def test_unknown_and_doubled_names_are_refused(tmp_path):
     with pytest.raises(ConfigurationError, match="gama: unknown key"):
         load_config(write(tmp_path, "gama = 0.9"))
-    with pytest.raises(ConfigurationError, match="gives skill_steps twice"):
+    with pytest.raises(ConfigurationError, match="gives skill_steps twice, as 'k' and as 'skill_steps'; keep"):
         load_config(write(tmp_path, "k = 5\nskill_steps = 6"))
-    with pytest.raises(ConfigurationError, match="gives batch_size twice"):
+    with pytest.raises(ConfigurationError, match="gives batch_size twice; keep"):
         load_config(write(tmp_path, "batch_size = 512\nseed = 1\nbatch_size = 1024"))
     with pytest.raises(ConfigurationError, match="is an expression"):
         load_config(write(tmp_path, "seed = {[]: 1}"))

@@ -94,6 +94,7 @@ def test_log_lines(small, caplog):
         "同步更新开始 - 收集了 1024 个样本，策略版本: 1",
         "同步更新完成 - 策略版本更新到: 2, 已重置样本计数",
         "训练进度: 2048/2048 (100.0%), 更新次数: 2, Episodes: 64",
+        "评估: 步数 2048, 平均回报 0.00, 成功率 0.00",
     ]
 
 
@@ -173,6 +174,13 @@ class CountingEnv(DrawingEnv):
 
     def state(self):
         return np.array([self.steps], np.float32)
+
+
+class PointingEnv(DrawingEnv):
+    """The same observations, and as many numbers describe an action, which is continuous."""
+
+    def action_space(self, agent):
+        return Box(-1.0, 1.0, (4,), np.float32)
 
 
 @pytest.fixture
@@ -540,12 +548,34 @@ def test_skills_are_taken_although_the_critic_has_other_sizes(small, tmp_path, c
 def test_skills_that_do_not_fit_are_refused(small, tmp_path):
     train(small(), models=tmp_path / "hmasd")
     train(small(algorithm="mappo"), models=tmp_path / "mappo")
-    with pytest.raises(SchemaMismatchError, match="does not fit task uav_coverage"):
-        Trainer(small(task="uav_coverage", freeze_skills=True)).load_skills(tmp_path / "hmasd" / FINAL_NAME)
+    skills = tmp_path / "hmasd" / FINAL_NAME
+    for changes, why in (
+        (
+            {"task": "uav_coverage"},
+            "11 numbers in an observation and not 73, 5 action outputs and not 3, actions of another kind",
+        ),
+        ({"n_agent_skills": 5}, "3 skills of an agent and not 5"),
+        ({"hidden_size": 8}, "16 hidden units and not 8"),
+    ):
+        trainer = Trainer(small(freeze_skills=True, **changes))
+        before = skill_networks(trainer)
+        refusal = rf"of task alice_and_bob, do not fit task {changes.get('task', 'alice_and_bob')}: they have {why}\."
+        with pytest.raises(SchemaMismatchError, match=refusal):
+            trainer.load_skills(skills)
+        assert_same(before, skill_networks(trainer))
     with pytest.raises(SchemaMismatchError, match="is of algorithm 'mappo', this run of 'hmasd'"):
         Trainer(small(freeze_skills=True)).load_skills(tmp_path / "mappo" / FINAL_NAME)
     with pytest.raises(ConfigurationError, match="freeze_skills=True trains the coordinator only"):
         from_mapping(HMASDConfig, {"freeze_skills": True, "algorithm": "mat"})
+
+
+def test_skills_of_another_kind_of_actions_are_refused(small, drawing, monkeypatch, tmp_path):
+    train(small(task=drawing), models=tmp_path)
+    trainer = Trainer(small(task=register(monkeypatch, "pointing", PointingEnv), freeze_skills=True))
+    before = skill_networks(trainer)
+    with pytest.raises(SchemaMismatchError, match=r"pettingzoo:pointing: they have actions of another kind\."):
+        trainer.load_skills(tmp_path / FINAL_NAME)
+    assert_same(before, skill_networks(trainer))
 
 
 def test_skills_are_loaded_frozen_or_not_at_all(small, tmp_path):

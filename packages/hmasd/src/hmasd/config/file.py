@@ -42,11 +42,13 @@ def read_settings(path: Path) -> dict[str, Any]:
     """
     values = _read_literals(path) if path.suffix == ".py" else list(read_yaml(path).items())
     settings: dict[str, Any] = {}
+    names: dict[str, str] = {}  # field: what the file calls it
     for name, value in values:
         field = ALIASES.get(name, name)
         if field in settings:
-            raise ConfigurationError(f"{str(path)!r} gives {field} twice, once as {name!r}; keep one of them")
-        settings[field] = plain_number(value)
+            both = "" if names[field] == name else f", as {names[field]!r} and as {name!r}"
+            raise ConfigurationError(f"{str(path)!r} gives {field} twice{both}; keep one of them")
+        settings[field], names[field] = plain_number(value), name
     return settings
 
 

@@ -44,8 +44,8 @@ class HMASDConfig:
     algorithm: Algorithm = "hmasd"
     """``hmasd``, or a baseline: ``mappo`` (recurrent, central critic), ``mat`` (joint transformer)."""
     ablation: Ablation = "none"
-    """Remove a part of HMASD: the team skill, individual skills, the learned coordinator, the low level's team
-    reward, or its discriminator rewards."""
+    """Remove a part of HMASD: the team skill (``no_team``), individual skills (``no_indi``), the learned coordinator
+    (``no_high``), the low level's team reward (``no_ex_rew``) or its discriminator rewards (``no_in_rew``)."""
     seed: int = Field(default=0, ge=0, lt=2**32)
     """Seed of networks, environments and sampling."""
     total_steps: int = Field(default=4_000_000, ge=1)

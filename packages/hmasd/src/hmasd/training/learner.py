@@ -201,7 +201,10 @@ class SyncLearner(Learner):
     def evaluate(self, **options: Any) -> dict[str, float]:  # noqa: ANN401 - settings
         """Play whole episodes on separate environments; ``options`` are settings such as ``eval_episodes=100``."""
         self.last_evaluation = evaluate(self.agent, replace(self.settings, **options), self.env_steps)
-        return self.last_evaluation.metrics(self.settings.task)
+        metrics = self.last_evaluation.metrics(self.settings.task)
+        success = f", 成功率 {metrics['Eval/SuccessRate']:.2f}" if "Eval/SuccessRate" in metrics else ""
+        logger.info("评估: 步数 %d, 平均回报 %.2f%s", self.env_steps, metrics["Eval/ReturnMean"], success)
+        return metrics
 
     def checkpoint_step(self, iteration: int, progress: int, interval: int) -> int:
         """Return the multiple of ``interval`` that a checkpoint has passed, which is in its name."""

@@ -6,6 +6,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
+from torch import Tensor
+
 from apexrl.agent.runner import LearnResult, Runner
 from apexrl.configuration import from_mapping
 from apexrl.runs.checkpoints.checkpoint import Schema, load_checkpoint
@@ -33,7 +35,16 @@ SCHEMA: Final = Schema(name=SyncLearner.name, version=SyncLearner.schema_version
 FINAL_NAME: Final = "hmasd_sync_enhanced_final.pth"
 MODELS: Final = "models"
 LOGS: Final = "logs"
-_RUN_FILES: Final = ("models", "tf-logs", "logs/metrics.jsonl", "logs/timings.jsonl", "logs/run.json")
+_RUN_FILES: Final = (
+    "models",
+    "tf-logs",
+    "logs/metrics.jsonl",
+    "logs/timings.jsonl",
+    "logs/run.json",
+    "logs/tensorboard.log",
+)
+"""What belongs to one run, beside the ``.set-aside`` files in ``logs``. ``logs/train.log`` does not: it is open while a
+run is moved, and has the lines of all runs of the folder, one after the other."""
 
 
 class Trainer(Runner):
@@ -122,7 +133,8 @@ class Trainer(Runner):
         """
         newest = self._checkpoints.newest()
         if newest is not None:
-            _check_same(newest.config, self.config, f"in {str(self._checkpoints.folder)!r}")
+            hint = "give its settings to resume it, or train in another folder"
+            _check_same(newest.config, self.config, f"in {str(self._checkpoints.folder)!r}", hint)
         return super().resume(reset_learning_rate=reset_learning_rate)
 
     @classmethod
@@ -141,7 +153,8 @@ class Trainer(Runner):
         if config is None:
             config = stored_config(path)
         else:
-            _check_same(load_checkpoint(path, SCHEMA).config, config, repr(str(path)))
+            hint = "leave out --config, --preset or --set to use its settings, or start a new run without --model-path"
+            _check_same(load_checkpoint(path, SCHEMA).config, config, repr(str(path)), hint)
         trainer = cls(config, folder)
         trainer.load_checkpoint(path.absolute())
         return trainer
@@ -161,14 +174,19 @@ class Trainer(Runner):
                 "give a checkpoint of a run with algorithm=hmasd, to such a run",
             )
         self._check_source(path)
-        try:
-            agent.load_skills(stored.state["learner"])
-        except RuntimeError as error:  # torch lists every tensor whose size differs
+        networks, own_networks = stored.state["learner"]["low"]["networks"], agent.low.networks.state_dict()
+        sizes = zip(_SIZES, _sizes(networks, read_config(path)), _sizes(own_networks, self.config), strict=True)
+        differences = [f"{given} {name} and not {own}" for name, given, own in sizes if given != own]
+        if networks.keys() != own_networks.keys():  # continuous actions have a deviation, which is a parameter
+            differences.append("actions of another kind")
+        if differences:
             raise SchemaMismatchError(
-                f"the discoverer in {str(path)!r} does not fit task {self.config.task}: {error}",
-                "observations, actions, n_agent_skills and hidden_size must be those that the skills were trained with",
+                f"the skills in {str(path)!r}, of task {stored.config['task']}, do not fit task {self.config.task}: "
+                f"they have {', '.join(differences)}",
+                "skills are used on the observations and actions, and in the sizes, that they were trained with",
                 "choose a task with the same observations and actions, and the checkpoint's settings of skills",
-            ) from error
+            )
+        agent.load_skills(stored.state["learner"])
 
     def _check_source(self, path: Path) -> None:
         """Refuse skills that would not stay as they are, or that are not those of the configuration."""
@@ -194,7 +212,8 @@ class Trainer(Runner):
     def archive_previous(self) -> None:
         """Move another run that is in the folder to ``earlier/1`` or the next free number."""
         if self.folder is not None:
-            archive_run(self.folder, _RUN_FILES)
+            aside = sorted(path.name for path in (self.folder / LOGS).glob("*.set-aside*"))
+            archive_run(self.folder, [*_RUN_FILES, *(f"{LOGS}/{name}" for name in aside)])
 
 
 def read_config(path: Path) -> HMASDConfig:
@@ -228,7 +247,18 @@ def _from_stored(stored: Mapping[str, Any], source: str, changes: Mapping[str, A
     return from_mapping(HMASDConfig, {**values, **(changes or {})}, f"the configuration in {source}")
 
 
-def _check_same(stored: Mapping[str, Any], wanted: HMASDConfig, source: str) -> None:
+_SIZES: Final = ("numbers in an observation", "action outputs", "skills of an agent", "hidden units")
+
+
+def _sizes(discoverer: Mapping[str, Tensor], config: HMASDConfig) -> tuple[int, ...]:
+    """Return what :data:`_SIZES` names, from the weights of a discoverer and the settings that it was made with."""
+    n_skills = config.team_skills if config.ablation == "no_indi" else config.agent_skills
+    n_outputs, n_hidden = discoverer["to_action.weight"].shape
+    n_inputs = discoverer["actor.features.0.weight"].shape[0]  # its LayerNorm has a weight for each input
+    return n_inputs - n_skills, n_outputs, n_skills, n_hidden
+
+
+def _check_same(stored: Mapping[str, Any], wanted: HMASDConfig, source: str, hint: str) -> None:
     before = _from_stored(stored, source)
     names = [field.name for field in fields(HMASDConfig) if field.name not in FREE_FIELDS]
     different = [name for name in names if getattr(before, name) != getattr(wanted, name)]
@@ -237,7 +267,7 @@ def _check_same(stored: Mapping[str, Any], wanted: HMASDConfig, source: str) -> 
         raise ConfigMismatchError(
             f"the checkpoint {source} was made with another configuration ({lines})",
             f"only {', '.join(sorted(FREE_FIELDS))} may change when a run is resumed",
-            "leave out --config, --preset or --set to use the checkpoint's settings, or start a new run with --fresh",
+            hint,
         )
 
 
