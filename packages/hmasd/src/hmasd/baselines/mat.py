@@ -229,7 +229,7 @@ class MATAgent:
         entropy = masked_mean(scores.entropies, mask)
         error = value_loss(scores.values, targets, values, config.clip_range, mask, config.huber_delta)
         loss = surrogate - config.entropy_low * entropy + config.value_coef * error
-        gradient_step(loss, (self.optimizer, self.networks.parameters()), max_norm=config.max_grad_norm)
+        gradient_step(loss, self.optimizer, max_norm=config.max_grad_norm)
         with torch.no_grad():
             divergence = approximate_kl(scores.log_probs, old, mask)
         return {

@@ -1,11 +1,10 @@
 """Training of the discriminators and the rewards from them, once per rollout."""
 
 import math
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - torch's own convention
 
 from apexrl.algorithms.losses import masked_mean, needed_mask
@@ -96,7 +95,7 @@ class DiscriminatorLearner:
             for name, loss in (("team", team), ("agent", agent)):
                 losses[name] += loss.item() / epochs
             if learn:
-                gradient_step(team + agent, *self._groups(), max_norm=self._config.max_grad_norm)
+                gradient_step(team + agent, *self.optimizers.values(), max_norm=self._config.max_grad_norm)
         self.networks.eval()
         return {
             "team": losses["team"],
@@ -111,12 +110,6 @@ class DiscriminatorLearner:
             self.accuracy["team"] = (team_logits.argmax(-1) == skills[:, 0]).double().mean().item()
             correct = (agent_logits.argmax(-1) == skills[:, 1:]).double()
             self.accuracy["agent"] = masked_mean(correct, mask).item()
-
-    def _groups(self) -> list[tuple[torch.optim.Optimizer, Iterator[nn.Parameter]]]:
-        return [
-            (self.optimizers["team"], self.networks.team.parameters()),
-            (self.optimizers["agent"], self.networks.agent.parameters()),
-        ]
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything that a resumed run needs."""

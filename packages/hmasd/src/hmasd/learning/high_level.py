@@ -138,8 +138,7 @@ class HighLevel:
             rows = slice(epoch, None, epochs)
             values = choosing[rows] + self.continuation(batch.states[rows], batch.skills[rows], batch.left[rows])
             loss = value_loss(values, batch.targets[rows], huber_delta=self._config.huber_delta)
-            group = self.continuation_optimizer, self.continuation.parameters()
-            gradient_step(loss, group, max_norm=self._config.max_grad_norm)
+            gradient_step(loss, self.continuation_optimizer, max_norm=self._config.max_grad_norm)
             total += loss.item() / epochs
         return total
 
@@ -153,7 +152,7 @@ class HighLevel:
         entropy = tokens * masked_mean(scores.entropies, mask)
         error = value_loss(scores.values, batch.targets, batch.values, config.clip_range, mask, config.huber_delta)
         loss = surrogate - config.entropy_high * entropy + config.value_coef * error
-        gradient_step(loss, (self.optimizer, self.coordinator.parameters()), max_norm=config.max_grad_norm)
+        gradient_step(loss, self.optimizer, max_norm=config.max_grad_norm)
         with torch.no_grad():
             divergence = approximate_kl(scores.log_probs, batch.log_probs, mask)
         return {

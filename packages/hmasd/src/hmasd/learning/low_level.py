@@ -163,9 +163,7 @@ class LowLevel:
         surrogate = ppo_surrogate(log_probs, batch.log_probs, batch.advantages, config.clip_range, batch.mask)
         entropy = masked_mean(distribution.entropy(), batch.mask)
         actor_loss = surrogate - config.entropy_low * entropy
-        gradient_step(
-            actor_loss, (self.actor_optimizer, self.networks.actor_parameters()), max_norm=config.max_grad_norm
-        )
+        gradient_step(actor_loss, self.actor_optimizer, max_norm=config.max_grad_norm)
         values, _ = self.networks.values(batch.critic_inputs, batch.critic_memory)
         error = value_loss(
             values.expand_as(batch.targets),
@@ -176,9 +174,7 @@ class LowLevel:
             config.huber_delta,
         )
         critic_loss = config.value_coef * error
-        gradient_step(
-            critic_loss, (self.critic_optimizer, self.networks.critic_parameters()), max_norm=config.max_grad_norm
-        )
+        gradient_step(critic_loss, self.critic_optimizer, max_norm=config.max_grad_norm)
         with torch.no_grad():
             divergence = approximate_kl(log_probs, batch.log_probs, batch.mask)
         return {

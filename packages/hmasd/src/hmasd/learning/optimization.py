@@ -2,7 +2,6 @@
 
 import logging
 import math
-from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
@@ -12,24 +11,24 @@ from apexrl.runs.errors import DivergedError
 logger = logging.getLogger(__name__)
 
 
-def gradient_step(loss: Tensor, *groups: tuple[torch.optim.Optimizer, Iterable[nn.Parameter]], max_norm: float) -> None:
-    """Minimise a loss; the gradient of each group of parameters is scaled down to ``max_norm``.
+def gradient_step(loss: Tensor, *optimizers: torch.optim.Optimizer, max_norm: float) -> None:
+    """Minimise a loss; the gradient of each optimiser's parameters is scaled down to ``max_norm``.
 
     Raises:
         DivergedError: A gradient is not finite; no parameter has moved.
     """
-    for optimizer, _ in groups:
+    for optimizer in optimizers:
         optimizer.zero_grad(set_to_none=True)
     loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
-    for _, parameters in groups:
-        norm = float(nn.utils.clip_grad_norm_(parameters, max_norm))
+    for optimizer in optimizers:
+        norm = float(nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], max_norm))
         if not math.isfinite(norm):
             raise DivergedError(
                 f"a loss is {loss.item()} and the norm of its gradient {norm}",
                 "losses and gradients are finite numbers",
                 "lower the learning rates or bound the rewards; the last checkpoint is sound",
             )
-    for optimizer, _ in groups:
+    for optimizer in optimizers:
         optimizer.step()
 
 
