@@ -33,6 +33,9 @@ from hmasd import UAVConfig, UAVEnv
 from hmasd.learning.protocols import EpisodePolicy
 from hmasd.training.evaluation import play_episodes
 
+WITH_RESTARTS = {"fresh-paper": "fresh-default", "alice_and_bob-hmasd": "alice_and_bob-restarts"}
+"""Methods with the paper's settings, each with the one that differs from it by restarts only."""
+
 
 def reference_returns(task: str, kind: str, episodes: int) -> dict[str, Any]:
     """Play episodes of a reference policy without learning on a UAV task."""
@@ -63,9 +66,10 @@ def compute(bench: Benchmark, runs: dict[str, dict[str, Any]]) -> dict[str, dict
 def keep_unrestarted(bench: Benchmark, runs: dict[str, dict[str, Any]]) -> None:
     """Keep runs with restarts that never restarted as those with the paper's settings, which they equal bit by bit."""
     for name, run in runs.items():
-        if not name.startswith("fresh-paper-") or bench.finished(name, **run) is not None:
+        method, _, seed = name.rpartition("-")
+        if method not in WITH_RESTARTS or bench.finished(name, **run) is not None:
             continue
-        source = name.replace("paper", "default")
+        source = f"{WITH_RESTARTS[method]}-{seed}"
         result = bench.finished(source, **runs[source])
         if result is not None and result["restarts"] == 0:
             record = bench.kept(source)

@@ -114,6 +114,16 @@ def test_a_run_that_never_restarted_is_also_the_run_without_restarts(tmp_path, m
     assert harness.finished("fresh-paper-6", **runs["fresh-paper-6"]) is None
 
 
+def test_methods_that_differ_by_restarts_only_have_the_same_seeds():
+    runs = planning.planned_runs(quick=False)
+    for plain, waiting in bench.WITH_RESTARTS.items():
+        seeds = [name.rpartition("-")[2] for name in runs if name.rpartition("-")[0] == plain]
+        assert len(seeds) == 5
+        for seed in seeds:
+            settings = runs[f"{waiting}-{seed}"]["changes"]
+            assert settings == runs[f"{plain}-{seed}"]["changes"] | planning.RESTARTS
+
+
 def test_restarts_that_never_happen_change_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(planning, "STATE", tmp_path)
     changes = {
