@@ -244,7 +244,8 @@ def _from_stored(stored: Mapping[str, Any], source: str, changes: Mapping[str, A
     """Return the configuration in a checkpoint; of an earlier release it may have settings that nothing uses."""
     unused = unused_settings(stored.get("algorithm", "hmasd"), stored.get("ablation", "none"))
     values = {name: value for name, value in stored.items() if name not in unused}
-    return from_mapping(HMASDConfig, {**values, **(changes or {})}, f"the configuration in {source}")
+    changed = " with changed settings" if changes else ""
+    return from_mapping(HMASDConfig, {**values, **(changes or {})}, f"the configuration in {source}{changed}")
 
 
 _SIZES: Final = ("numbers in an observation", "action outputs", "skills of an agent", "hidden units")
