@@ -186,7 +186,7 @@ def _is_read_empty(terminal):
     [
         (["--model-pth", "models/a.pth"], "--model-pth"),
         (["--model-path", "models/a.pth"], "there is no checkpoint 'models/a.pth'"),
-        (["--config", "a.yaml"], "configuration file 'a.yaml' cannot be read"),
+        (["--config", "a.yaml"], "there is no configuration file 'a.yaml'"),
         (["--set", "task=nope"], "there is no task 'nope'"),
     ],
 )
