@@ -62,8 +62,12 @@ for port in range(int(sys.argv[1]), int(sys.argv[2]) + 1):
 PY
 }
 
+has_events() ( # the pattern is relative, so that a folder's name may have [ or * in it
+  CDPATH= cd -- "$folder/tf-logs" && compgen -G "events.out.tfevents.*.$$.*" >/dev/null
+)
+
 start_board() { # start TensorBoard when training, which keeps the process id of this script, has written its first events
-  until compgen -G "$folder/tf-logs/events.out.tfevents.*.$$.*" >/dev/null; do sleep 0.2 >/dev/null 2>&1; done
+  until has_events 2>/dev/null; do sleep 0.2 >/dev/null 2>&1; done
   echo "TensorBoard: http://localhost:$port"
   exec "$PYTHON" -m tensorboard.main --logdir "$folder/tf-logs" --port "$port" >"$folder/logs/tensorboard.log" 2>&1
 }

@@ -119,16 +119,17 @@ def checkpoint_of_the_last_step(folder):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
 def test_tensorboard_stops_with_training_however_it_ends(tmp_path, endless, number):
-    port = free_port()
-    process = start(tmp_path, *endless, "--port", str(port), program="start_sync_training.sh")
-    wait_until(lambda: has_metrics(tmp_path) and (tmp_path / "logs" / "tensorboard.log").exists(), process)
+    port, folder = free_port(), tmp_path / "seed [1], k*"
+    words = (*endless, "--folder", folder.name, "--port", str(port))
+    process = start(tmp_path, *words, program="start_sync_training.sh")
+    wait_until(lambda: has_metrics(folder) and (folder / "logs" / "tensorboard.log").exists(), process, seconds=60)
     process.send_signal(number)
     status, out, _ = finish(process)
     assert f"TensorBoard: http://localhost:{port}" in out
     assert "策略版本更新到: 1" in out
     if number == signal.SIGTERM:
         assert status == 128 + number
-        assert checkpoint_of_the_last_step(tmp_path).exists(), "saved before leaving"
+        assert checkpoint_of_the_last_step(folder).exists(), "saved before leaving"
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind(("127.0.0.1", port))  # TensorBoard has let go of it
@@ -185,7 +186,7 @@ def _is_read_empty(terminal):
     [
         (["--model-pth", "models/a.pth"], "--model-pth"),
         (["--model-path", "models/a.pth"], "there is no checkpoint 'models/a.pth'"),
-        (["--config", "a.yaml"], "configuration file 'a.yaml' cannot be read"),
+        (["--config", "a.yaml"], "there is no configuration file 'a.yaml'"),
         (["--set", "task=nope"], "there is no task 'nope'"),
     ],
 )

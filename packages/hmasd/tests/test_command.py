@@ -238,6 +238,15 @@ def test_settings_that_cannot_be_are_refused_by_their_own_name(tmp_path, word, m
     assert not (tmp_path / "run" / "models").exists()
 
 
+def test_an_error_in_a_change_is_not_blamed_on_what_is_changed(tmp_path):
+    with pytest.raises(ConfigurationError, match="preset 'paper' with changed settings is not acceptable"):
+        settings_of(TrainCommand(preset="paper", set=("algorithm=hmsd",)))
+    train(TrainCommand(set=SMALL, folder=tmp_path))
+    final = tmp_path / "models" / FINAL_NAME
+    with pytest.raises(ConfigurationError, match=f"{FINAL_NAME}' with changed settings is not acceptable"):
+        settings_of(TrainCommand(model_path=final, set=("batch_size=41",)))
+
+
 @pytest.mark.parametrize(("word", "value"), [("1e6", 1_000_000), ("2.5e+3", 2500), ("1e-4", 1e-4), ("-3e2", -300)])
 def test_numbers_with_an_exponent_are_numbers(word, value):
     assert plain_number(word) == value

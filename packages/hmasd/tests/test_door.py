@@ -56,6 +56,23 @@ def test_settings_are_printed_with_the_values_of_a_preset(capsys):
     assert "there is no preset 'papr'" in capsys.readouterr().err
 
 
+def test_settings_are_printed_with_the_values_of_a_file(tmp_path, capsys):
+    file = tmp_path / "config_2.py"
+    file.write_text("batch_size = 4096\n")
+    assert main(["settings", "--config", str(file)]) == 0
+    assert "4096" in capsys.readouterr().out
+    assert main(["settings", "--config", str(file), "--preset", "paper"]) == 2
+    assert "exclude each other" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["any.pth"], ["--model-path", "any.pth"], ["--model-path=any.pth"]])
+@pytest.mark.parametrize("command", ["eval", "render"])
+def test_the_checkpoint_stands_alone_or_after_its_option_of_train(tmp_path, monkeypatch, capsys, command, words):
+    monkeypatch.chdir(tmp_path)
+    assert main([command, *words]) == 2
+    assert "there is no checkpoint 'any.pth'" in capsys.readouterr().err
+
+
 def test_pictures_are_drawn_only_if_the_metrics_exist(tmp_path, capsys):
     assert main(["render", str(tmp_path / "any.pth"), "--metrics", str(tmp_path / "missing.jsonl")]) == 2
     assert "there is no such file" in capsys.readouterr().err

@@ -147,8 +147,19 @@ def test_resume_within_episodes_that_only_our_time_limit_ends_is_exact(small, mo
             {},
             r"agent 'left' is given an observation of shape \(2, 3\) instead of \(2, 2, 3\)",
         ),
+        (
+            "from pettingzoo import AECEnv\nparallel_env = type('Turns', (AECEnv,), {})",
+            {},
+            r"whose agents act in turn \(AEC\).*Return pettingzoo.utils.aec_to_parallel\(env\)",
+        ),
+        ("import gymnasium\nparallel_env = lambda: gymnasium.make('CartPole-v1')", {}, "has no possible_agents"),
+        ("parallel_env = lambda: None", {}, "an object of NoneType, which has no possible_agents"),
+        ("shared = Walk()\nparallel_env = lambda: shared", {}, "an object of Walk that it had returned before"),
     ],
-    ids=["raises", "exits", "dependency", "no function", "needs more", "actions", "n_agents", "liar"],
+    ids=[
+        *("raises", "exits", "dependency", "no function", "needs more", "actions", "n_agents", "liar"),
+        *("agents in turn", "one agent", "nothing", "one object"),
+    ],
 )
 def test_modules_that_cannot_be_used_are_refused_with_the_cause(small, module, text, changes, message):
     with pytest.raises(ConfigurationError, match=message):

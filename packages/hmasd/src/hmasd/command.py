@@ -115,6 +115,8 @@ class SettingsCommand:
 
     preset: str | None = None
     """Show the values of this preset instead of the defaults; --preset of `train` lists the names."""
+    config: Path | None = None
+    """Show the values with this file instead, for instance config_1.py."""
 
 
 def train(config: TrainCommand) -> int:
@@ -178,7 +180,7 @@ def render(config: RenderCommand) -> int:
 def settings(config: SettingsCommand) -> int:
     """Print the table of settings; returns the exit status."""
     table = Table("setting", "value", "meaning")
-    for setting in list_settings(preset(config.preset) if config.preset else None):
+    for setting in list_settings(settings_of(TrainCommand(preset=config.preset, config=config.config))):
         also = f" (also {setting.symbol})" if setting.symbol else ""
         table.add_row(setting.name, repr(setting.value), setting.meaning + also)
     Console(markup=False, emoji=False).print(table)
@@ -194,6 +196,8 @@ def run_command(config_class: type[Any], run: Callable[[Any], int], options: Seq
         options: Command line without the program.
         program: Name of the program in help and errors.
     """
+    if config_class in (EvalCommand, RenderCommand):
+        options = _without_model_path(options)
     try:
         return run(from_command_line(config_class, options, program=program))
     except UserFacingError as error:
@@ -205,6 +209,11 @@ def run_command(config_class: type[Any], run: Callable[[Any], int], options: Seq
     except BrokenPipeError:  # the reader of standard output is gone, as with `… | head`
         sys.stderr.close()
         return 141
+
+
+def _without_model_path(options: Sequence[str]) -> list[str]:
+    """Return options in which the checkpoint stands alone, because `train` has ``--model-path`` in front of it."""
+    return [word.removeprefix("--model-path=") for word in options if word != "--model-path"]
 
 
 def _train(trainer: Trainer, command: TrainCommand) -> int:

@@ -34,6 +34,7 @@ def test_a_class_of_values_negative_numbers_and_annotations_are_read(tmp_path):
 def test_yaml_is_read_with_the_papers_symbols(tmp_path):
     config = load_config(write(tmp_path, "n_Z: 5\nk: 7\nseed: 2\n", "settings.yaml"), {"seed": 9})
     assert (config.n_team_skills, config.skill_steps, config.seed) == (5, 7, 9)
+    assert load_config(str(tmp_path / "settings.yaml"), {"seed": 9}) == config
 
 
 def test_unknown_and_doubled_names_are_refused(tmp_path):

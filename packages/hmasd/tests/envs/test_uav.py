@@ -157,6 +157,15 @@ def test_observations_stay_in_their_space_and_uavs_move(scenario):
     assert (env.worlds.uavs[..., 2] <= 150.0).all()
 
 
+def test_a_step_without_an_action_or_after_the_end_says_so():
+    env = uav_coverage(n_uavs=2, max_steps=1)
+    with pytest.raises(ValueError, match=r"the episode is over: call reset\(\)"):
+        env.step({})
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="no action for uav_1"):
+        env.step({"uav_0": env.action_space("uav_0").sample()})
+
+
 def test_a_captured_state_resumes_identically():
     config = UAVConfig(scenario="relay", max_steps=5)
     env, other = UAVEnv(3, config=config), UAVEnv(3, config=config)

@@ -3,6 +3,7 @@ import logging
 import random
 import sys
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -354,6 +355,17 @@ def test_evaluation_is_repeatable_and_leaves_training_alone(small, tmp_path):
         assert not set(changed.returns.tolist()) & set(again.returns.tolist())
     assert len(again.returns) == config.eval_episodes
     assert set(again.lengths.tolist()) == {9}
+
+
+def test_paths_may_be_words(small, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Trainer(small(), "run").run()
+    final = Trainer.from_checkpoint(f"run/models/{FINAL_NAME}", folder="run")
+    assert (final.env_steps, final.folder) == (small().total_steps, Path("run"))
+    skills = Trainer(small(freeze_skills=True), "reused")
+    skills.load_skills(f"run/models/{FINAL_NAME}")
+    taken, trained = skills.agent.low.networks.state_dict(), final.agent.low.networks.state_dict()
+    assert all(torch.equal(taken[name], trained[name]) for name in trained)
 
 
 def test_a_run_resumes_only_with_its_own_configuration(small, tmp_path):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from apexrl.configuration import from_mapping, read_yaml
+from apexrl.runs.atomic import StrPath
 from apexrl.runs.errors import ConfigurationError
 from hmasd.config.schema import HMASDConfig
 
@@ -60,10 +61,10 @@ def plain_number(value: Any) -> Any:  # noqa: ANN401 - any value of a file or of
     return int(number) if number.is_integer() else number
 
 
-def load_config(path: Path | None, changes: dict[str, Any] | None = None) -> HMASDConfig:
+def load_config(path: StrPath | None, changes: dict[str, Any] | None = None) -> HMASDConfig:
     """Return the configuration of a file, with some fields changed; defaults for what neither names."""
-    values = read_settings(path) if path else {}
-    sources = [f"configuration file {str(path)!r}"] if path else []
+    values = {} if path is None else read_settings(Path(path))
+    sources = [] if path is None else [f"configuration file {str(path)!r}"]
     sources += ["--set"] if changes else []
     return from_mapping(HMASDConfig, values | (changes or {}), " with ".join(sources) or "the configuration")
 

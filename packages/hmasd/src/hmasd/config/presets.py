@@ -82,4 +82,5 @@ def preset(name: str, **changes: Any) -> HMASDConfig:  # noqa: ANN401 - any fiel
     """
     if name not in PRESETS:
         raise ConfigurationError(f"there is no preset {name!r}; choose one of: {', '.join(PRESETS)}")
-    return from_mapping(HMASDConfig, PRESETS[name] | changes, f"preset {name!r}")
+    source = f"preset {name!r}" + (" with changed settings" if changes else "")
+    return from_mapping(HMASDConfig, PRESETS[name] | changes, source)

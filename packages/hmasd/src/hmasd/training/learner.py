@@ -229,11 +229,11 @@ class SyncLearner(Learner):
         self.restart_state = RestartState.from_state_dict(state["search"])
         self.agent.load_state_dict(state["learner"])
         if not self.collector.load_state_dict(state["collector"], self.settings.seed + self.env_steps):
-            logger.warning(
-                "%d environments of task %s cannot be restored: the run resumes with new episodes, not bit by bit",
-                self.settings.num_envs,
-                self.settings.task,
-            )
+            before, now = len(state["collector"]["starts"]), self.settings.num_envs
+            cause = f"num_envs was {before} and is {now}"
+            if before == now:
+                cause = f"{now} environments of task {self.settings.task} cannot be restored"
+            logger.warning("%s: the run resumes with new episodes, not bit by bit", cause)
 
     def close(self) -> None:
         """Close the environments."""

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from apexrl.agent.runner import LearnResult, Runner
 from apexrl.configuration import from_mapping
+from apexrl.runs.atomic import StrPath
 from apexrl.runs.checkpoints.checkpoint import Schema, load_checkpoint
 from apexrl.runs.digest import digest_file
 from apexrl.runs.errors import (
@@ -62,12 +63,13 @@ class Trainer(Runner):
     def __init__(
         self,
         config: HMASDConfig,
-        folder: Path | None = None,
+        folder: StrPath | None = None,
         *,
-        models: Path | None = None,
+        models: StrPath | None = None,
         sinks: Sequence[Sink] | None = None,
     ) -> None:
-        self.folder = folder
+        self.folder = folder = None if folder is None else Path(folder)
+        models = None if models is None else Path(models)
         is_saved = folder is not None or models is not None
         super().__init__(
             SyncLearner(config),
@@ -138,7 +140,9 @@ class Trainer(Runner):
         return super().resume(reset_learning_rate=reset_learning_rate)
 
     @classmethod
-    def from_checkpoint(cls, path: Path, config: HMASDConfig | None = None, folder: Path | None = None) -> "Trainer":
+    def from_checkpoint(
+        cls, path: StrPath, config: HMASDConfig | None = None, folder: StrPath | None = None
+    ) -> "Trainer":
         """Return a run that continues from a checkpoint.
 
         Args:
@@ -156,10 +160,10 @@ class Trainer(Runner):
             hint = "leave out --config, --preset or --set to use its settings, or start a new run without --model-path"
             _check_same(load_checkpoint(path, SCHEMA).config, config, repr(str(path)), hint)
         trainer = cls(config, folder)
-        trainer.load_checkpoint(path.absolute())
+        trainer.load_checkpoint(Path(path).absolute())
         return trainer
 
-    def load_skills(self, path: Path) -> None:
+    def load_skills(self, path: StrPath) -> None:
         """Start from the frozen skills of another run of HMASD: its discoverer and, where they fit, its discriminators.
 
         Raises:
@@ -188,7 +192,7 @@ class Trainer(Runner):
             )
         agent.load_skills(stored.state["learner"])
 
-    def _check_source(self, path: Path) -> None:
+    def _check_source(self, path: StrPath) -> None:
         """Refuse skills that would not stay as they are, or that are not those of the configuration."""
         if not self.config.freeze_skills:  # its critic would be taken without the scale of its values
             raise ConfigurationError(
@@ -216,12 +220,12 @@ class Trainer(Runner):
             archive_run(self.folder, [*_RUN_FILES, *(f"{LOGS}/{name}" for name in aside)])
 
 
-def read_config(path: Path) -> HMASDConfig:
+def read_config(path: StrPath) -> HMASDConfig:
     """Return the configuration in a checkpoint, whose task may be a module; nothing is imported."""
     return _from_stored(load_checkpoint(path, SCHEMA).config, repr(str(path)))
 
 
-def stored_config(path: Path, changes: Mapping[str, Any] | None = None) -> HMASDConfig:
+def stored_config(path: StrPath, changes: Mapping[str, Any] | None = None) -> HMASDConfig:
     """Return the configuration in a checkpoint, with some fields changed.
 
     Raises:
@@ -244,7 +248,8 @@ def _from_stored(stored: Mapping[str, Any], source: str, changes: Mapping[str, A
     """Return the configuration in a checkpoint; of an earlier release it may have settings that nothing uses."""
     unused = unused_settings(stored.get("algorithm", "hmasd"), stored.get("ablation", "none"))
     values = {name: value for name, value in stored.items() if name not in unused}
-    return from_mapping(HMASDConfig, {**values, **(changes or {})}, f"the configuration in {source}")
+    changed = " with changed settings" if changes else ""
+    return from_mapping(HMASDConfig, {**values, **(changes or {})}, f"the configuration in {source}{changed}")
 
 
 _SIZES: Final = ("numbers in an observation", "action outputs", "skills of an agent", "hidden units")
@@ -271,7 +276,7 @@ def _check_same(stored: Mapping[str, Any], wanted: HMASDConfig, source: str, hin
         )
 
 
-def train(config: HMASDConfig, *, models: Path | None = None, sinks: Sequence[Sink] = ()) -> Trainer:
+def train(config: HMASDConfig, *, models: StrPath | None = None, sinks: Sequence[Sink] = ()) -> Trainer:
     """Train a new run to its end, or to a signal, and return it.
 
     Args:

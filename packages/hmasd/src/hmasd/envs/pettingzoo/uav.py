@@ -67,7 +67,15 @@ class UAVParallelEnv(ParallelEnv[str, Observation, Action]):  # type: ignore[mis
     def step(
         self, actions: dict[str, Action]
     ) -> tuple[dict[str, Observation], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Move for one second; every UAV receives the team's reward."""
+        """Move for one second; every UAV receives the team's reward.
+
+        Raises:
+            ValueError: The episode is over, or a UAV has no action.
+        """
+        missing = [agent for agent in self.agents if agent not in actions]
+        if missing or not self.agents:
+            cause = f"there is no action for {', '.join(missing)}" if missing else "the episode is over: call reset()"
+            raise ValueError(f"{cause}; step() takes one action for each of env.agents")
         self.worlds.move(np.stack([actions[agent] for agent in self.agents])[None].astype(np.float64))
         self._steps += 1
         links = self.worlds.links()
