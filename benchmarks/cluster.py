@@ -134,7 +134,7 @@ def published(scale: int) -> dict[str, Any]:
     from litaagent_std.dashboard.report import make_report, pages_of
     from litaagent_std.hrl_xf.data_pipeline.build import build_dataset
     from litaagent_std.hrl_xf.data_pipeline.options import DatasetOptions
-    from litaagent_std.records.remote import local_path
+    from litaagent_std.records.storage.remote import local_path
 
     cpu, began = _cpu(), time.monotonic()
     with tempfile.TemporaryDirectory() as scratch, local_s3("league") as server:

@@ -25,8 +25,8 @@ from negmas.situated import save_stats
 from benchmarks.harness import Benchmark, Figure
 from litaagent_std.records.reader import open_records
 from litaagent_std.records.recorder import Recorder, WorldFacts
-from litaagent_std.records.segment import pack_world
-from litaagent_std.records.store import RecordStore
+from litaagent_std.records.storage.segment import pack_world
+from litaagent_std.records.storage.store import RecordStore
 from litaagent_std.tournament.competitors.names import resolve
 from litaagent_std.tournament.config import TournamentConfig
 from litaagent_std.tournament.plan import make_plan

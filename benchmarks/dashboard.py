@@ -74,7 +74,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 
 def _n_worlds(folder: Path) -> int:
-    from litaagent_std.records.manifest import Manifest, NoRecordsError
+    from litaagent_std.records.storage.manifest import Manifest, NoRecordsError
 
     try:
         return sum(len(shard.worlds) for shard in Manifest.read(folder / "records").shards)
@@ -85,8 +85,8 @@ def _n_worlds(folder: Path) -> int:
 def _make(wanted: int) -> None:
     """Play a few worlds, and write them again and again under new numbers."""
     from litaagent_std.records.reader import open_records
-    from litaagent_std.records.segment import pack_world
-    from litaagent_std.records.store import RecordStore
+    from litaagent_std.records.storage.segment import pack_world
+    from litaagent_std.records.storage.store import RecordStore
     from litaagent_std.tournament.config import TournamentConfig
     from litaagent_std.tournament.run import run_tournament
 

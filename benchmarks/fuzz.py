@@ -66,8 +66,8 @@ from litaagent_std.policy.partners import types
 from litaagent_std.records.assembly import from_rows
 from litaagent_std.records.reader import open_records
 from litaagent_std.records.schema import TABLES
-from litaagent_std.records.segment import pack_world, read_segment
-from litaagent_std.records.store import RecordStore, segment_path
+from litaagent_std.records.storage.segment import pack_world, read_segment
+from litaagent_std.records.storage.store import RecordStore, segment_path
 from litaagent_std.tournament.competitors.parameter_files import FORMAT as PARAMETERS
 from litaagent_std.tournament.competitors.parameter_files import read_parameters
 from litaagent_std.tournament.config import TournamentConfig

@@ -25,8 +25,8 @@ from litaagent_std.hrl_xf.data_pipeline.selection import select_worlds
 from litaagent_std.hrl_xf.data_pipeline.shards import read_worlds
 from litaagent_std.records.reader import open_records
 from litaagent_std.records.recorder import Recorder, WorldFacts
-from litaagent_std.records.segment import pack_world
-from litaagent_std.records.store import RecordStore
+from litaagent_std.records.storage.segment import pack_world
+from litaagent_std.records.storage.store import RecordStore
 from litaagent_std.tournament.config import TournamentConfig
 from litaagent_std.tournament.run import run_tournament
 from litaagent_std.world.reproducible.hashing import restart_with_fixed_hashing

@@ -100,7 +100,7 @@ class Worker:
         """
         import numpy as np
 
-        from litaagent_std.policy.batch_brain import BatchBrain
+        from litaagent_std.policy import BatchBrain
         from litaagent_std.policy.columns import CalendarBatch, ObservationBatch, ThreadBatch, live_threads
         from litaagent_std.policy.layers import Layers
         from litaagent_std.policy.parameters import Parameters

@@ -46,7 +46,7 @@ def _rename(folder):
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    from litaagent_std.records.manifest import Manifest
+    from litaagent_std.records.storage.manifest import Manifest
 
     for path in (folder / "records" / "factories").glob("*.parquet"):
         table = pq.read_table(path)

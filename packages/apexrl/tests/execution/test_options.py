@@ -7,7 +7,7 @@ import pytest
 
 from apexrl.configuration import configuration, from_command_line, to_mapping
 from apexrl.execution import EXECUTION_FIELDS, ExecutionOptions
-from apexrl.execution.inline import InlineExecutor
+from apexrl.execution.engines.inline import InlineExecutor
 
 
 @configuration

@@ -16,7 +16,7 @@ def test_tasks_get_the_value_on_every_engine(executor, tasks):
 def test_a_worker_is_sent_a_value_once(tasks, monkeypatch):
     sent = []
     monkeypatch.setattr(
-        "apexrl.execution.inline.carry", lambda request, shared: sent.extend(shared) or carry(request, shared)
+        "apexrl.execution.engines.inline.carry", lambda request, shared: sent.extend(shared) or carry(request, shared)
     )
     one, two = Shared(b"one"), Shared(b"three")
     with make_executor("inline") as executor:

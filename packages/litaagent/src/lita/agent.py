@@ -80,7 +80,7 @@ def _explanation(config: ExplainConfig) -> Explanation:
 
 
 def _heading(explanation: Explanation) -> str:
-    from litaagent_std.records.reason_text import types_text
+    from litaagent_std.records.reasons import types_text
 
     obs, first, last = explanation.obs, explanation.records[0], explanation.records[-1]
     side = "buys from" if first.buying else "sells to"
@@ -124,7 +124,7 @@ def _decisions(explanation: Explanation) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from litaagent_std.records.reason_text import offer_text, reason
+    from litaagent_std.records.reasons import offer_text, reason
 
     table = Table(title="decisions, round by round", title_justify="left", show_lines=True)
     table.add_column("round", justify="right")

@@ -44,7 +44,7 @@ def serve(config: ServeConfig) -> int:
     try:
         from litaagent_std.dashboard.history import History
         from litaagent_std.dashboard.server import open_server
-        from litaagent_std.records.remote import local_path
+        from litaagent_std.records.storage.remote import local_path
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             f"the package {error.name!r} is missing",
@@ -101,7 +101,7 @@ def report(config: ReportConfig) -> int:
     """Write the report and its figures, and print their paths."""
     try:
         from litaagent_std.dashboard.report import make_report, pages_of
-        from litaagent_std.records.remote import is_remote, local_path
+        from litaagent_std.records.storage.remote import is_remote, local_path
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             f"the package {error.name!r} is missing",

@@ -63,7 +63,7 @@ def records(config: RecordsConfig) -> int:
 
 
 def _publish(records: Records, address: str) -> int:
-    from litaagent_std.records.remote import publish
+    from litaagent_std.records.storage.remote import publish
 
     for source in records.sources:
         name = source.folder.parent.name if len(records.sources) > 1 else ""

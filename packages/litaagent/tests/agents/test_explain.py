@@ -7,7 +7,7 @@ import pytest
 from apexrl.runs.errors import ConfigurationError
 from litaagent_std.agents.explain import explain, from_record, from_seed, from_source
 from litaagent_std.records.reader import WorldKey, open_records
-from litaagent_std.records.reason_text import goal_of, reason
+from litaagent_std.records.reasons import goal_of, reason
 
 PATH = "litaagent_std.agents.hrl.LitaAgentHRL"
 RESPONSES = {"accept": 0, "reject": 1, "end": 2}

@@ -51,7 +51,7 @@ def test_a_zip_holds_package_policy_settings_and_requirements(archive):
         assert {"README.md", "requirements.txt", "my_lita_agent/__init__.py", "my_lita_agent/agent.py"} <= {*names}
         assert {
             f"my_lita_agent/{part}"
-            for part in ("policy/brain.py", "policy/l1/guard.py", "weights/l2.npz", "weights/l4.npz")
+            for part in ("policy/brain/one.py", "policy/l1/guard.py", "weights/l2.npz", "weights/l4.npz")
         } <= {*names}
         assert l1_digest() in opened.read("my_lita_agent/policy/digest.py").decode()
         assert json.loads(opened.read("my_lita_agent/settings.json")) == SETTINGS

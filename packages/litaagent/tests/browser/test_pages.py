@@ -155,8 +155,8 @@ def test_hostile_names_are_shown_and_never_run(open_page, site, hostile_name):
 
 def test_a_running_tournament_grows_by_itself(open_page, serve, recorded, tmp_path):
     from litaagent_std.records.reader import open_records
-    from litaagent_std.records.segment import pack_world
-    from litaagent_std.records.store import RecordStore
+    from litaagent_std.records.storage.segment import pack_world
+    from litaagent_std.records.storage.store import RecordStore
 
     source = open_records(recorded / "tournament_history/small")
     store = RecordStore(tmp_path / "running/records", {"played": {}}, 6)

@@ -113,7 +113,7 @@ def test_an_empty_history_says_so(tmp_path, texts):
 
 
 def test_a_tournament_without_a_finished_world_says_so(tmp_path, texts):
-    from litaagent_std.records.store import RecordStore
+    from litaagent_std.records.storage.store import RecordStore
 
     RecordStore(tmp_path / "new/records", {"played": {}}, 5)
     page = page_at(History(tmp_path), "/tournament", "?name=new")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from litaagent_std.dashboard.warehouse import Warehouse
-from litaagent_std.records.manifest import NoRecordsError
 from litaagent_std.records.reader import open_records
 from litaagent_std.records.schema import TABLES
-from litaagent_std.records.segment import RecordsDamagedError, pack_failure, pack_world
-from litaagent_std.records.store import RecordStore
+from litaagent_std.records.storage.manifest import NoRecordsError
+from litaagent_std.records.storage.segment import RecordsDamagedError, pack_failure, pack_world
+from litaagent_std.records.storage.store import RecordStore
 
 
 @pytest.fixture

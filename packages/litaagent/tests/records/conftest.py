@@ -7,7 +7,7 @@ import pytest
 
 from litaagent_std.records.assembly import from_rows
 from litaagent_std.records.schema import TABLES
-from litaagent_std.records.segment import pack_world
+from litaagent_std.records.storage.segment import pack_world
 
 
 def _value(column, draw):

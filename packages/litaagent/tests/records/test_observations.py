@@ -7,7 +7,7 @@ import pytest
 
 from litaagent_std.policy.columns import ObservationBatch, histories, live_threads
 from litaagent_std.records.columns import WorldColumns
-from litaagent_std.records.segment import RecordsDamagedError
+from litaagent_std.records.storage.segment import RecordsDamagedError
 from litaagent_std.records.threads import recorded_threads
 
 

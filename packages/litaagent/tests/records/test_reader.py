@@ -12,10 +12,10 @@ import pytest
 from apexrl.runs.digest import digest_config
 from apexrl.runs.reading import write_sealed
 from litaagent_std.hrl_xf.data_pipeline.extraction.world_samples import world_samples
-from litaagent_std.records.manifest import NoRecordsError
 from litaagent_std.records.reader import WorldKey, open_records
-from litaagent_std.records.segment import RecordsDamagedError, pack_failure, read_segment
-from litaagent_std.records.store import RecordStore
+from litaagent_std.records.storage.manifest import NoRecordsError
+from litaagent_std.records.storage.segment import RecordsDamagedError, pack_failure, read_segment
+from litaagent_std.records.storage.store import RecordStore
 
 FIRST_VERSION = Path(__file__).parent / "first_version"
 ROWS = {"factories": 9, "days": 27, "negotiations": 60, "turns": 1108, "contracts": 37}

@@ -9,8 +9,8 @@ from apexrl.runs.errors import ConfigMismatchError, RunDirError, RunLockedError
 from apexrl.runs.run_dir import RunDir
 from litaagent_std.agents.explain import from_tournament
 from litaagent_std.records.reader import open_records
-from litaagent_std.records.segment import pack_failure
-from litaagent_std.records.store import RecordStore
+from litaagent_std.records.storage.segment import pack_failure
+from litaagent_std.records.storage.store import RecordStore
 from litaagent_std.tournament.competitors.integer_offers import FORMER_PREFIX, integer_path
 from litaagent_std.tournament.competitors.names import resolve
 from litaagent_std.tournament.config import FREE, TournamentConfig

@@ -6,7 +6,7 @@ from benchmarks.local_s3 import local_s3
 from litaagent_std.dashboard.report import make_report, pages_of
 from litaagent_std.hrl_xf.data_pipeline.build import build_dataset
 from litaagent_std.hrl_xf.data_pipeline.options import DatasetOptions
-from litaagent_std.records.remote import StorageError, local_path
+from litaagent_std.records.storage.remote import StorageError, local_path
 from litaagent_std.tournament.config import TournamentConfig
 from litaagent_std.tournament.run import run_tournament
 

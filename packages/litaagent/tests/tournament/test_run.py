@@ -8,8 +8,8 @@ import pytest
 
 from apexrl.runs.errors import ConfigurationError
 from apexrl.runs.reading import read_sealed
-from litaagent_std.records.manifest import Manifest
 from litaagent_std.records.reader import open_records
+from litaagent_std.records.storage.manifest import Manifest
 from litaagent_std.tournament.config import TournamentConfig
 from litaagent_std.tournament.play import make_setup
 from litaagent_std.tournament.run import run_tournament

@@ -7,8 +7,8 @@ every worker process does it.
 
 from typing import TYPE_CHECKING
 
+from apexrl.execution.engines import ENGINES, make_executor
 from apexrl.execution.executor import Executor, available_cpus
-from apexrl.execution.factory import ENGINES, make_executor
 from apexrl.execution.report import (
     Attempt,
     Failure,

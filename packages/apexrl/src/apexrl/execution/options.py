@@ -5,8 +5,8 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from apexrl.configuration import configuration, to_mapping
+from apexrl.execution.engines import make_executor
 from apexrl.execution.executor import Executor
-from apexrl.execution.factory import make_executor
 
 __all__ = ["EXECUTION_FIELDS", "ExecutionOptions", "ExecutorName", "RayOptions"]
 

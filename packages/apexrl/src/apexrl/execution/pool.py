@@ -300,7 +300,7 @@ class Pool:
         if self._failed_starts >= START_ATTEMPTS:
             raise WorkerStartError(
                 f"{START_ATTEMPTS} workers in a row could not be started (the last one: {reason}); what they wrote to "
-                "the standard error stream says why; `python -c 'import apexrl.execution.worker'` must work"
+                "the standard error stream says why; `python -c 'import apexrl.execution.engines.worker'` must work"
             )
 
 

@@ -1,7 +1,7 @@
 """Why our agent decided as it did: from a record that holds its reasons, or from a world played again with the log on.
 
 A world comes from a tournament's folder, from an evaluation of the arena, or is drawn from a seed. Worlds repeat
-exactly, so the log of a second run explains the first, as long as the agent's code is the same. `records.reason_text`
+exactly, so the log of a second run explains the first, as long as the agent's code is the same. `records.reasons`
 puts a decision into words.
 """
 
@@ -20,8 +20,8 @@ from litaagent_std.arena.seeds import seed_block
 from litaagent_std.arena.worlds import Rules, draw
 from litaagent_std.policy.brain import DecisionRecord
 from litaagent_std.policy.observation import Observation
-from litaagent_std.records.manifest import Manifest
 from litaagent_std.records.reader import RECORDS_FOLDER, WorldKey, open_records
+from litaagent_std.records.storage.manifest import Manifest
 from litaagent_std.tournament.competitors.names import read_agent, resolve_one
 from litaagent_std.tournament.config import TournamentConfig
 from litaagent_std.tournament.plan import make_plan

@@ -9,8 +9,7 @@ from typing import TypeVar
 from litaagent_std.dashboard.warehouse import Row, Warehouse
 from litaagent_std.policy.brain import DecisionRecord
 from litaagent_std.policy.observation import Offer
-from litaagent_std.records.reason_text import goal_of, reason
-from litaagent_std.records.reasons import seat_reasons
+from litaagent_std.records.reasons import goal_of, reason, seat_reasons
 from litaagent_std.records.schema import REASON_TABLES
 
 __all__ = ["Choice", "Deal", "Goal", "SeatDecisions", "Side", "Terms", "decisions_of"]

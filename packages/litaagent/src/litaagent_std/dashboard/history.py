@@ -11,8 +11,8 @@ from typing import Final, Literal
 
 from apexrl.runs.errors import ReadFailedError, UserFacingError
 from apexrl.runs.reading import contained
-from litaagent_std.records.manifest import MANIFEST_NAME
 from litaagent_std.records.reader import RECORDS_FOLDER
+from litaagent_std.records.storage.manifest import MANIFEST_NAME
 
 __all__ = ["History", "Item", "ItemKind", "NotHereError", "grows", "kind_of", "mark_of", "phase_files"]
 

@@ -16,10 +16,10 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from litaagent_std.records.manifest import Manifest, RecordsDamagedError, Shard
 from litaagent_std.records.schema import ALL_TABLES, TABLES, arrow_schema
-from litaagent_std.records.segment import read_segment
-from litaagent_std.records.store import segments_in
+from litaagent_std.records.storage.manifest import Manifest, RecordsDamagedError, Shard
+from litaagent_std.records.storage.segment import read_segment
+from litaagent_std.records.storage.store import segments_in
 
 __all__ = ["Warehouse"]
 

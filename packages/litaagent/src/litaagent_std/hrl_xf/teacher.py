@@ -16,12 +16,10 @@ import numpy as np
 
 from litaagent_std.agents.hrl import LitaAgentHRL
 from litaagent_std.policy.arrays import Bools, Floats, Ints
-from litaagent_std.policy.brain import Brain
+from litaagent_std.policy.brain import Brain, Decision, Side
 from litaagent_std.policy.columns import SELL
 from litaagent_std.policy.l3.heuristic import ARCHETYPES, Acceptance
 from litaagent_std.policy.observation import Calendar, Observation, Offer, ThreadObservation
-from litaagent_std.policy.reasons import Decision
-from litaagent_std.policy.sides import Side
 from litaagent_std.tournament.competitors.registry import BUILT_IN
 from litaagent_std.world.fast.engine import FastWorld
 from litaagent_std.world.fast.seats import Seat

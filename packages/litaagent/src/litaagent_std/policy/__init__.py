@@ -14,12 +14,11 @@ module                          what it holds
 ``memory``                      statistics across the days of a world, the inventory regime included
 ``parameters``                  the tunable parameters of the heuristics, one factory's or as columns
 ``plan``, ``buckets``           what the layers exchange: goals, bounds, plans, delivery buckets; knapsack and books
-``layers``, ``adaptors``        the protocols of L2, L3 and L4 for batches and for one factory, and what joins them
+``layers``                      the protocols of L2, L3 and L4 for batches and for one factory, and what joins them
 ``l1``, ``l2``, ``l3``, ``l4``  the layers, heuristic and learned
 ``partners``                    signatures of partners, and the network that names their types
 ``networks``, ``learned``       forward passes in numpy, weights on disk, learned layers from weights
-``sides``, ``brain``            what is outstanding and believed on one side of n factories, and their decisions
-``reasons``                     why a decision was taken
+``brain``                       what is outstanding and believed on one side of n factories, their decisions, and why
 ``digest``                      the digest of L1's answers, which datasets and weights carry
 ``arrays``                      types of arrays
 ==============================  ======================================================================================
@@ -27,8 +26,7 @@ module                          what it holds
 No module imports anything of this project from outside this package: ``lita export`` copies it into a submission.
 """
 
-from .batch_brain import BatchBrain
-from .brain import Brain, Decision, DecisionRecord
+from .brain import BatchBrain, Brain, Decision, DecisionRecord
 from .layers import Action, CoordinationLayer, DecisionLayer, GoalLayer, Layers, LayerSet, Situation, residual
 from .learned import load_layers
 from .memory import Memory, MemoryRow, Regime

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from litaagent_std.policy.arrays import Bools, Floats, Ints
-from litaagent_std.records.segment import RecordsDamagedError, Tables
+from litaagent_std.records.storage.segment import RecordsDamagedError, Tables
 
 __all__ = ["ACCEPT", "END", "REJECT", "WorldColumns", "floats", "ints"]
 

@@ -16,7 +16,7 @@ from litaagent_std.policy.arrays import Array, Bools, Floats, Ints
 from litaagent_std.policy.columns import PRICE_DAYS, CalendarBatch, ObservationBatch, PartnerBatch
 from litaagent_std.policy.observation import REPORTS_KEPT, Agenda, Calendar, Observation, Partner
 from litaagent_std.records.columns import bankrupt_days, floats, ints
-from litaagent_std.records.segment import Tables
+from litaagent_std.records.storage.segment import Tables
 
 __all__ = ["WorldDays"]
 

@@ -23,7 +23,8 @@ import pyarrow.parquet as pq
 from apexrl.runs.digest import digest_file
 from apexrl.runs.errors import ReadFailedError
 from apexrl.runs.reading import contained, reading
-from litaagent_std.records.manifest import (
+from litaagent_std.records.schema import ALL_TABLES, TABLES, arrow_schema, conform
+from litaagent_std.records.storage.manifest import (
     MANIFEST_NAME,
     Manifest,
     NoRecordsError,
@@ -31,10 +32,9 @@ from litaagent_std.records.manifest import (
     Shard,
     is_of_something_else,
 )
-from litaagent_std.records.remote import local_path
-from litaagent_std.records.schema import ALL_TABLES, TABLES, arrow_schema, conform
-from litaagent_std.records.segment import Segment, read_segment
-from litaagent_std.records.store import segments_in
+from litaagent_std.records.storage.remote import local_path
+from litaagent_std.records.storage.segment import Segment, read_segment
+from litaagent_std.records.storage.store import segments_in
 from litaagent_std.records.world import WorldRecord
 
 __all__ = ["RECORDS_FOLDER", "NoSuchWorldError", "Records", "Source", "WorldKey", "find_sources", "open_records"]
@@ -76,7 +76,7 @@ class Source:
 
 
 def find_sources(paths: Iterable[str | Path]) -> list[Path]:
-    """Find all folders of records at or under some paths or addresses (`remote`), each once, by name.
+    """Find all folders of records at or under some paths or addresses (`storage.remote`), each once, by name.
 
     Raises:
         NoRecordsError: If there are none.

@@ -12,7 +12,7 @@ from litaagent_std.policy.columns import OfferBatch, ThreadBatch
 from litaagent_std.policy.observation import Calendar, Offer, ThreadObservation, Turn
 from litaagent_std.records.columns import WorldColumns, ints
 from litaagent_std.records.observations import WorldDays
-from litaagent_std.records.segment import Tables
+from litaagent_std.records.storage.segment import Tables
 
 __all__ = ["RecordedThreads", "decisions", "recorded_threads"]
 

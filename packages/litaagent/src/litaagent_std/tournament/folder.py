@@ -12,8 +12,8 @@ from apexrl.runs.atomic import ensure_folder
 from apexrl.runs.digest import digest_config
 from apexrl.runs.errors import RunDirError
 from apexrl.runs.run_dir import RunRecord
-from litaagent_std.records.manifest import Manifest, NoRecordsError
 from litaagent_std.records.reader import RECORDS_FOLDER
+from litaagent_std.records.storage.manifest import Manifest, NoRecordsError
 from litaagent_std.tournament.competitors.names import Competitor, agent_text, digest_named_files, read_agent
 from litaagent_std.tournament.config import FREE, TournamentConfig
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from litaagent_std.records.recorder import Recorder, WorldFacts
 from litaagent_std.records.scml_form import world_files
-from litaagent_std.records.segment import pack_world
+from litaagent_std.records.storage.segment import pack_world
 from litaagent_std.records.world import WorldRecord
 from litaagent_std.tournament.plan import WorldSpec
 from litaagent_std.world.events import AgentError, WorldObserver
@@ -59,7 +59,7 @@ class PlayedWorld:
 
     Attributes:
         world: Its number.
-        packed: Its record; see `records.segment`.
+        packed: Its record; see `records.storage.segment`.
         files: Its logs in scml's form by name; empty when they were not asked for.
         days: Its days.
         cpu_seconds: CPU time that it took.

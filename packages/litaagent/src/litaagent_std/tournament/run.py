@@ -1,7 +1,7 @@
 """The run of a tournament: nothing is lost and nothing is repeated.
 
 The parent is the only writer. It sends worlds to an executor, keeps every finished world at once as a whole file, and
-gathers files into shards (`records.store`). Whatever happens, the same command resumes with the worlds that have no
+gathers files into shards (`records.storage`). Whatever happens, the same command resumes with the worlds that have no
 outcome yet. Workers need no access to the folder: records come back as bytes.
 """
 
@@ -22,9 +22,9 @@ from apexrl.runs.errors import ConfigurationError, safe_text
 from apexrl.runs.reading import read_sealed, write_sealed
 from apexrl.runs.session import Session
 from litaagent_std.records.reader import RECORDS_FOLDER, Records, open_records
-from litaagent_std.records.remote import StorageError, publish
-from litaagent_std.records.segment import pack_failure
-from litaagent_std.records.store import RecordStore
+from litaagent_std.records.storage.remote import StorageError, publish
+from litaagent_std.records.storage.segment import pack_failure
+from litaagent_std.records.storage.store import RecordStore
 from litaagent_std.tournament.competitors.names import Competitor, require_classes, resolve
 from litaagent_std.tournament.competitors.registry import default_roster
 from litaagent_std.tournament.config import FREE, TournamentConfig, executor_name

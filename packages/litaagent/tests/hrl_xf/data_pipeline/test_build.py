@@ -19,8 +19,8 @@ from litaagent_std.hrl_xf.data_pipeline.dataset import OfflineData
 from litaagent_std.hrl_xf.data_pipeline.errors import DatasetError, NoSuchAgentError
 from litaagent_std.hrl_xf.data_pipeline.options import DatasetOptions
 from litaagent_std.policy.features import WiderHorizonWarning
-from litaagent_std.records.manifest import NoRecordsError
 from litaagent_std.records.reader import open_records
+from litaagent_std.records.storage.manifest import NoRecordsError
 
 GREEDY = DatasetOptions(agent_name="Greedy")
 

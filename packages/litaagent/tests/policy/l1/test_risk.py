@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from litaagent_std.policy.adaptors import stacked
 from litaagent_std.policy.columns import ObservationBatch
 from litaagent_std.policy.l1.risk import bounded_goals, purchase_cap, sale_caps, sellable
 from litaagent_std.policy.l1.safety import bounds
+from litaagent_std.policy.layers.adaptors import stacked
 from litaagent_std.policy.memory import Memory
 from litaagent_std.policy.observation import Calendar
 from litaagent_std.policy.parameters import ParameterColumns, Parameters

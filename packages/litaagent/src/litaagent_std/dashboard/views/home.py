@@ -10,9 +10,9 @@ from apexrl.runs.errors import ReadFailedError
 from apexrl.runs.reading import MALFORMED, contained, read_json
 from litaagent_std.dashboard.history import History, Item, ItemKind
 from litaagent_std.dashboard.page import Cell, Link, Page, Table, number
-from litaagent_std.records.manifest import Manifest
 from litaagent_std.records.reader import RECORDS_FOLDER
-from litaagent_std.records.store import segments_in
+from litaagent_std.records.storage.manifest import Manifest
+from litaagent_std.records.storage.store import segments_in
 
 __all__ = ["home_page"]
 

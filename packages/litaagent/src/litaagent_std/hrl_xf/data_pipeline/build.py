@@ -44,7 +44,7 @@ from litaagent_std.hrl_xf.data_pipeline.split import SPLIT_NAME, WorldSplit, ass
 from litaagent_std.policy.digest import l1_digest
 from litaagent_std.policy.features import WiderHorizonWarning, features_digest
 from litaagent_std.records.reader import Records, Source, open_records
-from litaagent_std.records.remote import local_path
+from litaagent_std.records.storage.remote import local_path
 
 __all__ = ["DATASETS_FOLDER", "OnProgress", "build_dataset"]
 

@@ -34,12 +34,10 @@ import numpy as np
 from litaagent_std.agents.hrl import LitaAgentHRL
 from litaagent_std.hrl_xf.online.episodes import DayEntry, EpisodeLog, Health, HealthObserver, ThreadOutcome
 from litaagent_std.hrl_xf.online.worlds import OURS, TrainingWorld
-from litaagent_std.policy.adaptors import coordination_for_all, decisions_for_all, goals_for_all
 from litaagent_std.policy.arrays import Ints
-from litaagent_std.policy.batch_brain import BatchBrain, End
-from litaagent_std.policy.brain import Brain, Decision
+from litaagent_std.policy.brain import BatchBrain, Brain, Decision, End
 from litaagent_std.policy.columns import BUY, SELL, CalendarBatch, Histories, ObservationBatch, ThreadBatch, histories
-from litaagent_std.policy.layers import Layers, LayerSet
+from litaagent_std.policy.layers import Layers, LayerSet, coordination_for_all, decisions_for_all, goals_for_all
 from litaagent_std.policy.observation import Calendar, Observation, Offer, ThreadObservation
 from litaagent_std.policy.parameters import Level
 from litaagent_std.policy.partners.types import shipped_types

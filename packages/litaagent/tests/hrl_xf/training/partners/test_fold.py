@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from litaagent_std.hrl_xf.training.partners.fold import COLUMNS, fold_world, snapshots, type_of
+from litaagent_std.policy.brain import Side
 from litaagent_std.policy.l3.heuristic import ARCHETYPES
 from litaagent_std.policy.partners.signature import FEATURES
-from litaagent_std.policy.sides import Side
 from litaagent_std.world.setup import AgentSpec, official_setup
 
 OURS = "litaagent_std.agents.hrl.LitaAgentHRL"

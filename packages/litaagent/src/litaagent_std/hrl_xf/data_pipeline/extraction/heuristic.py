@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from litaagent_std.policy.arrays import Floats32, Ints, true_rows
-from litaagent_std.policy.batch_brain import BatchBrain
+from litaagent_std.policy.brain import BatchBrain
 from litaagent_std.policy.columns import BUY, SELL, CalendarBatch, ObservationBatch, ThreadBatch, ranks
 from litaagent_std.policy.l1.safety import bounds
 from litaagent_std.policy.l1.thread import DayPlan, day_start_plan

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, run
 
 import numpy as np
 
-from .arrays import Bools, Floats, Ints
-from .columns import Batch, CalendarBatch, Histories, ObservationBatch, ThreadBatch
-from .memory import MemoryBatch, MemoryRow
-from .observation import Agenda, Calendar, Observation, Offer, ThreadObservation
-from .parameters import ParameterColumns
-from .plan import Bounds, BoundsBatch, Goals, GoalsBatch, Plan, PlanBatch
+from ..arrays import Bools, Floats, Ints
+from ..columns import Batch, CalendarBatch, Histories, ObservationBatch, ThreadBatch
+from ..memory import MemoryBatch, MemoryRow
+from ..observation import Agenda, Calendar, Observation, Offer, ThreadObservation
+from ..parameters import ParameterColumns
+from ..plan import Bounds, BoundsBatch, Goals, GoalsBatch, Plan, PlanBatch
 
 if TYPE_CHECKING:
-    from .partners.types import PartnerTypes
+    from ..partners.types import PartnerTypes
 
 __all__ = [
     "ACCEPT",

@@ -11,7 +11,7 @@ from litaagent_std.policy.layers import Layers
 from litaagent_std.policy.memory import Regime, forecast_bankruptcy
 from litaagent_std.policy.observation import Calendar, Offer, ThreadObservation
 from litaagent_std.policy.parameters import Parameters
-from litaagent_std.records.reason_text import reason
+from litaagent_std.records.reasons import reason
 
 VERSIONS = [Layers(l3=l3, l4=l4) for l3, l4 in product(("baseline", "model", "types"), ("greedy", "joint"))]
 

@@ -7,7 +7,7 @@ import pytest
 from litaagent_std.policy.brain import Decision, DecisionRecord
 from litaagent_std.policy.observation import Offer
 from litaagent_std.policy.plan import Bounds, Goals
-from litaagent_std.records.reason_text import goal_of, reason, types_text
+from litaagent_std.records.reasons import goal_of, reason, types_text
 
 
 def record(*, kind="reject", buying=False, received=None, proposed=None, offer=None, q=(5, 0), limit=20.0):

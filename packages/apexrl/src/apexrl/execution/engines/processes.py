@@ -28,7 +28,7 @@ WORKER_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_
 
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from apexrl.execution.worker import main; main(*sys.argv[2:])"
+    "from apexrl.execution.engines.worker import main; main(*sys.argv[2:])"
 )
 
 

@@ -97,7 +97,7 @@ def test_on_a_cluster_all_cpus_are_used_and_lost_nodes_are_waited_for(inline, ta
     (shipped / "only_here.py").write_text("def where(_):\n    return __file__\n")
     monkeypatch.syspath_prepend(str(shipped))
     only_here = importlib.import_module("only_here")
-    monkeypatch.setattr("apexrl.execution.ray._LOOK_AROUND", 0.1)  # the tasks are over in seconds
+    monkeypatch.setattr("apexrl.execution.engines.ray._LOOK_AROUND", 0.1)  # the tasks are over in seconds
 
     with SimulatedCluster([1, 1]) as cluster:
         monkeypatch.setenv("RAY_ADDRESS", cluster.address)

@@ -21,9 +21,9 @@ from types import ModuleType
 from typing import Any
 
 from apexrl.execution.codec import main_module
+from apexrl.execution.engines.processes import WORKER_ENVIRONMENT
 from apexrl.execution.executor import Executor, available_cpus
 from apexrl.execution.pool import START_ATTEMPTS, Died, Event, Reply
-from apexrl.execution.processes import WORKER_ENVIRONMENT
 from apexrl.execution.server import Server
 from apexrl.execution.shared import Shared
 from apexrl.runs.errors import ConfigurationError

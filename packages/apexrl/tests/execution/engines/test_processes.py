@@ -117,7 +117,7 @@ def test_closing_ends_the_workers_and_their_children(tasks, tmp_path):
 
 
 def test_workers_that_cannot_start_are_reported(tasks, monkeypatch):
-    monkeypatch.setattr("apexrl.execution.processes._BOOT", "raise SystemExit(7)")
+    monkeypatch.setattr("apexrl.execution.engines.processes._BOOT", "raise SystemExit(7)")
     with (
         make_executor("processes", workers=2) as executor,
         pytest.raises(WorkerStartError, match=r"3 workers in a row could not be started .*exited with code 7"),

@@ -9,8 +9,8 @@ from litaagent_std.records.reader import WorldKey, open_records
 from litaagent_std.records.reasons import turn_reasons
 from litaagent_std.records.recorder import Recorder, WorldFacts
 from litaagent_std.records.schema import ALL_TABLES, REASON_TABLES, TABLES, arrow_schema, conform
-from litaagent_std.records.segment import pack_world
-from litaagent_std.records.store import RecordStore
+from litaagent_std.records.storage.segment import pack_world
+from litaagent_std.records.storage.store import RecordStore
 from litaagent_std.records.threads import decisions
 from litaagent_std.records.world import WorldRecord
 from litaagent_std.world.fast.engine import FastWorld
@@ -128,7 +128,8 @@ def test_unknown_columns_are_ignored_and_missing_ones_are_empty(tables):
 
 
 def test_a_newer_release_may_add_a_table_and_a_column(tables, tmp_path, monkeypatch):
-    from litaagent_std.records import schema, segment, store
+    from litaagent_std.records import schema
+    from litaagent_std.records.storage import segment, store
 
     column = schema.Column("weather", pa.int8(), "of the day", True)
     spec = schema.TABLES["errors"]

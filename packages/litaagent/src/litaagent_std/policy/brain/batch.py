@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .arrays import Array, Bools, Floats, Ints, true_rows
-from .columns import (
+from ..arrays import Array, Bools, Floats, Ints, true_rows
+from ..columns import (
     BUY,
     SELL,
     CalendarBatch,
@@ -19,15 +19,15 @@ from .columns import (
     ThreadBatch,
     ranks,
 )
-from .l1.baseline import baseline_proposals
-from .l1.guard import Allowance, guard, wanted_plan
-from .l1.risk import bounded_goals, purchase_cap, sale_caps
-from .l1.safety import bounds, clip, legal
-from .l2.heuristic import heuristic_goals
-from .l4.heuristic import Subsets, accept_offers, excess_cost
-from .l4.spread import spread
-from .l4.view import SideView, free_room
-from .layers import (
+from ..l1.baseline import baseline_proposals
+from ..l1.guard import Allowance, guard, wanted_plan
+from ..l1.risk import bounded_goals, purchase_cap, sale_caps
+from ..l1.safety import bounds, clip, legal
+from ..l2.heuristic import heuristic_goals
+from ..l4.heuristic import Subsets, accept_offers, excess_cost
+from ..l4.spread import spread
+from ..l4.view import SideView, free_room
+from ..layers import (
     ACCEPT,
     KEEP,
     NEUTRAL_ALPHA,
@@ -41,11 +41,11 @@ from .layers import (
     RoundLayer,
     SituationBatch,
 )
-from .memory import Memory
-from .observation import Calendar, Observation, Offer, ThreadObservation
-from .parameters import ParameterColumns, Parameters, level_name
-from .partners.types import PartnerTypes
-from .plan import GoalsBatch, PlanBatch, best_subsets, greedy_subsets
+from ..memory import Memory
+from ..observation import Calendar, Observation, Offer, ThreadObservation
+from ..parameters import ParameterColumns, Parameters, level_name
+from ..partners.types import PartnerTypes
+from ..plan import GoalsBatch, PlanBatch, best_subsets, greedy_subsets
 from .reasons import DecisionRecord, record_round
 from .sides import Side
 

@@ -27,9 +27,9 @@ import pyarrow.parquet as pq
 
 from apexrl.runs.atomic import atomic_path, ensure_folder, remove_leftovers, write_bytes
 from apexrl.runs.digest import digest_file, to_plain
-from litaagent_std.records.manifest import MANIFEST_NAME, FileEntry, Manifest, NoRecordsError, Shard
 from litaagent_std.records.schema import ALL_TABLES, TABLES, arrow_schema, conform
-from litaagent_std.records.segment import pack_world, read_segment
+from litaagent_std.records.storage.manifest import MANIFEST_NAME, FileEntry, Manifest, NoRecordsError, Shard
+from litaagent_std.records.storage.segment import pack_world, read_segment
 
 __all__ = ["SHARD_SIZE", "RecordStore", "segment_path", "segments_in"]
 

@@ -20,7 +20,7 @@ from litaagent_std.policy.plan import Bounds, Goals
 from litaagent_std.records.assembly import from_rows
 from litaagent_std.records.columns import REJECT, WorldColumns, ints
 from litaagent_std.records.schema import REASON_TABLES
-from litaagent_std.records.segment import Tables
+from litaagent_std.records.storage.segment import Tables
 
 __all__ = ["TURN_REASONS", "ReasonLog", "SeatReasons", "seat_reasons", "turn_decisions", "turn_reasons"]
 

@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from litaagent_std.policy.batch_brain import BatchBrain
-from litaagent_std.policy.brain import Brain
+from litaagent_std.policy.brain import BatchBrain, Brain
+from litaagent_std.policy.brain.reasons import decision_of
 from litaagent_std.policy.columns import CalendarBatch, ObservationBatch, live_threads
 from litaagent_std.policy.layers import Layers
 from litaagent_std.policy.parameters import Parameters
 from litaagent_std.policy.partners.types import shipped_types
-from litaagent_std.policy.reasons import decision_of
 from litaagent_std.world.fast.engine import FastWorld
 from litaagent_std.world.setup import AgentSpec, official_setup
 

@@ -1,4 +1,7 @@
-"""Executors by the name of their engine; an engine is imported when it is asked for."""
+"""The engines: `make_executor` makes an executor by the name of its engine, which is imported when it is asked for.
+
+`inline` runs everything in this process, `processes` in spawned ones (their program is `worker`), `ray` in Ray actors.
+"""
 
 from __future__ import annotations
 
@@ -47,14 +50,14 @@ def make_executor(
         if value is not None and value < 1:
             raise ValueError(f"{field_name} must be at least 1, or None for the default; got {value}")
     if name == "inline":
-        from apexrl.execution.inline import InlineExecutor
+        from apexrl.execution.engines.inline import InlineExecutor
 
         return InlineExecutor()
     if name == "processes":
-        from apexrl.execution.processes import ProcessExecutor
+        from apexrl.execution.engines.processes import ProcessExecutor
 
         count = available_cpus() if workers is None else workers
         return ProcessExecutor(count, tasks_per_worker=tasks_per_worker)
-    from apexrl.execution.ray import RayExecutor
+    from apexrl.execution.engines.ray import RayExecutor
 
     return RayExecutor(workers, address=address, tasks_per_worker=tasks_per_worker, **(ray or {}))

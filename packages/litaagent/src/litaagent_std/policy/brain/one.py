@@ -13,10 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from .adaptors import coordination_for_all, decisions_for_all, goals_for_all
-from .batch_brain import BatchBrain, End
-from .columns import BUY, SELL, CalendarBatch, ObservationBatch, ThreadBatch, histories
-from .layers import (
+from ..columns import BUY, SELL, CalendarBatch, ObservationBatch, ThreadBatch, histories
+from ..layers import (
     BatchCoordination,
     BatchDecisions,
     BatchGoals,
@@ -26,11 +24,13 @@ from .layers import (
     Layers,
     LayerSet,
 )
-from .memory import MemoryRow
-from .observation import Calendar, Observation, Offer, ThreadObservation
-from .parameters import LEVELS, Parameters, level_name
-from .partners.types import PartnerTypes, shipped_types
-from .plan import Goals
+from ..layers.adaptors import coordination_for_all, decisions_for_all, goals_for_all
+from ..memory import MemoryRow
+from ..observation import Calendar, Observation, Offer, ThreadObservation
+from ..parameters import LEVELS, Parameters, level_name
+from ..partners.types import PartnerTypes, shipped_types
+from ..plan import Goals
+from .batch import BatchBrain, End
 from .reasons import Decision, DecisionRecord, decisions_of, plan_of
 
 __all__ = ["Brain", "Decision", "DecisionRecord"]

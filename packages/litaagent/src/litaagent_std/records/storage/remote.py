@@ -20,7 +20,7 @@ from apexrl.runs.atomic import atomic_file, ensure_folder, write_bytes
 from apexrl.runs.digest import digest_bytes
 from apexrl.runs.errors import ReadFailedError, UserFacingError
 from apexrl.runs.reading import contained, read_bytes, reading, verify_file
-from litaagent_std.records.manifest import MANIFEST_NAME, Manifest, NoRecordsError, is_of_something_else
+from litaagent_std.records.storage.manifest import MANIFEST_NAME, Manifest, NoRecordsError, is_of_something_else
 
 __all__ = ["StorageError", "is_remote", "local_path", "publish"]
 

@@ -6,8 +6,10 @@ from typing import Final
 
 import numpy as np
 
-from .arrays import Bools, Floats, Ints, true_rows
-from .layers import (
+from ..arrays import Bools, Floats, Ints, true_rows
+from ..observation import Agenda, Offer
+from ..plan import Goals, GoalsBatch, Plan, PlanBatch
+from .protocols import (
     ACCEPT,
     COUNTER,
     END,
@@ -24,8 +26,6 @@ from .layers import (
     Situation,
     SituationBatch,
 )
-from .observation import Agenda, Offer
-from .plan import Goals, GoalsBatch, Plan, PlanBatch
 
 __all__ = ["coordination_for_all", "decisions_for_all", "goals_for_all", "situations", "stacked"]
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arrays import Array, Bools, Floats, Ints, every_term, true_rows
-from .columns import SELL, ObservationBatch
-from .l1.baseline import curve, start_price
-from .l3.grid import OfferGrid
-from .l3.heuristic import Acceptance, Belief, Market, Mixture, Offers, archetypes
-from .l3.rounds import RoundTable
-from .l4.heuristic import excess_cost
-from .l4.view import SideGoals, SideView
-from .layers import SituationBatch
-from .memory import LEAVING_PRIOR, LEAVING_RATE, forecast_bankruptcy
-from .parameters import ParameterColumns
-from .partners.signature import LEFT_BEFORE, Frames
-from .partners.types import PartnerTypes, TypeBelief
+from ..arrays import Array, Bools, Floats, Ints, every_term, true_rows
+from ..columns import SELL, ObservationBatch
+from ..l1.baseline import curve, start_price
+from ..l3.grid import OfferGrid
+from ..l3.heuristic import Acceptance, Belief, Market, Mixture, Offers, archetypes
+from ..l3.rounds import RoundTable
+from ..l4.heuristic import excess_cost
+from ..l4.view import SideGoals, SideView
+from ..layers import SituationBatch
+from ..memory import LEAVING_PRIOR, LEAVING_RATE, forecast_bankruptcy
+from ..parameters import ParameterColumns
+from ..partners.signature import LEFT_BEFORE, Frames
+from ..partners.types import PartnerTypes, TypeBelief
 
 __all__ = ["Side"]
 

@@ -3,10 +3,10 @@
 import pytest
 
 from apexrl.runs.errors import ReadFailedError
-from litaagent_std.records.manifest import MANIFEST_NAME, Manifest, NoRecordsError
 from litaagent_std.records.reader import open_records
-from litaagent_std.records.remote import StorageError, is_remote, local_path, publish
-from litaagent_std.records.store import RecordStore
+from litaagent_std.records.storage.manifest import MANIFEST_NAME, Manifest, NoRecordsError
+from litaagent_std.records.storage.remote import StorageError, is_remote, local_path, publish
+from litaagent_std.records.storage.store import RecordStore
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_published_records_are_read_as_they_were_written(store, tmp_path, tree, 
 def test_the_manifest_is_the_commit_point(store, tmp_path, monkeypatch):
     address = f"file://{tmp_path}/bucket/records"
     with monkeypatch.context() as patch:
-        patch.setattr("litaagent_std.records.remote.MANIFEST_NAME", "nowhere/manifest.json")
+        patch.setattr("litaagent_std.records.storage.remote.MANIFEST_NAME", "nowhere/manifest.json")
         with pytest.raises(StorageError):
             publish(store.folder, address)
     with pytest.raises(NoRecordsError, match="there are no records at"):

@@ -20,8 +20,8 @@ from typing import Any
 import pyarrow as pa
 
 from apexrl.runs.reading import read_bytes, reading
-from litaagent_std.records.manifest import RecordsDamagedError
 from litaagent_std.records.schema import ALL_TABLES, SCHEMA_VERSION, TABLES, arrow_schema, conform
+from litaagent_std.records.storage.manifest import RecordsDamagedError
 
 __all__ = ["RecordsDamagedError", "Segment", "pack_failure", "pack_world", "read_segment"]
 

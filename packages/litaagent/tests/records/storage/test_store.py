@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from litaagent_std.records.manifest import Manifest, NoRecordsError
 from litaagent_std.records.reader import open_records
-from litaagent_std.records.segment import RecordsDamagedError, pack_failure, pack_world, read_segment
-from litaagent_std.records.store import RecordStore, segment_path
+from litaagent_std.records.storage.manifest import Manifest, NoRecordsError
+from litaagent_std.records.storage.segment import RecordsDamagedError, pack_failure, pack_world, read_segment
+from litaagent_std.records.storage.store import RecordStore, segment_path
 
 SOURCE = {"competitors": ["a.B"], "seed": 0}
 

@@ -1,7 +1,7 @@
 """The program of a worker process: read a request, answer it, until the parent closes the channel or dies.
 
-Started by `apexrl.execution.processes`. Imports only the standard library, so that a worker is ready as soon as the
-interpreter is.
+Started by `apexrl.execution.engines.processes`. Imports only the standard library, so that a worker is ready as soon
+as the interpreter is.
 """
 
 from __future__ import annotations

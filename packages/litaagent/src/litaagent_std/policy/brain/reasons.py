@@ -8,14 +8,14 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from .arrays import Bools, Floats, Ints, true_rows
-from .l1.safety import legal
-from .l3.heuristic import Offers, archetypes
-from .l4.heuristic import limit_prices
-from .l4.view import SideView
-from .layers import SituationBatch
-from .observation import Offer, ThreadObservation
-from .plan import Bounds, Goals, PlanBatch
+from ..arrays import Bools, Floats, Ints, true_rows
+from ..l1.safety import legal
+from ..l3.heuristic import Offers, archetypes
+from ..l4.heuristic import limit_prices
+from ..l4.view import SideView
+from ..layers import SituationBatch
+from ..observation import Offer, ThreadObservation
+from ..plan import Bounds, Goals, PlanBatch
 from .sides import Side
 
 __all__ = ["Decision", "DecisionRecord", "record_round"]
