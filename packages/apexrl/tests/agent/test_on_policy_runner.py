@@ -16,6 +16,7 @@ from apexrl.agent.on_policy_runner import OnPolicyRunner
 from apexrl.agent.runner import StopTraining
 from apexrl.algorithms.mappo import MAPPOConfig
 from apexrl.algorithms.ppo import PPO, PPOConfig
+from apexrl.envs.frame_stack import FrameStack
 from apexrl.models import GRUCritic, GRUDiscreteActor, MLPCritic, MLPDiscreteActor
 from apexrl.runs.errors import CheckpointMissingError, ConfigurationError, DivergedError, SchemaMismatchError
 
@@ -255,8 +256,26 @@ def test_progress_goes_to_standard_error_as_plain_lines_without_a_terminal(make_
 
 def test_the_training_environment_is_no_evaluation_environment(make_env, make_runner):
     env = make_env()
-    with pytest.raises(EvaluationError, match="eval_env is the training environment"):
-        make_runner(env, eval_env=env)
+    single = gym.make("CartPole-v1")
+    for train, evaluate in ((env, env), (single, single), ([single], [single]), (env, FrameStack(env, 1))):
+        with pytest.raises(EvaluationError, match="eval_env is the training environment"):
+            make_runner(train, eval_env=evaluate)
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", [lambda: gym.make("CartPole-v1")] * 2, lambda: gym.make("CartPole-v1")])
+def test_what_makes_environments_serves_training_and_evaluation(env, make_runner):
+    runner = make_runner(env, eval_env=env)
+    assert runner.eval(num_episodes=2)["eval/num_episodes"] == 2
+
+
+def test_environments_of_another_kind_are_refused(make_runner, make_env, scripted_team):
+    agent = PPO("CartPole-v1", CFG)
+    with pytest.raises(TypeError, match=r"observations of env are .* The agent was made for Box.*\(4,\)"):
+        make_runner("Pendulum-v1", agent=agent)
+    with pytest.raises(TypeError, match="observations of eval_env are"):
+        make_runner("CartPole-v1", eval_env="Pendulum-v1")
+    with pytest.raises(TypeError, match="for several, use MAPPO"):
+        PPO(scripted_team())
 
 
 def test_an_agent_is_not_combined_with_what_it_has_already(make_env):

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from apexrl.agent.evaluation import SAME_ENV, EvaluationError, Evaluator, PolicyRunner
+from apexrl.agent.evaluation import Evaluator, PolicyRunner, check_fits
 from apexrl.agent.learner import Learner
 from apexrl.algorithms.actor_critic import PolicySnapshot
 from apexrl.algorithms.losses import masked_mean
@@ -197,8 +197,6 @@ class OnPolicyRunner(PolicyRunner):
         sinks: Sequence[Sink] | None = None,
         show_progress: bool = True,
     ) -> None:
-        if eval_env is not None and eval_env is env:
-            raise EvaluationError(SAME_ENV)
         env, template = _coerced(env)
         if agent is None:
             chosen = self._algorithm_class(algorithm or self.default_algorithm)
@@ -214,6 +212,7 @@ class OnPolicyRunner(PolicyRunner):
                 critic_cfg=critic_cfg,
                 device=device,
             )
+            check_fits(agent.policy.actor, template, "env")
         eval_env = None if eval_env is None else as_vec_env(eval_env)
         # A list of factories leaves the template unused by training, so evaluation may have it.
         spare = template if isinstance(env, Sequence) else None

@@ -117,6 +117,8 @@ class PPO:
         actor_cfg: Mapping[str, Any],
         critic_cfg: Mapping[str, Any],
     ) -> ActorCritic:
+        if env.num_agents is not None:
+            raise TypeError("PPO needs an environment with a single agent: for several, use MAPPO, MultiAgentRunner")
         return build_actor_critic(env, self.cfg, actor_class, critic_class, actor_cfg, critic_cfg)
 
     @classmethod
