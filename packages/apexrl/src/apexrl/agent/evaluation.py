@@ -2,11 +2,13 @@
 
 import copy
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from gymnasium.spaces import Discrete, MultiDiscrete, Space
+from numpy.typing import NDArray
 from torch import Tensor
 
 from apexrl.agent.runner import Runner
@@ -140,7 +142,36 @@ class Evaluator:
 
 
 class PolicyRunner(Runner):
-    """A runner whose learner has a policy that plays environments."""
+    """A runner of an algorithm whose policy plays environments."""
+
+    algorithms: ClassVar[Mapping[str, Any]]
+    default_algorithm: ClassVar[str]
+    agent: Any
+
+    @classmethod
+    def algorithm_class(cls, algorithm: str | type | None) -> Any:  # noqa: ANN401 - a class of the runner's kind
+        """Return an algorithm by its name in any case, or a class as it is; if None, the runner's default."""
+        if isinstance(algorithm, type):
+            return algorithm
+        name = str(algorithm or cls.default_algorithm).lower()
+        if name not in cls.algorithms:
+            raise ValueError(
+                f"unknown algorithm {algorithm!r}: {cls.__name__} knows {', '.join(cls.algorithms)}, and takes a class "
+                "of your own"
+            )
+        return cls.algorithms[name]
+
+    def predict(
+        self,
+        observation: Any,  # noqa: ANN401 - an array, a tensor, or a Dict of arrays
+        state: dict[str, Tensor] | None = None,
+        episode_start: NDArray[Any] | Tensor | None = None,
+        deterministic: bool = True,
+        action_mask: NDArray[Any] | Tensor | None = None,
+    ) -> tuple[Any, dict[str, Tensor]]:
+        """Choose actions; see :meth:`apexrl.algorithms.actor_critic.ActingPolicy.predict`."""
+        policy: ActingPolicy = self.agent.policy
+        return policy.predict(observation, state, episode_start, deterministic, action_mask)
 
     def eval(  # type: ignore[override]  # the learner's options by their names
         self, num_episodes: int | None = None, deterministic: bool = True, seed: int | None = None

@@ -169,8 +169,9 @@ class OnPolicyRunner(PolicyRunner):
         total_timesteps: Steps so far, likewise.
     """
 
-    algorithms: ClassVar[dict[str, type[PPO]]] = {"ppo": PPO}
-    default_algorithm: ClassVar[str] = "ppo"
+    algorithms: ClassVar[Mapping[str, type[PPO]]] = {"ppo": PPO}
+    default_algorithm = "ppo"
+    agent: PPO
 
     def __init__(
         self,
@@ -199,7 +200,7 @@ class OnPolicyRunner(PolicyRunner):
     ) -> None:
         env, template = _coerced(env)
         if agent is None:
-            chosen = self._algorithm_class(algorithm or self.default_algorithm)
+            chosen = self.algorithm_class(algorithm)
             agent = chosen(self._checked(template), cfg, actor_class, critic_class, actor_cfg, critic_cfg, device)
         else:
             refuse_beside_agent(
@@ -232,18 +233,6 @@ class OnPolicyRunner(PolicyRunner):
             raise_interrupt=True,
         )
         self.agent = agent
-
-    @classmethod
-    def _algorithm_class(cls, algorithm: str | type[PPO]) -> type[PPO]:
-        if not isinstance(algorithm, str):
-            return algorithm
-        name = algorithm.lower()
-        if name not in cls.algorithms:
-            raise ValueError(
-                f"unknown algorithm {algorithm!r}: {cls.__name__} knows {', '.join(cls.algorithms)}, and takes a class "
-                "of your own"
-            )
-        return cls.algorithms[name]
 
     def _checked(self, env: AnyVecEnv) -> AnyVecEnv:
         """Refuse environments of several agents, which this runner's algorithms do not know."""
@@ -280,15 +269,12 @@ class OnPolicyRunner(PolicyRunner):
             device: Where to learn.
             **options: Further arguments of the constructor, such as ``log_dir``.
         """
-        chosen = cls._algorithm_class(algorithm or cls.default_algorithm)
-        agent = chosen.load(path, cfg=cfg, actor_class=actor_class, critic_class=critic_class, device=device, env=None)
+        agent = cls.algorithm_class(algorithm).load(
+            path, cfg=cfg, actor_class=actor_class, critic_class=critic_class, device=device, env=None
+        )
         runner = cls(env, agent=agent, **options)
         runner.load_checkpoint(Path(path).resolve())
         return runner
-
-    def predict(self, observation: Any, **options: Any) -> tuple[Any, dict[str, Tensor]]:  # noqa: ANN401 - numpy in, numpy out
-        """Choose actions; see :meth:`apexrl.algorithms.actor_critic.ActingPolicy.predict`."""
-        return self.agent.predict(observation, **options)
 
     @property
     def storage(self) -> RolloutStorage:
