@@ -18,11 +18,17 @@ from apexrl.models import make_actor, make_critic
 from apexrl.models.base import Actor, Critic, Policy, RecurrentActor, RecurrentCritic, ValueFunction
 from apexrl.models.distributions import Distribution
 from apexrl.models.normalizers import RunningObservationNormalizer, ValueNormalizer
+from apexrl.runs.errors import UserFacingError
 from apexrl.spaces import observation_array
 from apexrl.storage.samples import Samples
 
 _VALUE_BATCH = 16_384
 """Rows that the critic sees at once outside of learning; bounds the memory that images take."""
+
+
+class NetworkOutputError(UserFacingError, ValueError):
+    """A network's ``forward`` returned another number of outputs than its task has."""
+
 
 CriticSource: TypeAlias = Literal["privileged_observation", "state"] | None
 
@@ -70,12 +76,20 @@ class ActingPolicy(nn.Module):
             memory: As from :meth:`initial_memory`.
             starts: The observation is the first of an episode ``[n]``; needed by recurrent actors only.
         """
+        outputs: Tensor
         if not isinstance(self.actor, RecurrentActor):
-            outputs: Tensor = self.actor(self.actor_input(obs))
-            return outputs
-        assert starts is not None  # a group keeps them whenever the policy is recurrent
-        sequence, memory["actor"] = self.actor(self.actor_input(obs)[None], memory["actor"], starts[None])
-        return sequence[0]  # type: ignore[no-any-return]  # nn.Module.__call__ is untyped
+            outputs = self.actor(self.actor_input(obs))
+        else:
+            assert starts is not None  # a group keeps them whenever the policy is recurrent
+            sequence, memory["actor"] = self.actor(self.actor_input(obs)[None], memory["actor"], starts[None])
+            outputs = sequence[0]
+        if outputs.shape[-1] != self.actor.head.num_inputs:
+            raise NetworkOutputError(
+                f"{_name_of(self.actor)}.forward returned {list(outputs.shape)} for {list(obs.shape)} observations",
+                f"{self.actor.action_space} takes {self.actor.head.num_inputs} numbers per observation",
+                "give the last layer self.head.num_inputs outputs",
+            )
+        return outputs
 
     def distribution(self, outputs: Tensor, action_mask: Tensor | None = None) -> Distribution:
         """Return the distribution over actions that the actor's outputs describe."""
@@ -184,12 +198,28 @@ class ActorCritic(ActingPolicy):
     def value(self, obs: Tensor) -> Tensor:
         """Compute V of observations ``[m, *obs]`` in units of reward ``[m, ...]``; for critics without memory."""
         parts = [self.critic(self.critic_input(part)) for part in torch.split(obs, _VALUE_BATCH)]
-        return self.to_rewards(parts[0] if len(parts) == 1 else torch.cat(parts))
+        return self.to_rewards(self._one_each(parts[0] if len(parts) == 1 else torch.cat(parts), obs))
+
+    def _one_each(self, values: Tensor, obs: Tensor) -> Tensor:
+        """Return a critic's outputs, if there is one per observation, or per agent ``[m, ...]``."""
+        if values.dim() != 1 + self.actor.agent_axes:
+            raise NetworkOutputError(
+                f"{_name_of(self.critic)}.forward returned {list(values.shape)} for {list(obs.shape)} observations",
+                "a critic gives one value per observation, without a last dimension of 1",
+                "end forward with .squeeze(-1)",
+            )
+        return values
 
     def value_step(self, obs: Tensor, memory: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
         """Compute V of one step ``[n]`` in units of reward, and the critic's next memory; for critics with memory."""
         outputs, after = self.critic(self.critic_input(obs)[None], memory, starts[None])
-        return self.to_rewards(outputs[0]), after
+        return self.to_rewards(self._one_each(outputs[0], obs)), after
+
+
+def _name_of(network: nn.Module) -> str:
+    """Return the class of a network, or of the one inside that several agents share."""
+    inner = getattr(network, "network", None)
+    return type(inner if isinstance(inner, Policy | ValueFunction) else network).__name__
 
 
 def evaluate_actor(policy: ActorCritic, samples: Samples) -> Distribution:
