@@ -253,8 +253,11 @@ class OnPolicyRunner(PolicyRunner):
         algorithm: str | type[PPO] | None = None,
         actor_class: type[Policy] | None = None,
         critic_class: type[ValueFunction] | None = None,
+        actor_cfg: Mapping[str, Any] | None = None,
+        critic_cfg: Mapping[str, Any] | None = None,
         cfg: PPOConfig | None = None,
         device: torch.device | str | None = None,
+        reset_learning_rate: bool = False,
         **options: Any,  # noqa: ANN401 - of the runner
     ) -> Self:
         """Build the runner of a checkpoint, with the run's networks, optimiser, counters and environments' state.
@@ -265,15 +268,20 @@ class OnPolicyRunner(PolicyRunner):
             algorithm: As in the constructor.
             actor_class: The policy network, if it is a class of your own.
             critic_class: The value network, likewise.
+            actor_cfg: Keyword arguments of the actor, if the checkpoint could not hold them.
+            critic_cfg: Keyword arguments of the critic, likewise.
             cfg: Other hyperparameters than the checkpoint's.
             device: Where to learn.
+            reset_learning_rate: Learn with the learning rate of ``cfg`` instead of the checkpoint's.
             **options: Further arguments of the constructor, such as ``log_dir``.
         """
+        networks = {"actor_class": actor_class, "critic_class": critic_class, "actor_cfg": actor_cfg}
         agent = cls.algorithm_class(algorithm).load(
-            path, cfg=cfg, actor_class=actor_class, critic_class=critic_class, device=device, env=None
+            path, cfg=cfg, **networks, critic_cfg=critic_cfg, device=device, reset_learning_rate=True
         )
         runner = cls(env, agent=agent, **options)
-        runner.load_checkpoint(Path(path).resolve())
+        # The state is loaded once more with everything else; this decides which learning rate holds, and says so.
+        runner.load_checkpoint(Path(path).resolve(), reset_learning_rate=reset_learning_rate)
         return runner
 
     @property
