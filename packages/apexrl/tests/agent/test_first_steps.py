@@ -11,6 +11,7 @@ from mpe2 import simple_spread_v3
 
 from apexrl import GymVecEnv, MAPPOConfig, MultiAgentRunner, OnPolicyRunner, PPOConfig
 from apexrl.envs.coercion import NotAnEnvError
+from apexrl.envs.vec_env import StepFormatError
 from apexrl.models import CNNCritic, CNNDiscreteActor, DictActor, DictCritic
 from apexrl.models.factory import NetworkOptionError
 
@@ -141,3 +142,61 @@ def test_success_is_counted_by_episode():
     assert stats[0]["episode/success_rate"] == stats[0]["episode/mean_reward"]  # the reward is 1 for success
     evaluated = runner.eval(num_episodes=16)
     assert evaluated["eval/success_rate"] == evaluated["eval/mean_reward"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"obs": lambda obs: torch.zeros(2, 5)},
+            r"observations as shape \[2, 5\]. They must be a tensor of shape \[2, 3\]",
+        ),
+        ({"obs": lambda obs: obs[:1]}, r"observations as shape \[1, 3\]"),
+        ({"obs": lambda obs: None}, "observations as a NoneType"),
+        ({"extras": lambda extras: None}, r"extras as a NoneType. It must be a dict"),
+        ({"extras": lambda extras: {"reward_components": {"near": 0.5}}}, r"'near'\] is a float"),
+        ({"extras": lambda extras: {"reward_components": {"near": torch.zeros(5)}}}, r"'near'\] is shape \[5\]"),
+    ],
+)
+def test_what_an_environment_returns_wrongly_is_named(scripted_env, change, message):
+    class Wrong(scripted_env):
+        def step(self, actions):
+            obs, rewards, dones, extras = super().step(actions)
+            return change.get("obs", lambda it: it)(obs), rewards, dones, change.get("extras", lambda it: it)(extras)
+
+    with pytest.raises(StepFormatError, match=message + r".*Run apexrl\.check_env"):
+        learn(Wrong())
+
+
+def test_a_missing_privileged_observation_is_named(scripted_env):
+    class Wrong(scripted_env):
+        def _extras(self, obs):
+            return {}
+
+    with pytest.raises(StepFormatError, match=r"gave no extras\['privileged_observation'\]"):
+        learn(Wrong(privileged=True))
+
+
+def test_a_device_may_be_a_text_and_components_may_be_arrays(scripted_env):
+    class Loose(scripted_env):
+        def __init__(self):
+            super().__init__()
+            self.device = "cpu"
+
+        def step(self, actions):
+            obs, rewards, dones, extras = super().step(actions)
+            parts = {name: part.numpy() for name, part in extras["reward_components"].items()}
+            return obs, rewards, dones, extras | {"reward_components": parts, "log": None}
+
+    runner = learn(Loose())
+    assert runner.learner.storage.episodes().components["one"].tolist()[0] == 3.0
+
+
+@pytest.mark.parametrize(("reward", "obs"), [(np.ones(2), np.zeros(3)), ("much", np.zeros(3)), (1.0, np.zeros(5))])
+def test_what_a_gymnasium_environment_returns_wrongly_is_named(reward, obs):
+    class Wrong(Pictures):
+        def step(self, action):
+            return obs, reward, False, False, {}
+
+    with pytest.raises(StepFormatError, match=r"environment 0 \(Wrong\) returned the reward"):
+        learn(GymVecEnv([lambda: Wrong(spaces.Box(-1, 1, (3,)))] * 2))

@@ -58,7 +58,7 @@ class Spaces:
             privileged_observation_space=getattr(known, "privileged_observation_space", None),
             state_space=getattr(known, "state_space", None),
             num_agents=getattr(known, "num_agents", None),
-            device=known.device,
+            device=torch.device(known.device),
         )
 
     @classmethod
