@@ -14,6 +14,7 @@ from apexrl.envs.coercion import NotAnEnvError
 from apexrl.envs.vec_env import StepFormatError
 from apexrl.models import CNNCritic, CNNDiscreteActor, DictActor, DictCritic
 from apexrl.models.factory import NetworkOptionError
+from apexrl.runs.errors import UnwritableError
 
 CFG = PPOConfig(num_steps=16, num_epochs=1, minibatch_size=32)
 
@@ -200,3 +201,33 @@ def test_what_a_gymnasium_environment_returns_wrongly_is_named(reward, obs):
 
     with pytest.raises(StepFormatError, match=r"environment 0 \(Wrong\) returned the reward"):
         learn(GymVecEnv([lambda: Wrong(spaces.Box(-1, 1, (3,)))] * 2))
+
+
+def test_final_observations_of_the_ended_rows_alone_are_named(scripted_env):
+    class Wrong(scripted_env):
+        def step(self, actions):
+            obs, rewards, dones, extras = super().step(actions)
+            if dones.any():
+                extras["final_observation"] = extras["final_observation"][dones]
+            return obs, rewards, dones, extras
+
+    with pytest.raises(StepFormatError, match=r"final observation of shape \[1, 3\]. It must have 2 rows"):
+        learn(Wrong())
+
+
+def test_observations_of_another_shape_are_not_predicted_from():
+    runner = OnPolicyRunner(env="CartPole-v1", cfg=CFG, show_progress=False)
+    for obs in (np.zeros(3), np.zeros((4, 1)), np.zeros((2, 3, 4))):
+        with pytest.raises(ValueError, match=r"it takes one of shape \[4\], or a batch of them"):
+            runner.predict(obs)
+    team = MultiAgentRunner(
+        env=simple_spread_v3.parallel_env(max_cycles=5), cfg=MAPPOConfig(num_steps=16), show_progress=False
+    )
+    with pytest.raises(ValueError, match=r"it takes one of shape \[agents, 18\]"):
+        team.predict(np.zeros(18))
+
+
+def test_a_file_where_checkpoints_should_go_is_named(tmp_path):
+    (tmp_path / "runs").write_text("")
+    with pytest.raises(UnwritableError, match="runs"):
+        learn("CartPole-v1", save_dir=tmp_path / "runs", save_interval=1)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from apexrl.agent.learner import IterationAbandoned, Learner
 from apexrl.agent.runner import EVENTS, Goal, Runner, StopTraining
 from apexrl.runs.checkpoints.checkpoint import Schema, load_checkpoint
-from apexrl.runs.errors import DivergedError
+from apexrl.runs.errors import ConfigurationError, DivergedError
 from apexrl.runs.session import Files, Session
 
 
@@ -394,6 +394,8 @@ def test_csv_has_a_column_per_metric_and_survives_a_resume(tmp_path):
 def test_sinks_that_do_not_exist_are_named(tmp_path):
     with pytest.raises(ValueError, match="sink 'excel' is not known"):
         make(log_dir=tmp_path, sinks=["excel"]).learn(num_iterations=1)
+    with pytest.raises(ConfigurationError, match=r"sinks='csv' is one name.*sinks=\['csv'\]"):
+        make(log_dir=tmp_path, sinks="csv")
 
 
 def test_ctrl_c_saves_and_then_raises(tmp_path):

@@ -20,7 +20,7 @@ import numpy as np
 from apexrl.agent.checkpointing import Checkpointing
 from apexrl.agent.learner import IterationAbandoned, Learner
 from apexrl.runs.checkpoints.checkpoint import Retention
-from apexrl.runs.errors import DivergedError
+from apexrl.runs.errors import ConfigurationError, DivergedError
 from apexrl.runs.session import DEFAULT_SINKS, Session, Sink
 
 logger = logging.getLogger(__name__)
@@ -146,6 +146,8 @@ class Runner:
             self.log_dir = session.path
         self.log_interval, self.save_interval, self.eval_interval = log_interval, save_interval, eval_interval
         self.interval_unit, self.save_last, self.eval_last = interval_unit, save_last, eval_last
+        if isinstance(sinks, str):
+            raise ConfigurationError(f"sinks={sinks!r} is one name", "sinks is a list", f"write sinks=[{sinks!r}]")
         self.sinks: tuple[Sink, ...] = DEFAULT_SINKS if sinks is None else tuple(sinks)
         self.show_progress, self.shown, self.raise_interrupt = show_progress, shown, raise_interrupt
         self._parent = session

@@ -119,16 +119,16 @@ class ActingPolicy(nn.Module):
         """
         obs = torch.as_tensor(observation_array(self.actor.observation_space, observation), device=self.device)
         obs = obs.to(self.dtype) if obs.is_floating_point() else obs
-        single_dims = len(self.actor.observation_space.shape or ()) + self.actor.agent_axes
-        if obs.dim() == single_dims:
-            obs, is_single = obs[None], True
-        elif obs.dim() == single_dims + 1:
-            is_single = False
-        else:
+        shape, agents = tuple(self.actor.observation_space.shape or ()), self.actor.agent_axes
+        leading = obs.dim() - agents - len(shape)
+        if leading not in (0, 1) or obs.shape[leading + agents :] != shape:
+            one = ", ".join(["agents"] * agents + [str(size) for size in shape])
             raise ValueError(
-                f"predict got an observation of shape {tuple(obs.shape)}; it takes one of shape "
-                f"{tuple(self.actor.observation_space.shape or ())}, or a batch of them"
+                f"predict got an observation of shape {list(obs.shape)}; it takes one of shape [{one}], or a batch of "
+                "them, as the VecEnv gives it"
             )
+        is_single = leading == 0
+        obs = obs[None] if is_single else obs
         mask = None if action_mask is None else torch.as_tensor(action_mask, device=self.device).bool()
         mask = mask[None] if mask is not None and is_single else mask
         starts = torch.zeros(len(obs), dtype=torch.bool, device=self.device)

@@ -16,6 +16,7 @@ from torch import Tensor
 from apexrl.algorithms.actor_critic import ActorCritic, PolicySnapshot
 from apexrl.envs.multi_agent import MultiAgentVecEnv
 from apexrl.envs.vec_env import (
+    CHECK_HINT,
     StateNotSupportedError,
     StepFormatError,
     StepOutcome,
@@ -213,6 +214,12 @@ class EnvGroup:
 
     def _final_values(self, policy: ActorCritic, final: Tensor, rows: Tensor) -> Tensor:
         """Return V of final observations; for critics without memory the observations, valued together later."""
+        if len(final) != self.env.num_envs:
+            raise StepFormatError(
+                f"{self._name} returned a final observation of shape {list(final.shape)}",
+                f"it must have {self.env.num_envs} rows, of which those with dones count",
+                CHECK_HINT,
+            )
         final = final.to(policy.device)
         if final.is_floating_point():
             final = final.to(policy.dtype)

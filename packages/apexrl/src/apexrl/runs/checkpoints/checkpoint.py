@@ -264,7 +264,7 @@ class CheckpointStore:
         """Return the steps of all files that have a checkpoint's name, ascending, damaged or not."""
         try:
             names = os.listdir(self.folder)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):  # saving says that a file is in the way
             return []
         return sorted(int(match[1]) for name in names if (match := self._name.fullmatch(name)))
 
