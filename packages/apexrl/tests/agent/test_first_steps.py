@@ -103,6 +103,9 @@ def test_names_of_other_libraries_for_layers():
     assert runner.agent.policy.critic.net[0].out_features == 5
     with pytest.raises(NetworkOptionError, match="Perhaps hidden_dims was meant"):
         learn("CartPole-v1", actor_cfg={"hiden_dim": [7]})
+    for widths in (64, {"pi": [64], "vf": [64]}):
+        with pytest.raises(TypeError, match=r"must be a list of widths, such as \[64, 64\]"):
+            learn("CartPole-v1", actor_cfg={"net_arch": widths})
 
 
 def test_pictures_are_learned_by_convolutions():

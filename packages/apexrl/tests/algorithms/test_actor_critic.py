@@ -3,8 +3,9 @@ import torch
 from torch import nn
 
 from apexrl.agent import MultiAgentRunner, OnPolicyRunner
-from apexrl.algorithms.actor_critic import FlatParameters, NetworkOutputError
+from apexrl.algorithms.actor_critic import FlatParameters
 from apexrl.models import Actor, Critic
+from apexrl.models.heads import NetworkOutputError
 
 
 def test_the_module_computes_with_the_buffer_and_gradients_arrive_in_it():
@@ -70,7 +71,7 @@ class Column(Critic):
 
 
 def test_networks_with_another_number_of_outputs_are_refused(scripted_env, scripted_team):
-    with pytest.raises(NetworkOutputError, match=r"Wide\.forward returned \[2, 7\] .* takes 2 numbers"):
+    with pytest.raises(NetworkOutputError, match=r"actor's forward returned \[2, 7\].* takes 2 numbers"):
         OnPolicyRunner(scripted_env(), actor_class=Wide, show_progress=False).learn(num_iterations=1)
     for runner, env in ((OnPolicyRunner, scripted_env()), (MultiAgentRunner, scripted_team())):
         with pytest.raises(NetworkOutputError, match=r"Column\.forward returned .* End forward with \.squeeze\(-1\)"):

@@ -17,18 +17,13 @@ from apexrl.algorithms.ppo_config import PPOConfig
 from apexrl.models import make_actor, make_critic
 from apexrl.models.base import Actor, Critic, Policy, RecurrentActor, RecurrentCritic, ValueFunction
 from apexrl.models.distributions import Distribution
+from apexrl.models.heads import NetworkOutputError
 from apexrl.models.normalizers import RunningObservationNormalizer, ValueNormalizer
-from apexrl.runs.errors import UserFacingError
 from apexrl.spaces import observation_array
 from apexrl.storage.samples import Samples
 
 _VALUE_BATCH = 16_384
 """Rows that the critic sees at once outside of learning; bounds the memory that images take."""
-
-
-class NetworkOutputError(UserFacingError, ValueError):
-    """A network's ``forward`` returned another number of outputs than its task has."""
-
 
 CriticSource: TypeAlias = Literal["privileged_observation", "state"] | None
 
@@ -76,20 +71,12 @@ class ActingPolicy(nn.Module):
             memory: As from :meth:`initial_memory`.
             starts: The observation is the first of an episode ``[n]``; needed by recurrent actors only.
         """
-        outputs: Tensor
         if not isinstance(self.actor, RecurrentActor):
-            outputs = self.actor(self.actor_input(obs))
-        else:
-            assert starts is not None  # a group keeps them whenever the policy is recurrent
-            sequence, memory["actor"] = self.actor(self.actor_input(obs)[None], memory["actor"], starts[None])
-            outputs = sequence[0]
-        if outputs.shape[-1] != self.actor.head.num_inputs:
-            raise NetworkOutputError(
-                f"{_name_of(self.actor)}.forward returned {list(outputs.shape)} for {list(obs.shape)} observations",
-                f"{self.actor.action_space} takes {self.actor.head.num_inputs} numbers per observation",
-                "give the last layer self.head.num_inputs outputs",
-            )
-        return outputs
+            outputs: Tensor = self.actor(self.actor_input(obs))
+            return outputs
+        assert starts is not None  # a group keeps them whenever the policy is recurrent
+        sequence, memory["actor"] = self.actor(self.actor_input(obs)[None], memory["actor"], starts[None])
+        return sequence[0]  # type: ignore[no-any-return]  # nn.Module.__call__ is untyped
 
     def distribution(self, outputs: Tensor, action_mask: Tensor | None = None) -> Distribution:
         """Return the distribution over actions that the actor's outputs describe."""

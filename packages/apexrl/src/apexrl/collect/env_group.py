@@ -75,6 +75,7 @@ class EnvGroup:
         self.generator: torch.Generator | None = None
         self._is_multi_agent = isinstance(env, MultiAgentVecEnv)
         self._shape = (env.num_envs, env.num_agents) if isinstance(env, MultiAgentVecEnv) else (env.num_envs,)
+        self._obs_shape = (*self._shape, *(env.observation_space.shape or ()))
         self._episodes = EpisodeTracker(env.num_envs)
         self._buffers = StepBuffers(0)
         self._now: dict[str, Tensor] = {}
@@ -113,7 +114,8 @@ class EnvGroup:
 
     def _see(self, policy: ActorCritic, obs: Tensor, extras: Any, starts: Tensor | None) -> None:  # noqa: ANN401
         """Keep what the environments returned as the input of the next step."""
-        check_observations(obs, self._shape, self.env.observation_space)
+        if getattr(obs, "shape", None) != self._obs_shape:
+            check_observations(obs, self._shape, self.env.observation_space)
         weights = next(policy.actor.parameters())  # looked up once, because this happens at every step
         device, dtype = weights.device, weights.dtype
         now = {"observations": obs.to(device, dtype) if obs.is_floating_point() else obs.to(device)}

@@ -157,7 +157,7 @@ def component_values(name: str, values: Opaque, shape: tuple[int, ...]) -> Tenso
     """
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
         values = torch.from_numpy(values)
-    if isinstance(values, Tensor) and values.shape in (shape, shape[:1], (*shape, 1)):
+    if isinstance(values, Tensor) and (values.shape == shape or values.shape in (shape[:1], (*shape, 1))):
         return values
     got = f"shape {list(values.shape)}" if isinstance(values, Tensor) else f"a {type(values).__name__}"
     raise StepFormatError(
