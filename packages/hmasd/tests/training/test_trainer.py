@@ -461,7 +461,7 @@ def test_a_checkpoint_that_lacks_something_is_refused(small, tmp_path, name):
     checkpoint = load_checkpoint(path, SCHEMA)
     state = {key: value for key, value in checkpoint.state.items() if key != name}
     save_checkpoint(path, replace(checkpoint, state=state))
-    with pytest.raises(SchemaMismatchError, match=f"does not fit this runner: '{name}'"):
+    with pytest.raises(SchemaMismatchError, match=f"does not fit this runner: it has no '{name}'"):
         Trainer.from_checkpoint(path)
 
 
