@@ -67,6 +67,13 @@ def test_bad_values_are_named(values: dict[str, object], named: str) -> None:
     assert named in str(refused.value)
 
 
+def test_bad_values_are_named_in_python_too() -> None:
+    with pytest.raises(ConfigurationError, match=r"Outer is not acceptable.*rat: unknown key, perhaps rate was meant"):
+        Outer(rat=1.0)  # type: ignore[call-arg]
+    with pytest.raises(ConfigurationError, match="rate: got -1"):
+        dataclasses.replace(Outer(), rate=-1)
+
+
 def test_a_flag_that_breaks_a_rule_is_refused() -> None:
     with pytest.raises((ConfigurationError, SystemExit)):
         from_command_line(Outer, ["--rate", "-3"], "outer")

@@ -16,6 +16,7 @@ message that names the value, the rule and a hint.
 import contextlib
 import dataclasses
 import difflib
+import functools
 import inspect
 import io
 from collections.abc import Mapping, Sequence
@@ -37,10 +38,21 @@ _STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 def configuration(cls: type[T]) -> type[T]:
     """Make ``cls`` a frozen, keyword-only dataclass that validates its fields and refuses unknown ones.
 
+    What it refuses is a :class:`ConfigurationError` that names the field, its value and the nearest field there is.
     A configuration may inherit from another: it has the fields of both, its own first on help pages and in files.
     """
     own = inspect.get_annotations(cls)
-    made = pydantic_dataclass(frozen=True, kw_only=True, config=_STRICT)(cls)
+    made: Any = pydantic_dataclass(frozen=True, kw_only=True, config=_STRICT)(cls)
+    validate = made.__init__
+
+    @functools.wraps(validate)
+    def in_words(self: T, *args: Any, **values: Any) -> None:  # noqa: ANN401 - of any fields
+        try:
+            validate(self, *args, **values)
+        except ValidationError as error:
+            raise _refusal(error, type(self).__name__, type(self)) from error
+
+    made.__init__ = in_words
     fields = cast("dict[str, Any]", made.__dataclass_fields__)
     inherited = [name for name in fields if name not in own]
     for name in inherited:  # dataclasses list them first

@@ -11,8 +11,10 @@ from mpe2 import simple_spread_v3
 
 from apexrl import GymVecEnv, MAPPOConfig, MultiAgentRunner, OnPolicyRunner, PPOConfig
 from apexrl.envs.coercion import NotAnEnvError
+from apexrl.envs.vec_env import StepFormatError
 from apexrl.models import CNNCritic, CNNDiscreteActor, DictActor, DictCritic
 from apexrl.models.factory import NetworkOptionError
+from apexrl.runs.errors import UnwritableError
 
 CFG = PPOConfig(num_steps=16, num_epochs=1, minibatch_size=32)
 
@@ -101,6 +103,9 @@ def test_names_of_other_libraries_for_layers():
     assert runner.agent.policy.critic.net[0].out_features == 5
     with pytest.raises(NetworkOptionError, match="Perhaps hidden_dims was meant"):
         learn("CartPole-v1", actor_cfg={"hiden_dim": [7]})
+    for widths in (64, {"pi": [64], "vf": [64]}):
+        with pytest.raises(TypeError, match=r"must be a list of widths, such as \[64, 64\]"):
+            learn("CartPole-v1", actor_cfg={"net_arch": widths})
 
 
 def test_pictures_are_learned_by_convolutions():
@@ -141,3 +146,91 @@ def test_success_is_counted_by_episode():
     assert stats[0]["episode/success_rate"] == stats[0]["episode/mean_reward"]  # the reward is 1 for success
     evaluated = runner.eval(num_episodes=16)
     assert evaluated["eval/success_rate"] == evaluated["eval/mean_reward"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"obs": lambda obs: torch.zeros(2, 5)},
+            r"observations as shape \[2, 5\]. They must be a tensor of shape \[2, 3\]",
+        ),
+        ({"obs": lambda obs: obs[:1]}, r"observations as shape \[1, 3\]"),
+        ({"obs": lambda obs: None}, "observations as a NoneType"),
+        ({"extras": lambda extras: None}, r"extras as a NoneType. It must be a dict"),
+        ({"extras": lambda extras: {"reward_components": {"near": 0.5}}}, r"'near'\] is a float"),
+        ({"extras": lambda extras: {"reward_components": {"near": torch.zeros(5)}}}, r"'near'\] is shape \[5\]"),
+    ],
+)
+def test_what_an_environment_returns_wrongly_is_named(scripted_env, change, message):
+    class Wrong(scripted_env):
+        def step(self, actions):
+            obs, rewards, dones, extras = super().step(actions)
+            return change.get("obs", lambda it: it)(obs), rewards, dones, change.get("extras", lambda it: it)(extras)
+
+    with pytest.raises(StepFormatError, match=message + r".*Run apexrl\.check_env"):
+        learn(Wrong())
+
+
+def test_a_missing_privileged_observation_is_named(scripted_env):
+    class Wrong(scripted_env):
+        def _extras(self, obs):
+            return {}
+
+    with pytest.raises(StepFormatError, match=r"gave no extras\['privileged_observation'\]"):
+        learn(Wrong(privileged=True))
+
+
+def test_a_device_may_be_a_text_and_components_may_be_arrays(scripted_env):
+    class Loose(scripted_env):
+        def __init__(self):
+            super().__init__()
+            self.device = "cpu"
+
+        def step(self, actions):
+            obs, rewards, dones, extras = super().step(actions)
+            parts = {name: part.numpy() for name, part in extras["reward_components"].items()}
+            return obs, rewards, dones, extras | {"reward_components": parts, "log": None}
+
+    runner = learn(Loose())
+    assert runner.learner.storage.episodes().components["one"].tolist()[0] == 3.0
+
+
+@pytest.mark.parametrize(("reward", "obs"), [(np.ones(2), np.zeros(3)), ("much", np.zeros(3)), (1.0, np.zeros(5))])
+def test_what_a_gymnasium_environment_returns_wrongly_is_named(reward, obs):
+    class Wrong(Pictures):
+        def step(self, action):
+            return obs, reward, False, False, {}
+
+    with pytest.raises(StepFormatError, match=r"environment 0 \(Wrong\) returned the reward"):
+        learn(GymVecEnv([lambda: Wrong(spaces.Box(-1, 1, (3,)))] * 2))
+
+
+def test_final_observations_of_the_ended_rows_alone_are_named(scripted_env):
+    class Wrong(scripted_env):
+        def step(self, actions):
+            obs, rewards, dones, extras = super().step(actions)
+            if dones.any():
+                extras["final_observation"] = extras["final_observation"][dones]
+            return obs, rewards, dones, extras
+
+    with pytest.raises(StepFormatError, match=r"final observation of shape \[1, 3\]. It must have 2 rows"):
+        learn(Wrong())
+
+
+def test_observations_of_another_shape_are_not_predicted_from():
+    runner = OnPolicyRunner(env="CartPole-v1", cfg=CFG, show_progress=False)
+    for obs in (np.zeros(3), np.zeros((4, 1)), np.zeros((2, 3, 4))):
+        with pytest.raises(ValueError, match=r"it takes one of shape \[4\], or a batch of them"):
+            runner.predict(obs)
+    team = MultiAgentRunner(
+        env=simple_spread_v3.parallel_env(max_cycles=5), cfg=MAPPOConfig(num_steps=16), show_progress=False
+    )
+    with pytest.raises(ValueError, match=r"it takes one of shape \[agents, 18\]"):
+        team.predict(np.zeros(18))
+
+
+def test_a_file_where_checkpoints_should_go_is_named(tmp_path):
+    (tmp_path / "runs").write_text("")
+    with pytest.raises(UnwritableError, match="runs"):
+        learn("CartPole-v1", save_dir=tmp_path / "runs", save_interval=1)

@@ -5,7 +5,7 @@ import torch
 
 from apexrl.agent.offline_runner import OfflineRunner
 from apexrl.algorithms.awr import AWR, AWRConfig
-from apexrl.algorithms.bc import BCConfig
+from apexrl.algorithms.bc import BC, BCConfig
 from apexrl.runs.errors import DivergedError
 from apexrl.storage.offline import OfflineDataset
 
@@ -82,3 +82,16 @@ def test_numbers_that_are_none_in_a_recording_are_named_and_nothing_is_saved_aft
     with pytest.raises(DivergedError, match="observations of decision 17 of the dataset is NaN or infinite"):
         runner.learn(num_iterations=2)
     assert list(tmp_path.glob("*.pt")) == []
+
+
+def test_an_algorithm_of_ones_own_is_trained_and_acts(recording, make_env):
+    class Cautious(BC):
+        name = "cautious"
+
+    runner = OfflineRunner(recording, eval_env=make_env(), algorithm=Cautious, show_progress=False)
+    runner.learn(num_iterations=1)
+    assert type(runner.agent) is Cautious
+    actions, memory = runner.predict(recording.observations[:5].numpy())
+    assert (actions.shape, memory) == ((5,), {})
+    with pytest.raises(ValueError, match="unknown algorithm 'cql': OfflineRunner knows bc, awr"):
+        OfflineRunner(recording, eval_env=make_env(), algorithm="cql")

@@ -16,6 +16,7 @@ from apexrl.agent.on_policy_runner import OnPolicyRunner
 from apexrl.agent.runner import StopTraining
 from apexrl.algorithms.mappo import MAPPOConfig
 from apexrl.algorithms.ppo import PPO, PPOConfig
+from apexrl.envs.frame_stack import FrameStack
 from apexrl.models import GRUCritic, GRUDiscreteActor, MLPCritic, MLPDiscreteActor
 from apexrl.runs.errors import CheckpointMissingError, ConfigurationError, DivergedError, SchemaMismatchError
 
@@ -255,8 +256,26 @@ def test_progress_goes_to_standard_error_as_plain_lines_without_a_terminal(make_
 
 def test_the_training_environment_is_no_evaluation_environment(make_env, make_runner):
     env = make_env()
-    with pytest.raises(EvaluationError, match="eval_env is the training environment"):
-        make_runner(env, eval_env=env)
+    single = gym.make("CartPole-v1")
+    for train, evaluate in ((env, env), (single, single), ([single], [single]), (env, FrameStack(env, 1))):
+        with pytest.raises(EvaluationError, match="eval_env is the training environment"):
+            make_runner(train, eval_env=evaluate)
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", [lambda: gym.make("CartPole-v1")] * 2, lambda: gym.make("CartPole-v1")])
+def test_what_makes_environments_serves_training_and_evaluation(env, make_runner):
+    runner = make_runner(env, eval_env=env)
+    assert runner.eval(num_episodes=2)["eval/num_episodes"] == 2
+
+
+def test_environments_of_another_kind_are_refused(make_runner, make_env, scripted_team):
+    agent = PPO("CartPole-v1", CFG)
+    with pytest.raises(TypeError, match=r"observations of env are .* The agent was made for Box.*\(4,\)"):
+        make_runner("Pendulum-v1", agent=agent)
+    with pytest.raises(TypeError, match="observations of eval_env are"):
+        make_runner("CartPole-v1", eval_env="Pendulum-v1")
+    with pytest.raises(TypeError, match="for several, use MAPPO"):
+        PPO(scripted_team())
 
 
 def test_an_agent_is_not_combined_with_what_it_has_already(make_env):
@@ -305,6 +324,46 @@ def test_which_learning_rate_wins_is_said_and_can_be_chosen(make_runner, tmp_pat
     assert other.agent.learning_rate == other.agent.optimizer.param_groups[0]["lr"] == CFG.learning_rate
     other.load_checkpoint("model.pt", reset_learning_rate=True)
     assert other.agent.learning_rate == other.agent.optimizer.param_groups[0]["lr"] == 0.5
+
+
+@pytest.mark.parametrize("load", ["agent", "runner"])
+def test_a_loaded_agent_can_learn_with_another_rate(load, make_runner, make_env, tmp_path, caplog):
+    path, cfg = make_runner(save_dir=tmp_path).save_checkpoint("model.pt"), replace(CFG, learning_rate=0.5)
+
+    def rate(**options):
+        caplog.clear()
+        if load == "agent":
+            return PPO.load(path, cfg=cfg, **options).learning_rate
+        return OnPolicyRunner.from_checkpoint(path, make_env(), cfg=cfg, **options).agent.learning_rate
+
+    assert rate() == CFG.learning_rate
+    assert caplog.text.count("reset_learning_rate=True changes it") == 1
+    assert rate(reset_learning_rate=True) == 0.5
+    assert "changes it" not in caplog.text
+
+
+def test_options_that_a_checkpoint_cannot_hold_are_given_again(make_runner, make_env, tmp_path):
+    class Swish(torch.nn.SiLU):
+        pass
+
+    networks = {"actor_cfg": {"activation": Swish}, "critic_cfg": {"activation": Swish}}
+    path = make_runner(save_dir=tmp_path, **networks).save_checkpoint("model.pt")
+    with pytest.raises(ConfigurationError, match="Pass actor_cfg"):
+        OnPolicyRunner.from_checkpoint(path, make_env())
+    runner = OnPolicyRunner.from_checkpoint(path, make_env(), **networks)
+    assert any(isinstance(layer, Swish) for layer in runner.agent.policy.actor.net)
+
+
+def test_an_activation_given_as_a_class_is_in_the_checkpoint(make_runner, tmp_path):
+    network = {"net_arch": [8], "activation_fn": torch.nn.ReLU}
+    agent = PPO.load(make_runner(save_dir=tmp_path, actor_cfg=network).save_checkpoint("model.pt"))
+    assert [type(layer).__name__ for layer in agent.policy.actor.net] == ["Linear", "ReLU", "Linear"]
+
+
+def test_an_agent_of_other_shapes_is_refused_in_words(make_runner, tmp_path):
+    path = make_runner(save_dir=tmp_path).save_checkpoint("model.pt")
+    with pytest.raises(SchemaMismatchError, match=r"model\.pt' does not fit this agent: .*size mismatch"):
+        PPO.load(path, env="Pendulum-v1")
 
 
 def test_a_checkpoint_is_found_by_its_path_too(make_runner, tmp_path, monkeypatch):

@@ -1,7 +1,11 @@
+import pytest
 import torch
 from torch import nn
 
+from apexrl.agent import MultiAgentRunner, OnPolicyRunner
 from apexrl.algorithms.actor_critic import FlatParameters
+from apexrl.models import Actor, Critic
+from apexrl.models.heads import NetworkOutputError
 
 
 def test_the_module_computes_with_the_buffer_and_gradients_arrive_in_it():
@@ -42,3 +46,33 @@ def test_clip_scales_only_what_is_too_long():
     assert parameters.clip(1.0).item() == 5.0
     torch.testing.assert_close(parameters.gradient.norm(), torch.tensor(1.0))
     assert torch.isfinite(parameters.clip(float("inf")))
+
+
+class Wide(Actor):
+    """Gives seven numbers whatever the actions are."""
+
+    def __init__(self, observation_space, action_space):
+        super().__init__(observation_space, action_space)
+        self.last = nn.Linear(self.obs_dim, 7)
+
+    def forward(self, obs):
+        return self.last(obs)
+
+
+class Column(Critic):
+    """Forgets to squeeze."""
+
+    def __init__(self, observation_space):
+        super().__init__(observation_space)
+        self.network = nn.Linear(self.obs_dim, 1)
+
+    def forward(self, obs):
+        return self.network(obs)
+
+
+def test_networks_with_another_number_of_outputs_are_refused(scripted_env, scripted_team):
+    with pytest.raises(NetworkOutputError, match=r"actor's forward returned \[2, 7\].* takes 2 numbers"):
+        OnPolicyRunner(scripted_env(), actor_class=Wide, show_progress=False).learn(num_iterations=1)
+    for runner, env in ((OnPolicyRunner, scripted_env()), (MultiAgentRunner, scripted_team())):
+        with pytest.raises(NetworkOutputError, match=r"Column\.forward returned .* End forward with \.squeeze\(-1\)"):
+            runner(env, critic_class=Column, show_progress=False).learn(num_iterations=1)

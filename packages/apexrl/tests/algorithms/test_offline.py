@@ -1,13 +1,14 @@
 import math
 
+import numpy as np
 import pytest
 import torch
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from apexrl.algorithms.awr import AWR, AWRConfig
 from apexrl.algorithms.bc import BC, BCConfig
 from apexrl.models import GRUDiscreteActor, MLPCritic
-from apexrl.storage.offline import OfflineDataset
+from apexrl.storage.offline import DatasetError, OfflineDataset
 
 OBS, ACTIONS = Box(-10, 10, (2,)), Discrete(3)
 
@@ -124,3 +125,43 @@ def test_refusals_name_the_way_out():
         BC(OBS, ACTIONS, actor_class=GRUDiscreteActor)
     with pytest.raises(ValueError, match=r"validation_fraction=0\.0"):
         dataset.split(0.0, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("actions", "space", "message"),
+    [
+        (torch.zeros(5), Box(-1, 1, (1,)), r"actions of the dataset have the shape \[5\]. They must be \[5, 1\]"),
+        (torch.zeros(5, 1).long(), Discrete(3), r"actions of the dataset have the shape \[5, 1\]"),
+        (torch.zeros(5), Discrete(3), r"are torch\.float32\. Actions of Discrete\(3\) are int64"),
+        (torch.tensor([0, 1, 3, 0, 0]), Discrete(3), "decision 2 of the dataset took action 3"),
+        (torch.tensor([[0, 0], [1, 2]] + [[0, 0]] * 3), MultiDiscrete([2, 2]), r"decision 1 .* took action \[1, 2\]"),
+    ],
+)
+def test_decisions_that_do_not_fit_the_actions_are_refused(actions, space, message):
+    dataset = OfflineDataset(observations=torch.zeros(5, 2), actions=actions)
+    agent = BC(OBS, space)
+    with pytest.raises(DatasetError, match=message):
+        agent.update(dataset)
+    with pytest.raises(DatasetError, match=message):
+        agent.validate(dataset)
+
+
+def test_other_observations_and_masked_decisions_are_refused():
+    with pytest.raises(DatasetError, match=r"observations of the dataset have the shape \[4, 3\]"):
+        BC(OBS, ACTIONS).update(OfflineDataset(observations=torch.zeros(4, 3), actions=torch.zeros(4).long()))
+    masks = torch.tensor([[True, True, True], [False, True, True]])
+    decisions = OfflineDataset(observations=torch.zeros(2, 2), actions=torch.tensor([0, 0]), action_masks=masks)
+    with pytest.raises(DatasetError, match=r"decision 1 of the dataset took action 0\. Its action_mask must allow it"):
+        BC(OBS, ACTIONS).update(decisions)
+
+
+def test_recordings_are_often_arrays_of_float64(fingerprint):
+    dataset, _ = expert()
+    arrays = {"observations": dataset.observations.double().numpy(), "actions": dataset.actions.numpy()}
+    agents = [AWR(OBS, ACTIONS, AWRConfig(normalize_observations=True)) for _ in range(2)]
+    agents[0].update(dataset)
+    agents[1].update(OfflineDataset(**arrays, returns=dataset.returns.numpy()))
+    assert fingerprint(agents[0].policy) == fingerprint(agents[1].policy)
+    rewards, dones = np.array([1.0, 2.0, 4.0]), np.array([False, True, False])
+    made = OfflineDataset.from_trajectory(np.zeros((3, 2)), np.zeros(3, np.int64), rewards, dones, gamma=0.5)
+    assert made.returns.tolist() == [2.0, 2.0, 4.0]

@@ -1,5 +1,6 @@
 import dataclasses
 import logging
+import math
 
 import numpy as np
 import pytest
@@ -220,6 +221,13 @@ def test_a_function_of_progress_is_a_schedule(make_env):
     runner.add_callback("post_update", lambda _, stats: rates.append(stats["train/learning_rate"]))
     runner.learn(num_iterations=4)
     assert rates == pytest.approx([1e-3, 1e-3 * 0.75**2, 1e-3 * 0.5**2, 1e-3 * 0.25**2])
+
+
+@pytest.mark.parametrize(("schedule", "rate"), [(lambda done: 1e-3 - 0.01 * done, "-"), (lambda done: math.nan, "nan")])
+def test_a_schedule_that_leaves_the_learning_rates_is_refused(make_env, schedule, rate):
+    runner = runner_for(make_env(), PPOConfig(**SMALL, schedule=schedule))
+    with pytest.raises(ConfigurationError, match=rf"schedule\(.*\) returned {rate}"):
+        runner.learn(num_iterations=2)
 
 
 def test_learning_further_after_a_linear_schedule_does_not_begin_at_rate_zero(make_env):

@@ -8,6 +8,7 @@ import torch
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from torch import nn
 
+from apexrl.algorithms.mappo import MAPPO, MAPPOConfig
 from apexrl.export.numpy_policy import ACTIVATIONS, NumpyPolicy
 from apexrl.export.policy import ExportError, deployed_policy, export_npz, export_onnx
 from apexrl.models import (
@@ -83,6 +84,23 @@ def test_onnx_of_a_recurrent_policy_carries_its_state(tmp_path, normalizer):
     for t in range(length):
         actions, state = policy(obs[t], state, starts[t])
         torch.testing.assert_close(actions, whole.mode()[t], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("actor_class", "options"),
+    [(None, {}), (None, {"add_agent_ids": False}), (None, {"share_actor": False}), (GRUDiscreteActor, {})],
+)
+def test_onnx_of_several_agents(tmp_path, scripted_team, actor_class, options):
+    agent = MAPPO(scripted_team(), MAPPOConfig(normalize_observations=True, **options), actor_class)
+    actor = shaken(agent.policy.actor)
+    export_onnx(actor, tmp_path / "team.onnx", agent.policy.observation_normalizer, with_action_mask=True)
+    inputs = [torch.randn(5, 3, 2)]
+    if actor.is_recurrent:
+        inputs += [actor.initial_state(5), torch.ones(5, dtype=torch.bool)]
+    mask = torch.ones(5, 3, 3, dtype=torch.bool)
+    exported = Onnx(tmp_path / "team.onnx")(*inputs, mask)
+    actions, _ = agent.predict(inputs[0])
+    assert torch.equal(exported[0] if actor.is_recurrent else exported, actions)
 
 
 def test_onnx_takes_action_masks(tmp_path):

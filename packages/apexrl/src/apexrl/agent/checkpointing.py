@@ -11,10 +11,11 @@ from apexrl.runs.checkpoints.checkpoint import (
     CheckpointStore,
     Retention,
     Schema,
+    fitting,
     load_checkpoint,
     save_checkpoint,
 )
-from apexrl.runs.errors import CheckpointDamagedError, CheckpointMissingError, DivergedError, SchemaMismatchError
+from apexrl.runs.errors import CheckpointDamagedError, CheckpointMissingError, DivergedError
 from apexrl.runs.rng import capture_rng
 from apexrl.runs.run_dir import RunDir, RunRecord
 from apexrl.runs.session import Session
@@ -216,14 +217,8 @@ class Checkpointing:
                 rate,
             )
         with learner.running():
-            try:
+            with fitting(f"checkpoint {source}", "runner"):
                 restore(checkpoint.state)
-            except (RuntimeError, ValueError, KeyError) as error:
-                raise SchemaMismatchError(
-                    f"checkpoint {source} does not fit this runner: {_shortened(str(error))}",
-                    "networks, normalisers and optimiser must have the shapes that were saved",
-                    "build the runner with the same classes and configuration, or load another checkpoint",
-                ) from error
             checkpoint.restore_rng()
         self.metrics = dict(checkpoint.metrics)
         if reset_learning_rate:
@@ -235,9 +230,3 @@ class Checkpointing:
         if path.is_absolute() or self.folder is None:
             return path
         return self.folder / path if (self.folder / path).exists() or not path.exists() else path
-
-
-def _shortened(text: str, lines: int = 3) -> str:
-    """Return the first lines of a message as one; torch names every tensor that does not fit."""
-    first, rest = [line.strip() for line in text.splitlines()][:lines], len(text.splitlines()) - lines
-    return " ".join(first) + (f" … and {rest} more" if rest > 0 else "")

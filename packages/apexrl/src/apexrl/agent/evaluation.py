@@ -2,23 +2,28 @@
 
 import copy
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from gymnasium.spaces import Discrete, MultiDiscrete, Space
+from numpy.typing import NDArray
 from torch import Tensor
 
 from apexrl.agent.runner import Runner
 from apexrl.algorithms.actor_critic import ActingPolicy
 from apexrl.arrays import Bools, Floats, Ints
 from apexrl.collect.env_group import AnyVecEnv, derived_seed, one_thread
+from apexrl.envs.coercion import NotAnEnvError
 from apexrl.envs.multi_agent import MultiAgentVecEnv
 from apexrl.envs.vec_env import read_step
+from apexrl.models.base import Policy
 
 _CONFIDENCE = 0.95
 
 
-SAME_ENV = (
+_SAME_ENV = (
     "eval_env is the training environment: evaluating on it would cut its episodes short; pass another one, or leave "
     "eval_env out and a copy is made"
 )
@@ -43,6 +48,52 @@ def separate_env(env: AnyVecEnv) -> AnyVecEnv:
         ) from error
 
 
+def _members(env: Any) -> set[int]:  # noqa: ANN401 - batches, and batches around them
+    """Return the identities of a batch, of what it wraps, and of the single environments in it."""
+    members: set[int] = set()
+    while env is not None:
+        vector_env = getattr(env, "vector_env", env)
+        singles = [getattr(single, "unwrapped", single) for single in getattr(vector_env, "envs", ())]
+        members |= {id(part) for part in (env, vector_env, *singles)}
+        env = getattr(env, "env", None)  # as in FrameStack
+    return members
+
+
+def check_fits(actor: Policy, env: AnyVecEnv, name: str) -> None:
+    """Refuse environments that a policy cannot act in.
+
+    Args:
+        actor: The policy.
+        env: The environments.
+        name: Which argument they are, for the message.
+
+    Raises:
+        NotAnEnvError: Observations, actions or the number of agents have another form.
+    """
+    numbers = ("one", "several")
+    pairs = {
+        "observations": (actor.observation_space, env.observation_space),
+        "actions": (actor.action_space, env.action_space),
+        "agents": (numbers[actor.agent_axes], numbers[isinstance(env, MultiAgentVecEnv)]),
+    }
+    for what, (needed, given) in pairs.items():
+        if _form(needed) != _form(given):
+            raise NotAnEnvError(
+                f"the {what} of {name} are {given}",
+                f"the agent was made for {needed}",
+                "pass an environment of the same kind, or make an agent for this one",
+            )
+
+
+def _form(space: Any) -> Any:  # noqa: ANN401 - a space, or a text
+    """Return what networks must agree on: bounds may differ, sizes may not."""
+    if isinstance(space, Discrete):
+        return int(space.n)
+    if isinstance(space, MultiDiscrete):
+        return space.nvec.ravel().tolist()
+    return space.shape if isinstance(space, Space) else space
+
+
 class Evaluator:
     """Evaluates a policy on environments of its own.
 
@@ -53,7 +104,8 @@ class Evaluator:
         num_episodes: How many episodes count if nothing else is said.
 
     Raises:
-        EvaluationError: ``eval_env`` is the training environment.
+        EvaluationError: ``eval_env`` is the training environment, or a batch of the same environments.
+        NotAnEnvError: ``eval_env`` has other observations or actions than the policy.
     """
 
     def __init__(
@@ -63,8 +115,10 @@ class Evaluator:
         eval_env: AnyVecEnv | None,
         num_episodes: int,
     ) -> None:
-        if eval_env is not None and eval_env is train_env:
-            raise EvaluationError(SAME_ENV)
+        if eval_env is not None and train_env is not None and _members(eval_env) & _members(train_env):
+            raise EvaluationError(_SAME_ENV)
+        if eval_env is not None:
+            check_fits(agent.policy.actor, eval_env, "eval_env")
         self._agent, self._train_env, self._eval_env = agent, train_env, eval_env
         self._num_episodes = num_episodes
 
@@ -88,7 +142,36 @@ class Evaluator:
 
 
 class PolicyRunner(Runner):
-    """A runner whose learner has a policy that plays environments."""
+    """A runner of an algorithm whose policy plays environments."""
+
+    algorithms: ClassVar[Mapping[str, Any]]
+    default_algorithm: ClassVar[str]
+    agent: Any
+
+    @classmethod
+    def algorithm_class(cls, algorithm: str | type | None) -> Any:  # noqa: ANN401 - a class of the runner's kind
+        """Return an algorithm by its name in any case, or a class as it is; if None, the runner's default."""
+        if isinstance(algorithm, type):
+            return algorithm
+        name = str(algorithm or cls.default_algorithm).lower()
+        if name not in cls.algorithms:
+            raise ValueError(
+                f"unknown algorithm {algorithm!r}: {cls.__name__} knows {', '.join(cls.algorithms)}, and takes a class "
+                "of your own"
+            )
+        return cls.algorithms[name]
+
+    def predict(
+        self,
+        observation: Any,  # noqa: ANN401 - an array, a tensor, or a Dict of arrays
+        state: dict[str, Tensor] | None = None,
+        episode_start: NDArray[Any] | Tensor | None = None,
+        deterministic: bool = True,
+        action_mask: NDArray[Any] | Tensor | None = None,
+    ) -> tuple[Any, dict[str, Tensor]]:
+        """Choose actions; see :meth:`apexrl.algorithms.actor_critic.ActingPolicy.predict`."""
+        policy: ActingPolicy = self.agent.policy
+        return policy.predict(observation, state, episode_start, deterministic, action_mask)
 
     def eval(  # type: ignore[override]  # the learner's options by their names
         self, num_episodes: int | None = None, deterministic: bool = True, seed: int | None = None

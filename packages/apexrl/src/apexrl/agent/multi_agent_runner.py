@@ -1,5 +1,6 @@
 """The runner of multi-agent algorithms: the same loop, callbacks, checkpoints and metrics as the on-policy runner."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from apexrl.agent.on_policy_runner import OnPolicyRunner
@@ -18,8 +19,8 @@ class MultiAgentRunner(OnPolicyRunner):
     ``eval/`` are means over the agents present.
     """
 
-    algorithms: ClassVar[dict[str, type[PPO]]] = {"mappo": MAPPO}
-    default_algorithm: ClassVar[str] = "mappo"
+    algorithms: ClassVar[Mapping[str, type[PPO]]] = {"mappo": MAPPO}
+    default_algorithm = "mappo"
 
     def _checked(self, env: AnyVecEnv) -> AnyVecEnv:
         """Refuse environments of a single agent."""

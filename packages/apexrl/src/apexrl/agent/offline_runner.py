@@ -95,7 +95,7 @@ class OfflineRunner(PolicyRunner):
         dataset: What to learn from.
         observation_space: Space of one observation; not needed with ``agent`` or ``eval_env``.
         action_space: Space of one action; likewise.
-        algorithm: ``"bc"`` (if None) or ``"awr"``, in any case.
+        algorithm: ``"bc"`` (if None) or ``"awr"``, in any case, or a class.
         actor_class: The policy network; if None, the MLP for the action space.
         critic_class: The value network of AWR; if None, an MLP.
         actor_cfg: Keyword arguments of the actor.
@@ -116,14 +116,16 @@ class OfflineRunner(PolicyRunner):
         show_progress: Whether to draw a progress bar.
     """
 
-    algorithms: ClassVar[dict[str, type[OfflineAlgorithm]]] = {"bc": BC, "awr": AWR}
+    algorithms: ClassVar[Mapping[str, type[OfflineAlgorithm]]] = {"bc": BC, "awr": AWR}
+    default_algorithm = "bc"
+    agent: OfflineAlgorithm
 
     def __init__(
         self,
         dataset: OfflineDataset,
         observation_space: Space[Any] | None = None,
         action_space: Space[Any] | None = None,
-        algorithm: str | None = None,
+        algorithm: str | type[OfflineAlgorithm] | None = None,
         actor_class: type[Policy] | None = None,
         critic_class: type[ValueFunction] | None = None,
         actor_cfg: Mapping[str, Any] | None = None,
@@ -146,12 +148,9 @@ class OfflineRunner(PolicyRunner):
     ) -> None:
         eval_env = None if eval_env is None else as_vec_env(eval_env)
         if agent is None:
-            name = (algorithm or "bc").lower()
-            if name not in self.algorithms:
-                raise ValueError(f"unknown algorithm {algorithm!r}: OfflineRunner knows {', '.join(self.algorithms)}")
+            chosen = self.algorithm_class(algorithm)
             spaces = _spaces(observation_space, action_space, eval_env)
-            algorithm_class = self.algorithms[name]
-            agent = algorithm_class(*spaces, cfg, actor_class, critic_class, actor_cfg, critic_cfg, device)
+            agent = chosen(*spaces, cfg, actor_class, critic_class, actor_cfg, critic_cfg, device)
         else:
             refuse_beside_agent(
                 agent,

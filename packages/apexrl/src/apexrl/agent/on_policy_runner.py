@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from apexrl.agent.evaluation import SAME_ENV, EvaluationError, Evaluator, PolicyRunner
+from apexrl.agent.evaluation import Evaluator, PolicyRunner, check_fits
 from apexrl.agent.learner import Learner
 from apexrl.algorithms.actor_critic import PolicySnapshot
 from apexrl.algorithms.losses import masked_mean
@@ -169,8 +169,9 @@ class OnPolicyRunner(PolicyRunner):
         total_timesteps: Steps so far, likewise.
     """
 
-    algorithms: ClassVar[dict[str, type[PPO]]] = {"ppo": PPO}
-    default_algorithm: ClassVar[str] = "ppo"
+    algorithms: ClassVar[Mapping[str, type[PPO]]] = {"ppo": PPO}
+    default_algorithm = "ppo"
+    agent: PPO
 
     def __init__(
         self,
@@ -197,11 +198,9 @@ class OnPolicyRunner(PolicyRunner):
         sinks: Sequence[Sink] | None = None,
         show_progress: bool = True,
     ) -> None:
-        if eval_env is not None and eval_env is env:
-            raise EvaluationError(SAME_ENV)
         env, template = _coerced(env)
         if agent is None:
-            chosen = self._algorithm_class(algorithm or self.default_algorithm)
+            chosen = self.algorithm_class(algorithm)
             agent = chosen(self._checked(template), cfg, actor_class, critic_class, actor_cfg, critic_cfg, device)
         else:
             refuse_beside_agent(
@@ -214,6 +213,7 @@ class OnPolicyRunner(PolicyRunner):
                 critic_cfg=critic_cfg,
                 device=device,
             )
+            check_fits(agent.policy.actor, template, "env")
         eval_env = None if eval_env is None else as_vec_env(eval_env)
         # A list of factories leaves the template unused by training, so evaluation may have it.
         spare = template if isinstance(env, Sequence) else None
@@ -234,18 +234,6 @@ class OnPolicyRunner(PolicyRunner):
         )
         self.agent = agent
 
-    @classmethod
-    def _algorithm_class(cls, algorithm: str | type[PPO]) -> type[PPO]:
-        if not isinstance(algorithm, str):
-            return algorithm
-        name = algorithm.lower()
-        if name not in cls.algorithms:
-            raise ValueError(
-                f"unknown algorithm {algorithm!r}: {cls.__name__} knows {', '.join(cls.algorithms)}, and takes a class "
-                "of your own"
-            )
-        return cls.algorithms[name]
-
     def _checked(self, env: AnyVecEnv) -> AnyVecEnv:
         """Refuse environments of several agents, which this runner's algorithms do not know."""
         if isinstance(env, MultiAgentVecEnv):
@@ -265,8 +253,11 @@ class OnPolicyRunner(PolicyRunner):
         algorithm: str | type[PPO] | None = None,
         actor_class: type[Policy] | None = None,
         critic_class: type[ValueFunction] | None = None,
+        actor_cfg: Mapping[str, Any] | None = None,
+        critic_cfg: Mapping[str, Any] | None = None,
         cfg: PPOConfig | None = None,
         device: torch.device | str | None = None,
+        reset_learning_rate: bool = False,
         **options: Any,  # noqa: ANN401 - of the runner
     ) -> Self:
         """Build the runner of a checkpoint, with the run's networks, optimiser, counters and environments' state.
@@ -277,19 +268,21 @@ class OnPolicyRunner(PolicyRunner):
             algorithm: As in the constructor.
             actor_class: The policy network, if it is a class of your own.
             critic_class: The value network, likewise.
+            actor_cfg: Keyword arguments of the actor, if the checkpoint could not hold them.
+            critic_cfg: Keyword arguments of the critic, likewise.
             cfg: Other hyperparameters than the checkpoint's.
             device: Where to learn.
+            reset_learning_rate: Learn with the learning rate of ``cfg`` instead of the checkpoint's.
             **options: Further arguments of the constructor, such as ``log_dir``.
         """
-        chosen = cls._algorithm_class(algorithm or cls.default_algorithm)
-        agent = chosen.load(path, cfg=cfg, actor_class=actor_class, critic_class=critic_class, device=device, env=None)
+        networks = {"actor_class": actor_class, "critic_class": critic_class, "actor_cfg": actor_cfg}
+        agent = cls.algorithm_class(algorithm).load(
+            path, cfg=cfg, **networks, critic_cfg=critic_cfg, device=device, reset_learning_rate=True
+        )
         runner = cls(env, agent=agent, **options)
-        runner.load_checkpoint(Path(path).resolve())
+        # The state is loaded once more with everything else; this decides which learning rate holds, and says so.
+        runner.load_checkpoint(Path(path).resolve(), reset_learning_rate=reset_learning_rate)
         return runner
-
-    def predict(self, observation: Any, **options: Any) -> tuple[Any, dict[str, Tensor]]:  # noqa: ANN401 - numpy in, numpy out
-        """Choose actions; see :meth:`apexrl.algorithms.actor_critic.ActingPolicy.predict`."""
-        return self.agent.predict(observation, **options)
 
     @property
     def storage(self) -> RolloutStorage:

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, SupportsFloat
 
+import numpy as np
+
 from apexrl.agent.checkpointing import Checkpointing
 from apexrl.agent.learner import IterationAbandoned, Learner
 from apexrl.runs.checkpoints.checkpoint import Retention
-from apexrl.runs.errors import DivergedError
+from apexrl.runs.errors import ConfigurationError, DivergedError
 from apexrl.runs.session import DEFAULT_SINKS, Session, Sink
 
 logger = logging.getLogger(__name__)
@@ -27,7 +29,7 @@ EVENTS = ("pre_iteration", "post_iteration", "pre_rollout", "post_rollout", "pre
 SHOWN = ("episode/mean_reward", "episode/mean_length", "eval/mean_reward", "train/loss", "time/steps_per_second")
 """What the progress line shows, where it exists."""
 
-Callback = Callable[..., bool | None]
+Callback = Callable[..., bool | np.bool_ | None]
 
 
 class StopTraining(Exception):  # noqa: N818 - a request, not an error
@@ -144,6 +146,8 @@ class Runner:
             self.log_dir = session.path
         self.log_interval, self.save_interval, self.eval_interval = log_interval, save_interval, eval_interval
         self.interval_unit, self.save_last, self.eval_last = interval_unit, save_last, eval_last
+        if isinstance(sinks, str):
+            raise ConfigurationError(f"sinks={sinks!r} is one name", "sinks is a list", f"write sinks=[{sinks!r}]")
         self.sinks: tuple[Sink, ...] = DEFAULT_SINKS if sinks is None else tuple(sinks)
         self.show_progress, self.shown, self.raise_interrupt = show_progress, shown, raise_interrupt
         self._parent = session
@@ -346,8 +350,11 @@ class Runner:
         if total >= asked:
             self._counted_from = goal.reached_at
             over, stopped_by, reason = total - asked, "goal", f"reached {total} {unit}, exactly as asked"
-            if goal.done > asked:
-                reason = f"the run already has {total} {unit}, more than the {asked} asked; nothing was trained"
+            if goal.done >= asked:
+                reason = (
+                    f"the run already had {total} {unit} of the {asked} asked; nothing was trained "
+                    "(num_iterations=… makes further ones)"
+                )
             elif over:
                 size = goal.per_iteration
                 reason = f"reached {total} {unit}: {asked} asked, {over} more to the end of the last rollout of {size}"
@@ -393,7 +400,8 @@ class Runner:
         Raises:
             ValueError: It was not added for this event.
         """
-        kept = [entry for entry in self._callbacks.get(event, []) if entry[0] is not callback]
+        # By equality: each access to a method makes a new object.
+        kept = [entry for entry in self._callbacks.get(event, []) if entry[0] != callback]
         if event not in self._callbacks or len(kept) == len(self._callbacks[event]):
             raise ValueError(f"{_name_of(callback)} is not a callback of event {event!r}; add_callback adds one")
         self._callbacks[event] = kept
@@ -407,7 +415,7 @@ class Runner:
             except StopTraining as request:
                 self._stop_reason = self._stop_reason or str(request) or f"{name} raised StopTraining at {event}"
             else:
-                if returned is False:
+                if isinstance(returned, bool | np.bool_) and not returned:  # numpy's False is what comparisons give
                     self._stop_reason = self._stop_reason or f"{name} returned False at {event}"
 
     def log(self, name: str, value: SupportsFloat) -> None:

@@ -17,6 +17,7 @@ from apexrl.algorithms.ppo_config import PPOConfig
 from apexrl.models import make_actor, make_critic
 from apexrl.models.base import Actor, Critic, Policy, RecurrentActor, RecurrentCritic, ValueFunction
 from apexrl.models.distributions import Distribution
+from apexrl.models.heads import NetworkOutputError
 from apexrl.models.normalizers import RunningObservationNormalizer, ValueNormalizer
 from apexrl.spaces import observation_array
 from apexrl.storage.samples import Samples
@@ -105,16 +106,16 @@ class ActingPolicy(nn.Module):
         """
         obs = torch.as_tensor(observation_array(self.actor.observation_space, observation), device=self.device)
         obs = obs.to(self.dtype) if obs.is_floating_point() else obs
-        single_dims = len(self.actor.observation_space.shape or ()) + self.actor.agent_axes
-        if obs.dim() == single_dims:
-            obs, is_single = obs[None], True
-        elif obs.dim() == single_dims + 1:
-            is_single = False
-        else:
+        shape, agents = tuple(self.actor.observation_space.shape or ()), self.actor.agent_axes
+        leading = obs.dim() - agents - len(shape)
+        if leading not in (0, 1) or obs.shape[leading + agents :] != shape:
+            one = ", ".join(["agents"] * agents + [str(size) for size in shape])
             raise ValueError(
-                f"predict got an observation of shape {tuple(obs.shape)}; it takes one of shape "
-                f"{tuple(self.actor.observation_space.shape or ())}, or a batch of them"
+                f"predict got an observation of shape {list(obs.shape)}; it takes one of shape [{one}], or a batch of "
+                "them, as the VecEnv gives it"
             )
+        is_single = leading == 0
+        obs = obs[None] if is_single else obs
         mask = None if action_mask is None else torch.as_tensor(action_mask, device=self.device).bool()
         mask = mask[None] if mask is not None and is_single else mask
         starts = torch.zeros(len(obs), dtype=torch.bool, device=self.device)
@@ -184,12 +185,28 @@ class ActorCritic(ActingPolicy):
     def value(self, obs: Tensor) -> Tensor:
         """Compute V of observations ``[m, *obs]`` in units of reward ``[m, ...]``; for critics without memory."""
         parts = [self.critic(self.critic_input(part)) for part in torch.split(obs, _VALUE_BATCH)]
-        return self.to_rewards(parts[0] if len(parts) == 1 else torch.cat(parts))
+        return self.to_rewards(self._one_each(parts[0] if len(parts) == 1 else torch.cat(parts), obs))
+
+    def _one_each(self, values: Tensor, obs: Tensor) -> Tensor:
+        """Return a critic's outputs, if there is one per observation, or per agent ``[m, ...]``."""
+        if values.dim() != 1 + self.actor.agent_axes:
+            raise NetworkOutputError(
+                f"{_name_of(self.critic)}.forward returned {list(values.shape)} for {list(obs.shape)} observations",
+                "a critic gives one value per observation, without a last dimension of 1",
+                "end forward with .squeeze(-1)",
+            )
+        return values
 
     def value_step(self, obs: Tensor, memory: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
         """Compute V of one step ``[n]`` in units of reward, and the critic's next memory; for critics with memory."""
         outputs, after = self.critic(self.critic_input(obs)[None], memory, starts[None])
-        return self.to_rewards(outputs[0]), after
+        return self.to_rewards(self._one_each(outputs[0], obs)), after
+
+
+def _name_of(network: nn.Module) -> str:
+    """Return the class of a network, or of the one inside that several agents share."""
+    inner = getattr(network, "network", None)
+    return type(inner if isinstance(inner, Policy | ValueFunction) else network).__name__
 
 
 def evaluate_actor(policy: ActorCritic, samples: Samples) -> Distribution:

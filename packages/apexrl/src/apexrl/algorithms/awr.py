@@ -85,7 +85,7 @@ class AWR(OfflineAlgorithm):
     def prepare(self, dataset: OfflineDataset) -> OfflineDataset:
         """Weight all decisions by the present critic, so that the weights stay the same for a whole epoch."""
         returns = _returns_of(dataset)
-        values = self.policy.value(dataset.observations.to(self.device)).to(returns.device)
+        values = self.policy.value(self.inputs(dataset)).to(returns.device)
         advantages = returns - values  # A = R − V(s)
         if self.cfg.normalize_advantages:
             advantages = standardize(advantages)

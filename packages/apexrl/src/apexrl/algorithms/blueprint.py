@@ -11,6 +11,7 @@ from gymnasium.spaces import Space
 
 import apexrl.models
 from apexrl.envs.vec_env import EnvBatch
+from apexrl.models.mlp import ACTIVATIONS
 from apexrl.runs.digest import to_plain
 from apexrl.runs.errors import ConfigurationError, NotPlainError
 from apexrl.spaces import PackedBox
@@ -57,7 +58,7 @@ class Spaces:
             privileged_observation_space=getattr(known, "privileged_observation_space", None),
             state_space=getattr(known, "state_space", None),
             num_agents=getattr(known, "num_agents", None),
-            device=known.device,
+            device=torch.device(known.device),
         )
 
     @classmethod
@@ -130,8 +131,12 @@ def _decode(state: Mapping[str, Any]) -> Space[Any]:
 
 def describe_network(network: type | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
     """Describe a network's class and options; options that are not plain values are left out and marked."""
+    named = {kind: name for name, kind in ACTIVATIONS.items()}  # nn.ReLU is "relu"
+    values = {
+        name: named.get(value, value) if isinstance(value, type) else value for name, value in (options or {}).items()
+    }
     try:
-        plain: Any = to_plain(dict(options or {}))
+        plain: Any = to_plain(values)
     except NotPlainError:
         plain = None
     return {"class": None if network is None else network.__name__, "options": plain}

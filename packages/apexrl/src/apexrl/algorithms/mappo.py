@@ -107,7 +107,7 @@ class MAPPO(PPO):
         actor = make_actor(network, space, env.action_space, options)
         if actor.is_recurrent:
             return SharedRecurrentActor(actor, env.observation_space, env.num_agents, self.cfg.add_agent_ids)
-        return SharedActor(actor, env.observation_space, self.cfg.add_agent_ids)
+        return SharedActor(actor, env.observation_space, env.num_agents, self.cfg.add_agent_ids)
 
     def _critic(self, env: Spaces, network: Any, options: Mapping[str, Any]) -> CentralCritic | LocalCritic:  # noqa: ANN401
         assert env.num_agents is not None  # _build refused it

@@ -40,18 +40,19 @@ class SharedActor(Actor):
     Args:
         network: Sees one agent's observation, with its id if ``add_agent_ids``.
         observation_space: Space of one agent's observation, without ids.
+        num_agents: A.
         add_agent_ids: Append a one-hot agent id, so that equal observations may lead to different behaviour.
     """
 
     agent_axes = 1
 
-    def __init__(self, network: Actor, observation_space: Space[Any], add_agent_ids: bool) -> None:
+    def __init__(self, network: Actor, observation_space: Space[Any], num_agents: int, add_agent_ids: bool) -> None:
         nn.Module.__init__(self)  # the network brings the action head; a second one would be dead parameters
         self.network = network
         self.head = network.head
         self.observation_space, self.action_space = observation_space, network.action_space
         self.obs_dim = flat_dim(observation_space)
-        self.add_agent_ids = add_agent_ids
+        self.num_agents, self.add_agent_ids = num_agents, add_agent_ids
 
     def forward(self, obs: Tensor) -> Tensor:
         """Map observations ``[*batch, A, *obs]`` to the head's inputs ``[*batch, A, k]``."""
@@ -111,7 +112,7 @@ class SeparateActors(Actor):
         self.networks = nn.ModuleList(networks)
         self.head = _PerAgentHead([network.head for network in networks])
         self.observation_space, self.action_space = networks[0].observation_space, networks[0].action_space
-        self.obs_dim = networks[0].obs_dim
+        self.obs_dim, self.num_agents = networks[0].obs_dim, len(networks)
 
     def forward(self, obs: Tensor) -> Tensor:
         """Map observations ``[*batch, A, *obs]`` to the heads' inputs ``[*batch, A, k]``."""

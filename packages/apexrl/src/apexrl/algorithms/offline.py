@@ -112,7 +112,7 @@ class OfflineAlgorithm(ABC):
     def learn_statistics(self, dataset: OfflineDataset) -> None:
         """Take scales from the training set, once, before the first epoch."""
         if self.policy.observation_normalizer is not None:
-            self.policy.observation_normalizer.update(dataset.observations.to(self.device))
+            self.policy.observation_normalizer.update(self.inputs(dataset))
 
     def prepare(self, dataset: OfflineDataset) -> OfflineDataset:
         """Return the dataset to draw an epoch's minibatches from, weighted as the algorithm weights it."""
@@ -124,7 +124,9 @@ class OfflineAlgorithm(ABC):
         Returns:
             Means over minibatches under ``train/``, measured before each step.
         """
-        self._check(dataset)
+        if self._checked is not dataset:  # once for each
+            self._check(dataset)
+            self._checked = dataset
         self._parameters.attach()
         limit = float("inf") if self.cfg.max_grad_norm is None else self.cfg.max_grad_norm
         if not self._has_statistics:
@@ -145,10 +147,14 @@ class OfflineAlgorithm(ABC):
         stats = {f"train/{name}": float(torch.stack([part[name] for part in seen]).mean()) for name in seen[0]}
         return stats | {"train/learning_rate": self.optimizer.param_groups[0]["lr"]}
 
+    def inputs(self, dataset: OfflineDataset) -> Tensor:
+        """Return a dataset's observations where and as the networks take them ``[M, *obs]``."""
+        obs = dataset.observations
+        return obs.to(self.device, self.policy.dtype) if obs.is_floating_point() else obs.to(self.device)
+
     def _check(self, dataset: OfflineDataset) -> None:
-        """Refuse a dataset with NaN or infinities, once for each dataset."""
-        if self._checked is dataset:
-            return
+        """Refuse a dataset that does not fit the spaces, or holds NaN or infinities."""
+        dataset.check(self.policy.actor.observation_space, self.policy.actor.action_space)
         for name in ("observations", "actions", "returns", "weights"):
             values = getattr(dataset, name)
             if values is None or not values.is_floating_point() or bool(torch.isfinite(values).all()):
@@ -159,7 +165,6 @@ class OfflineAlgorithm(ABC):
                 "recorded decisions are finite numbers",
                 "correct or leave out this decision; checkpoints before it are sound",
             )
-        self._checked = dataset
 
     def predict(
         self,
@@ -173,6 +178,7 @@ class OfflineAlgorithm(ABC):
     @torch.no_grad()
     def validate(self, dataset: OfflineDataset) -> dict[str, float]:
         """Return the same measures on held-out decisions, without learning, under ``validation/``."""
+        self._check(dataset)
         dataset = self.prepare(dataset)
         loss, parts = self.losses(self._on_device(dataset))
         return {f"validation/{name}": float(value) for name, value in ({"loss": loss} | parts).items()}
@@ -182,7 +188,7 @@ class OfflineAlgorithm(ABC):
             return None if values is None else values.to(self.device)
 
         return OfflineDataset(
-            observations=batch.observations.to(self.device),
+            observations=self.inputs(batch),
             actions=batch.actions.to(self.device),
             returns=moved(batch.returns),
             action_masks=moved(batch.action_masks),

@@ -1,6 +1,7 @@
 """Proximal policy optimisation, feed-forward and recurrent."""
 
 import copy
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
@@ -36,16 +37,21 @@ from apexrl.algorithms.reward_scale import RewardScale
 from apexrl.configuration import of_class
 from apexrl.models.base import Policy, ValueFunction
 from apexrl.models.distributions import Distribution
-from apexrl.runs.checkpoints.checkpoint import Schema, load_checkpoint
+from apexrl.runs.checkpoints.checkpoint import Schema, fitting, load_checkpoint
+from apexrl.runs.errors import ConfigurationError
 from apexrl.storage.rollout import RolloutStorage
 from apexrl.storage.samples import Samples, as_sequences, gae, minibatches
 
 __all__ = ["PPO", "PPOConfig"]
 
+logger = logging.getLogger(__name__)
+
 _ADAPTIVE_FACTOR: Final = 1.5
 """How far one adaptive adjustment goes."""
 _ADAPTIVE_BAND: Final = 2.0
 """The learning rate stays while desired / band ≤ KL ≤ desired · band."""
+_ROUNDING: Final = 1e-9
+"""A schedule may end this far below 0."""
 
 
 class PPO:
@@ -117,6 +123,8 @@ class PPO:
         actor_cfg: Mapping[str, Any],
         critic_cfg: Mapping[str, Any],
     ) -> ActorCritic:
+        if env.num_agents is not None:
+            raise TypeError("PPO needs an environment with a single agent: for several, use MAPPO, MultiAgentRunner")
         return build_actor_critic(env, self.cfg, actor_class, critic_class, actor_cfg, critic_cfg)
 
     @classmethod
@@ -131,22 +139,24 @@ class PPO:
         actor_cfg: Mapping[str, Any] | None = None,
         critic_cfg: Mapping[str, Any] | None = None,
         device: torch.device | str | None = None,
+        reset_learning_rate: bool = False,
     ) -> Self:
         """Build the agent of a checkpoint, ready to act or to learn further.
 
         Args:
             path: What ``save_checkpoint`` or a periodic save wrote.
             env: Gives the spaces; not needed for checkpoints that describe them.
-            cfg: Other hyperparameters than the checkpoint's.
+            cfg: Other hyperparameters than the checkpoint's; of the learning rate see ``reset_learning_rate``.
             actor_class: The policy network, if it is a class of your own.
             critic_class: The value network, likewise.
             actor_cfg: Keyword arguments of the actor, if the checkpoint could not hold them.
             critic_cfg: Keyword arguments of the critic, likewise.
             device: Where to learn.
+            reset_learning_rate: Learn with the learning rate of ``cfg`` instead of the checkpoint's.
 
         Raises:
             CheckpointMissingError: There is no such file.
-            SchemaMismatchError: It belongs to another algorithm.
+            SchemaMismatchError: It belongs to another algorithm, or to networks of other shapes.
             ConfigurationError: The checkpoint needs one of the arguments that were left out.
         """
         checkpoint = load_checkpoint(path, Schema(name=f"apexrl.{cls.name}", version=1))
@@ -163,7 +173,17 @@ class PPO:
             options_of("critic", critic, critic_cfg),
             device,
         )
-        agent.load_state_dict(checkpoint.state["agent"])
+        with fitting(f"checkpoint {str(path)!r}", "agent"):
+            agent.load_state_dict(checkpoint.state["agent"])
+        if reset_learning_rate:
+            agent.set_learning_rate(agent.cfg.learning_rate)
+        elif cfg is not None and cfg.learning_rate != checkpoint.config.get("learning_rate"):
+            logger.warning(
+                "%s has learning_rate=%s, which holds instead of cfg's %s (reset_learning_rate=True changes it)",
+                path,
+                checkpoint.config.get("learning_rate"),
+                cfg.learning_rate,
+            )
         return agent
 
     def blueprint(self) -> dict[str, Any]:
@@ -371,7 +391,14 @@ class PPO:
         if cfg.schedule == "linear":
             self.set_learning_rate(_linear_rate(cfg.learning_rate, progress))
         elif callable(cfg.schedule):
-            self.set_learning_rate(float(cfg.schedule(progress)))
+            rate = float(cfg.schedule(progress))
+            if not -_ROUNDING <= rate < float("inf"):
+                raise ConfigurationError(
+                    f"schedule({progress:g}) returned {rate:g}",
+                    "a schedule maps the fraction of the run that is done, 0 to 1, to a learning rate of 0 or more",
+                    "correct the function",
+                )
+            self.set_learning_rate(max(0.0, rate))
         elif cfg.schedule == "adaptive" and self._last_kl is not None:
             bounds = cfg.learning_rate_range
             self.set_learning_rate(_adaptive_rate(self.learning_rate, self._last_kl, cfg.desired_kl, bounds))

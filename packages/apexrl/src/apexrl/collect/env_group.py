@@ -15,7 +15,18 @@ from torch import Tensor
 
 from apexrl.algorithms.actor_critic import ActorCritic, PolicySnapshot
 from apexrl.envs.multi_agent import MultiAgentVecEnv
-from apexrl.envs.vec_env import StateNotSupportedError, StepFormatError, StepOutcome, VecEnv, log_value, read_step
+from apexrl.envs.vec_env import (
+    CHECK_HINT,
+    StateNotSupportedError,
+    StepFormatError,
+    StepOutcome,
+    VecEnv,
+    check_extras,
+    check_observations,
+    component_values,
+    log_value,
+    read_step,
+)
 from apexrl.storage.rollout import EpisodeTracker, Fragment, StepBuffers, check_finite, not_finite
 from apexrl.storage.samples import next_values
 
@@ -64,6 +75,7 @@ class EnvGroup:
         self.generator: torch.Generator | None = None
         self._is_multi_agent = isinstance(env, MultiAgentVecEnv)
         self._shape = (env.num_envs, env.num_agents) if isinstance(env, MultiAgentVecEnv) else (env.num_envs,)
+        self._obs_shape = (*self._shape, *(env.observation_space.shape or ()))
         self._episodes = EpisodeTracker(env.num_envs)
         self._buffers = StepBuffers(0)
         self._now: dict[str, Tensor] = {}
@@ -95,16 +107,25 @@ class EnvGroup:
 
     def _restart(self, policy: ActorCritic, seed: int) -> None:
         obs, extras = self.env.reset(seed=seed)
+        check_extras("reset", extras)
         self._episodes.restart()
         self._memory = policy.initial_memory(self.env.num_envs)
         self._see(policy, obs, extras, torch.ones(self.env.num_envs, dtype=torch.bool, device=policy.device))
 
     def _see(self, policy: ActorCritic, obs: Tensor, extras: Any, starts: Tensor | None) -> None:  # noqa: ANN401
         """Keep what the environments returned as the input of the next step."""
+        if getattr(obs, "shape", None) != self._obs_shape:
+            check_observations(obs, self._shape, self.env.observation_space)
         weights = next(policy.actor.parameters())  # looked up once, because this happens at every step
         device, dtype = weights.device, weights.dtype
         now = {"observations": obs.to(device, dtype) if obs.is_floating_point() else obs.to(device)}
         if policy.critic_source is not None:
+            if policy.critic_source not in extras:
+                raise StepFormatError(
+                    f"{self._name} gave no extras[{policy.critic_source!r}]",
+                    "the critic sees it, so every reset and every step must give it",
+                    f"add it, or leave out {policy.critic_source}_space",
+                )
             seen = extras[policy.critic_source]
             now["critic_observations"] = seen.to(device, dtype) if seen.is_floating_point() else seen.to(device)
         if (mask := extras.get("action_mask")) is not None:
@@ -120,7 +141,7 @@ class EnvGroup:
         finals: list[tuple[int, Tensor, Tensor]] = []
         log: dict[str, list[float]] = {}
         memories: dict[str, list[Tensor]] = {name: [] for name in self._memory}
-        env_device = self.env.device
+        env_device = torch.device(self.env.device)  # a text, too
         for t in range(num_steps):
             # Recurrent policies: memories [n, *state] at the start of each sequence.
             if memories and t % sequence_length == 0:
@@ -188,13 +209,19 @@ class EnvGroup:
             rows = outcome.time_outs.nonzero().squeeze(-1)
             if len(rows):
                 finals.append((t, rows, self._final_values(policy, extras[key], rows)))
-        for name, part in extras.get("reward_components", {}).items():
-            put_optional(f"part/{name}", t, part, default=0.0)
-        for name, value in extras.get("log", {}).items():
+        for name, part in (extras.get("reward_components") or {}).items():
+            put_optional(f"part/{name}", t, component_values(name, part, self._shape), default=0.0)
+        for name, value in (extras.get("log") or {}).items():
             log.setdefault(name, []).append(log_value(name, value))
 
     def _final_values(self, policy: ActorCritic, final: Tensor, rows: Tensor) -> Tensor:
         """Return V of final observations; for critics without memory the observations, valued together later."""
+        if len(final) != self.env.num_envs:
+            raise StepFormatError(
+                f"{self._name} returned a final observation of shape {list(final.shape)}",
+                f"it must have {self.env.num_envs} rows, of which those with dones count",
+                CHECK_HINT,
+            )
         final = final.to(policy.device)
         if final.is_floating_point():
             final = final.to(policy.dtype)

@@ -15,6 +15,7 @@ Rules that every implementation keeps (and that `apexrl.check_env` verifies):
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from math import prod
 from typing import Any, NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
@@ -62,6 +63,9 @@ class Extras(TypedDict, total=False):
     """Scalars that go to the metrics; a tensor or an array counts by its mean."""
 
 
+CHECK_HINT = "run apexrl.check_env on the environment"
+
+
 class UnsupportedSpacesError(UserFacingError, TypeError):
     """An environment's observations or actions have a space that no network here can use."""
 
@@ -96,8 +100,9 @@ def read_step(shape: tuple[int, ...], rewards: Tensor, dones: Tensor, extras: An
         extras: As returned.
 
     Raises:
-        StepFormatError: Rewards or dones are no tensors of the right shape.
+        StepFormatError: Rewards or dones are no tensors of the right shape, or the extras are no dictionary.
     """
+    check_extras("step", extras)
     rewards = _reshaped("rewards", rewards, shape)
     dones = _flags("dones", dones, shape[:1])
     time_outs, terminated = extras.get("time_outs", extras.get("truncated")), extras.get("terminated")
@@ -111,6 +116,55 @@ def read_step(shape: tuple[int, ...], rewards: Tensor, dones: Tensor, extras: An
         time_outs = time_outs & dones  # simulators count time also in rows that go on
         terminated = dones & ~time_outs
     return StepOutcome(rewards, dones, terminated, dones & ~terminated if time_outs is None else time_outs)
+
+
+def check_extras(method: str, extras: Opaque) -> None:
+    """Refuse extras that are no dictionary.
+
+    Raises:
+        StepFormatError: It names the method that returned them.
+    """
+    if not isinstance(extras, dict):
+        raise StepFormatError(
+            f"{method}() returned extras as a {type(extras).__name__}",
+            "it must be a dict, {} if there is nothing to say",
+            CHECK_HINT,
+        )
+
+
+def check_observations(obs: Opaque, shape: tuple[int, ...], space: Space[Any]) -> None:
+    """Refuse observations that are no tensor of one observation per environment, or per agent.
+
+    Raises:
+        StepFormatError: It names both shapes.
+    """
+    wanted = (*shape, *(space.shape or ()))
+    if isinstance(obs, Tensor) and obs.shape[: len(shape)] == shape and obs.numel() == prod(wanted):
+        return
+    got = f"shape {list(obs.shape)}" if isinstance(obs, Tensor) else f"a {type(obs).__name__}"
+    raise StepFormatError(
+        f"the environment returned observations as {got}",
+        f"they must be a tensor of shape {list(wanted)}, as num_envs and observation_space say",
+        CHECK_HINT,
+    )
+
+
+def component_values(name: str, values: Opaque, shape: tuple[int, ...]) -> Tensor:
+    """Return a reward component as a tensor ``[num_envs]``, or with several agents also ``[num_envs, num_agents]``.
+
+    Raises:
+        StepFormatError: It is no tensor or array of such a shape.
+    """
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        values = torch.from_numpy(values)
+    if isinstance(values, Tensor) and (values.shape == shape or values.shape in (shape[:1], (*shape, 1))):
+        return values
+    got = f"shape {list(values.shape)}" if isinstance(values, Tensor) else f"a {type(values).__name__}"
+    raise StepFormatError(
+        f"extras['reward_components'][{name!r}] is {got}",
+        f"it must be a tensor of shape {list(shape)}: the part of each environment's reward",
+        CHECK_HINT,
+    )
 
 
 def _flags(name: str, values: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -127,7 +181,7 @@ def _reshaped(name: str, values: Tensor, shape: tuple[int, ...]) -> Tensor:
     raise StepFormatError(
         f"step() returned {name} as {got}",
         f"it must be a tensor of shape {list(shape)}: one entry per environment",
-        "run apexrl.check_env on the environment",
+        CHECK_HINT,
     )
 
 

@@ -102,10 +102,11 @@ def deployed_policy(
 def _example(policy: _Deployed, batch: int, seed: int) -> tuple[Tensor, ...]:
     """Draw random inputs of a policy."""
     generator = torch.Generator().manual_seed(seed)
-    actor = policy.actor
+    actor: Any = policy.actor
     space = actor.observation_space
+    agents = (actor.num_agents,) if actor.agent_axes else ()
     parameter = next(actor.parameters())
-    obs = torch.randn(batch, *(space.shape or ()), generator=generator)
+    obs = torch.randn(batch, *agents, *(space.shape or ()), generator=generator)
     obs = (obs.abs() * 60).clamp(0, 255).byte() if str(space.dtype) == "uint8" else obs.to(parameter.dtype)
     inputs = [obs.to(parameter.device)]
     if isinstance(actor, RecurrentActor):
@@ -114,7 +115,7 @@ def _example(policy: _Deployed, batch: int, seed: int) -> tuple[Tensor, ...]:
         starts = torch.rand(batch, generator=generator) < 0.3
         inputs += [state + 0.1 * noise, starts.to(parameter.device)]
     if policy.with_action_mask:
-        mask = torch.rand(batch, actor.head.num_inputs, generator=generator) < 0.5
+        mask = torch.rand(batch, *agents, actor.head.num_inputs, generator=generator) < 0.5
         mask |= ~mask.any(-1, keepdim=True)
         inputs.append(_some_legal(mask, actor.head).to(parameter.device))
     return tuple(inputs)
@@ -139,7 +140,7 @@ def export_onnx(
 
     Inputs are ``obs``, for a recurrent actor also ``state`` and ``episode_starts``, and with `with_action_mask` last
     ``action_mask``; outputs are ``actions`` and, for a recurrent actor, ``next_state``. The first dimension of each is
-    the batch, of any size. Needs ``pip install "apexrl[onnx]"``.
+    the batch, of any size; with several agents the second one are the agents. Needs ``pip install "apexrl[onnx]"``.
 
     Args:
         actor: The policy.

@@ -15,6 +15,11 @@ from apexrl.models.distributions import (
     MultiCategorical,
     SquashedGaussian,
 )
+from apexrl.runs.errors import UserFacingError
+
+
+class NetworkOutputError(UserFacingError, ValueError):
+    """A network's ``forward`` returned another number of outputs than its task has."""
 
 
 class ActionHead(nn.Module, ABC):
@@ -35,6 +40,16 @@ class ActionHead(nn.Module, ABC):
     @abstractmethod
     def deterministic(self, outputs: Tensor) -> Tensor:
         """Return the mode, written with plain tensor operations so that it exports."""
+
+    def _checked(self, outputs: Tensor) -> Tensor:
+        """Return a network's outputs, if there are as many as the actions take."""
+        if outputs.shape[-1] != self.num_inputs:
+            raise NetworkOutputError(
+                f"the actor's forward returned {list(outputs.shape)}",
+                f"its action space takes {self.num_inputs} numbers per observation",
+                "give the last layer self.head.num_inputs outputs",
+            )
+        return outputs
 
 
 def _refuse_mask(action_mask: Tensor | None) -> None:
@@ -116,7 +131,7 @@ class GaussianHead(ActionHead):
     def distribution(self, outputs: Tensor, action_mask: Tensor | None = None) -> Distribution:
         """Return a (squashed) diagonal Gaussian."""
         _refuse_mask(action_mask)
-        mean, log_std = self._mean_and_log_std(outputs)
+        mean, log_std = self._mean_and_log_std(self._checked(outputs))
         if self.squash:
             return SquashedGaussian(mean, log_std, self.center, self.half_range)
         return DiagonalGaussian(mean, log_std)
@@ -138,7 +153,7 @@ class CategoricalHead(ActionHead):
 
     def distribution(self, outputs: Tensor, action_mask: Tensor | None = None) -> Distribution:
         """Return a categorical distribution over the legal actions."""
-        return Categorical(outputs, action_mask)
+        return Categorical(self._checked(outputs), action_mask)
 
     def deterministic(self, outputs: Tensor) -> Tensor:
         """Return the most probable action."""
@@ -157,7 +172,7 @@ class MultiCategoricalHead(ActionHead):
 
     def distribution(self, outputs: Tensor, action_mask: Tensor | None = None) -> Distribution:
         """Return independent categorical distributions."""
-        return MultiCategorical(outputs, self.nvec, action_mask)
+        return MultiCategorical(self._checked(outputs), self.nvec, action_mask)
 
     def deterministic(self, outputs: Tensor) -> Tensor:
         """Return the most probable options."""

@@ -68,8 +68,11 @@ def make_mlp(
         layer_norm: Normalise each hidden layer before its activation.
 
     Raises:
+        TypeError: If the widths are no list.
         ValueError: If a width is not positive.
     """
+    if not isinstance(hidden_dims, Sequence):
+        raise TypeError(f"hidden_dims={hidden_dims!r} must be a list of widths, such as [64, 64].")
     if any(width <= 0 for width in hidden_dims):
         raise ValueError(f"hidden_dims must be positive, got {list(hidden_dims)}.")
     layers: list[nn.Module] = []

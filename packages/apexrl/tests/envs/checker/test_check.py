@@ -314,3 +314,35 @@ def test_doubtful_things_are_only_warnings(walk_env):
     assert report.is_ok
     assert {problem.check for problem in report.problems} == {"values", "endings", "seeding"}
     assert "warning: values" in str(report)
+
+
+def test_what_stands_for_an_environment_is_checked():
+    for env in ("CartPole-v1", gym.make("CartPole-v1"), partial(gym.make, "CartPole-v1")):
+        assert str(check_env(env, num_steps=40)) == "No problems found."
+
+
+@pytest.mark.parametrize(
+    ("methods", "message"),
+    [
+        ({"reset": lambda self: None}, "reset() takes no seed"),
+        ({"reset": lambda self, seed=None: torch.zeros(3)}, "with a dict of extras, got a Tensor."),
+        (
+            {"step": lambda self, actions: (*(torch.zeros(3),) * 4, {})},
+            "time limits in extras['time_outs'], got (Tensor, Tensor, Tensor, Tensor, dict).",
+        ),
+        ({"step": lambda self, actions: (*(torch.zeros(3),) * 3, None)}, "got (Tensor, Tensor, Tensor, NoneType)."),
+    ],
+)
+def test_forms_of_reset_and_step_are_checked_first(walk_env, methods, message):
+    report = check_env(type("Broken", (walk_env,), methods)(), raise_on_error=False)
+    assert [problem.check for problem in report.errors] == ["types"]
+    assert message in str(report)
+
+
+def test_a_device_may_be_a_text(walk_env):
+    class Loose(walk_env):
+        def __init__(self):
+            super().__init__()
+            self.device = "cpu"
+
+    assert check_env(Loose(), num_steps=60).is_ok

@@ -9,6 +9,7 @@ Run it once on a new environment::
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from inspect import Parameter, signature
 from typing import Any, Literal
 
 import torch
@@ -24,8 +25,9 @@ from apexrl.envs.checker.traces import (
     lead_shape,
     run,
 )
+from apexrl.envs.coercion import as_vec_env
 from apexrl.envs.multi_agent import MultiAgentVecEnv
-from apexrl.envs.vec_env import StepFormatError, log_value, read_step
+from apexrl.envs.vec_env import EnvBatch, Opaque, StepFormatError, log_value, read_step
 
 Severity = Literal["error", "warning"]
 
@@ -79,14 +81,14 @@ class EnvCheckError(RuntimeError):
         self.report = report
 
 
-def check_env(env: AnyEnv, *, num_steps: int = 200, seed: int = 0, raise_on_error: bool = True) -> CheckReport:
+def check_env(env: Opaque, *, num_steps: int = 200, seed: int = 0, raise_on_error: bool = True) -> CheckReport:
     """Drive an environment with random legal actions and verify its contract.
 
     The environment is reset several times and is left in the middle of an episode: check an instance of its
     own.
 
     Args:
-        env: The environment.
+        env: The environment, or what stands for one, such as ``gym.make(…)``; see `apexrl.as_vec_env`.
         num_steps: Length of each rollout; long enough to see episodes end.
         seed: Seed of actions and resets.
         raise_on_error: Raise if something is wrong; otherwise only report.
@@ -97,7 +99,8 @@ def check_env(env: AnyEnv, *, num_steps: int = 200, seed: int = 0, raise_on_erro
     Raises:
         EnvCheckError: If there are errors and `raise_on_error` is set.
     """
-    problems = list(_declared(env))
+    env = env if isinstance(env, EnvBatch) else as_vec_env(env)
+    problems = list(_declared(env)) or list(_returned(env, seed))
     if not problems:
         trace = run(env, ActionSource(env, seed), num_steps, seed)
         problems = list(_forms(env, trace))
@@ -132,12 +135,44 @@ def _declared(env: AnyEnv) -> Iterator[Problem]:
             yield _error("attributes", f"{name} is missing; set it in the constructor.")
     if not isinstance(getattr(env, "num_envs", 1), int) or getattr(env, "num_envs", 1) < 1:
         yield _error("attributes", f"num_envs must be a positive int, got {env.num_envs!r}.")
-    if not isinstance(getattr(env, "device", torch.device("cpu")), torch.device):
+    if not isinstance(getattr(env, "device", "cpu"), torch.device | str):
         yield _error("attributes", f"device must be a torch.device, got {env.device!r}.")
     for name in ("observation_space", "action_space"):
         space = getattr(env, name, None)
         if space is not None and (not isinstance(space, spaces.Space) or space.shape is None):
             yield _error("attributes", f"{name} must be a Gymnasium space with one shape, got {space!r}.")
+
+
+def _returned(env: AnyEnv, seed: int) -> Iterator[Problem]:
+    """Check that `reset` takes a seed, and that what it and `step` return can be taken apart."""
+    arguments = signature(env.reset).parameters.values()
+    if not any(one.name == "seed" or one.kind is Parameter.VAR_KEYWORD for one in arguments):
+        yield _error("types", "reset() takes no seed; write reset(self, seed=None) and use it.")
+        return
+    first: Any = env.reset(seed=seed)
+    if not _is_result(first, 2):
+        yield _error(
+            "types", f"reset() must return (observations, extras) with a dict of extras, got {_outline(first)}."
+        )
+        return
+    second: Any = env.step(ActionSource(env, seed)(first[1].get("action_mask")))
+    if not _is_result(second, 4):
+        yield _error(
+            "types",
+            "step() must return (observations, rewards, dones, extras) with a dict of extras, and time limits in "
+            f"extras['time_outs'], got {_outline(second)}.",
+        )
+
+
+def _is_result(returned: object, length: int) -> bool:
+    return isinstance(returned, tuple) and len(returned) == length and isinstance(returned[-1], dict)
+
+
+def _outline(returned: object) -> str:
+    """Return the types of what was returned."""
+    if not isinstance(returned, tuple):
+        return f"a {type(returned).__name__}"
+    return f"({', '.join(type(part).__name__ for part in returned)})"
 
 
 def _expect(name: str, value: object, shape: tuple[int, ...], dtype: torch.dtype | None) -> Iterator[Problem]:
@@ -179,7 +214,7 @@ def _forms_current(env: AnyEnv, obs: Tensor, extras: dict[str, Any]) -> Iterator
     lead = lead_shape(env)
     shape = env.observation_space.shape or ()
     yield from _expect("observation", obs, (*lead, *shape), _obs_dtype(env.observation_space))
-    if isinstance(obs, Tensor) and obs.device.type != env.device.type:
+    if isinstance(obs, Tensor) and obs.device.type != torch.device(env.device).type:
         yield _error("device", f"observations are on {obs.device}, but the environment declares {env.device}.")
     if isinstance(env, MultiAgentVecEnv):
         yield from _expect("state", extras.get("state"), (env.num_envs, *(env.state_space.shape or ())), torch.float32)
@@ -206,9 +241,9 @@ def _forms_step(env: AnyEnv, trace: Trace, step: int) -> Iterator[Problem]:
     if isinstance(env, MultiAgentVecEnv):
         for name in ("agent_terminated", "agent_truncated"):
             yield from _expect(name, extras.get(name), lead, torch.bool)
-    for name, values in extras.get("reward_components", {}).items():
+    for name, values in (extras.get("reward_components") or {}).items():
         yield from _expect(f"reward_components[{name!r}]", values, lead, None)
-    for name, value in extras.get("log", {}).items():
+    for name, value in (extras.get("log") or {}).items():
         try:
             log_value(name, value)
         except StepFormatError as error:

@@ -36,7 +36,7 @@ from apexrl.envs.gymnasium.conversion import (
 )
 from apexrl.envs.gymnasium.ids import make_env
 from apexrl.envs.snapshot import capture, restore
-from apexrl.envs.vec_env import Extras, Opaque, StateDict, StateNotSupportedError, VecEnv
+from apexrl.envs.vec_env import Extras, Opaque, StateDict, StateNotSupportedError, StepFormatError, VecEnv
 from apexrl.runs.errors import UserFacingError
 
 EnvFn = Callable[[], gym.Env[Any, Any]]
@@ -69,16 +69,28 @@ class LeanSyncVectorEnv(SyncVectorEnv):
         truncations = np.empty(n, np.bool_)
         infos: dict[str, Any] = {}
         for i, (env, action) in enumerate(zip(self.envs, actions, strict=True)):
-            obs, rewards[i], terminated, truncated, info = env.step(action)
+            obs, reward, terminated, truncated, info = env.step(action)
             terminations[i], truncations[i] = terminated, truncated
             if terminated or truncated:
                 self._keep_final(infos, obs, info, i)
                 obs, info = env.reset()
-            observations[i] = obs
+            try:
+                rewards[i], observations[i] = reward, obs
+            except (TypeError, ValueError) as error:
+                raise self._refused(i, reward, obs) from error
             if info:
                 infos = self._add_info(infos, info, i)
         self._terminations, self._truncations = terminations, truncations
         return observations, rewards, terminations, truncations, infos
+
+    def _refused(self, i: int, reward: Opaque, obs: Opaque) -> StepFormatError:
+        """Say what environment i returned, which fits neither a number nor its space."""
+        return StepFormatError(
+            f"environment {i} ({type(self.envs[i].unwrapped).__name__}) returned the reward {reward!r} and an "
+            f"observation of shape {list(np.shape(obs))}",
+            f"a reward is one number, an observation of {self.single_observation_space}",
+            "correct what its step and reset return",
+        )
 
     def _keep_final(self, infos: dict[str, Any], obs: Opaque, info: dict[str, Any], i: int) -> None:
         """Record the end of an episode in the form of the parent's `_add_info`."""

@@ -12,6 +12,7 @@ import os
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -132,6 +133,34 @@ def _load(name: str, schema: Schema | None) -> Checkpoint:
     return Checkpoint(schema=written, **{field: content[field] for field in kinds})
 
 
+@contextmanager
+def fitting(source: str, what: str) -> Iterator[None]:
+    """Say in words that a loaded state does not fit.
+
+    Args:
+        source: Where the state comes from.
+        what: What it is put into, such as ``"runner"``.
+
+    Raises:
+        SchemaMismatchError: Parts of the state are missing, or have other shapes or kinds.
+    """
+    try:
+        yield
+    except (RuntimeError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else _shortened(str(error))
+        raise SchemaMismatchError(
+            f"{source} does not fit this {what}: {reason}",
+            "networks, normalisers and optimiser must have the shapes that were saved",
+            f"build the {what} with the same classes and configuration, or load another checkpoint",
+        ) from error
+
+
+def _shortened(text: str, lines: int = 3) -> str:
+    """Return the first lines of a message as one; torch names every tensor that does not fit."""
+    first, rest = [line.strip() for line in text.splitlines()][:lines], len(text.splitlines()) - lines
+    return " ".join(first) + (f" … and {rest} more" if rest > 0 else "")
+
+
 def _unpack(data: bytes, name: str) -> dict[str, Any]:
     try:
         content = load_tensors(data)
@@ -235,7 +264,7 @@ class CheckpointStore:
         """Return the steps of all files that have a checkpoint's name, ascending, damaged or not."""
         try:
             names = os.listdir(self.folder)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):  # saving says that a file is in the way
             return []
         return sorted(int(match[1]) for name in names if (match := self._name.fullmatch(name)))
 
