@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -5,6 +7,7 @@ from gymnasium.spaces import Box, Discrete
 
 from apexrl.algorithms import analytic as analytic_gradients
 from apexrl.algorithms.actor_critic import ActorCritic, FlatParameters
+from apexrl.algorithms.losses import value_loss
 from apexrl.algorithms.ppo import PPO
 from apexrl.algorithms.ppo_config import PPOConfig
 from apexrl.models import GRUActor, GRUCritic, MLPActor, MLPCritic, MLPDiscreteActor
@@ -69,6 +72,18 @@ def test_equals_autograd_in_float64(discrete, activation, options):
     torch.testing.assert_close(parameters.gradient, wanted, rtol=1e-10, atol=1e-12)
     torch.testing.assert_close(result.log_probs, expected.log_probs, rtol=1e-12, atol=1e-12)
     assert result.losses.tolist() == pytest.approx(expected.losses.tolist(), rel=1e-6)
+
+
+def test_values_within_the_clip_range_learn_whatever_rounding_does():
+    """In float32, old + (value − old) may be one rounding away from value, and then its error the larger of the two."""
+    generator = torch.Generator().manual_seed(0)
+    old, target, values = (0.05 * torch.randn(2000, generator=generator) for _ in range(3))
+    values.requires_grad_()
+    value_loss(values, target, old, 0.2).backward()
+    gradients = analytic_gradients.AnalyticGradients.__new__(analytic_gradients.AnalyticGradients)
+    gradients._cfg = PPOConfig(clip_range_vf=0.2, vf_coef=1.0)
+    _, slope = gradients._value(values.detach().numpy(), SimpleNamespace(returns=target, values=old))
+    torch.testing.assert_close(torch.from_numpy(slope), values.grad)
 
 
 @pytest.mark.parametrize("activation", ["tanh", "elu"])

@@ -15,6 +15,7 @@ from tyro.conf import Positional
 
 from apexrl.configuration import configuration
 from apexrl.runs.checkpoints.checkpoint import Checkpoint, load_checkpoint
+from apexrl.runs.checkpoints.tensors import read_tensors
 from apexrl.runs.errors import CheckpointDamagedError, CheckpointMissingError
 from lita.console import plain_console
 
@@ -89,7 +90,7 @@ _ENDINGS = (".pt", ".pth")
 
 @configuration
 class CheckpointConfig:
-    """Verify a checkpoint file, or every checkpoint in a folder, and show what is inside.
+    """Verify a checkpoint file, or every file of checkpoints and torch weights in a folder, and show what is inside.
 
     Nothing stored in a file is executed. The exit status is 1 when a file is damaged.
     """
@@ -99,13 +100,15 @@ class CheckpointConfig:
 
 
 def _checkpoint_files(path: Path) -> list[Path]:
-    """Return the path itself if it is a file, or the checkpoint files of a folder, sorted by name.
+    """Return the path itself if it is a file, or the checkpoint files of a run or folder, sorted by name.
 
     Raises:
         CheckpointMissingError: There is none.
     """
     if path.is_dir():
-        files = sorted(file for file in path.iterdir() if file.suffix in _ENDINGS)
+        folders = (path, path / "checkpoints", path / "models")
+        inside = (file for folder in folders if folder.is_dir() for file in folder.iterdir())
+        files = sorted(file for file in inside if file.suffix in _ENDINGS)
     else:
         files = [path] if path.exists() else []
     if not files:
@@ -123,7 +126,7 @@ def checkpoint(config: CheckpointConfig) -> int:
     damaged = []
     for file in _checkpoint_files(config.path):
         try:
-            table.add_row(file.name, "sound", *_content(load_checkpoint(file)))
+            table.add_row(file.name, "sound", *_content(file))
         except CheckpointDamagedError as error:
             damaged.append(str(error))
             table.add_row(file.name, "damaged", "", "", "")
@@ -133,6 +136,18 @@ def checkpoint(config: CheckpointConfig) -> int:
     return 1 if damaged else 0
 
 
-def _content(checkpoint: Checkpoint) -> tuple[str, str, str]:
+def _content(file: Path) -> tuple[str, str, str]:
+    """Return schema, step and metrics of a sound file.
+
+    Raises:
+        CheckpointDamagedError: If it is damaged, or neither a checkpoint nor weights.
+    """
+    content = read_tensors(file)
+    if isinstance(content, dict) and isinstance(content.get("meta"), dict) and "model" in content:
+        return f"weights of {content['meta'].get('kind', 'a network')}", "", ""
+    return _columns(load_checkpoint(file))
+
+
+def _columns(checkpoint: Checkpoint) -> tuple[str, str, str]:
     metrics = ", ".join(f"{name}={value:.4g}" for name, value in checkpoint.metrics.items())
     return str(checkpoint.schema), str(checkpoint.step), metrics

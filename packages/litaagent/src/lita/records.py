@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional
 
 from apexrl.configuration import configuration
+from apexrl.runs.errors import ConfigurationError
 from lita.console import plain_console
 
 if TYPE_CHECKING:
@@ -98,9 +99,22 @@ def _negotiation(config: RecordsConfig, records: Records) -> str:
         row for row in rows if config.day in (None, row["day"]) and config.negotiation in (None, row["negotiation"])
     ]
     if not matching:
-        return f"world {key.world} has no negotiation {config.negotiation} on day {config.day}"
+        raise _no_negotiation(config, key.world, rows)
     chosen = rng.choice(matching)
     return f"world {key.world}, {world.negotiation(chosen['day'], chosen['negotiation'])}"
+
+
+def _no_negotiation(config: RecordsConfig, world: int, rows: list[dict[str, int]]) -> ConfigurationError:
+    asked = "" if config.negotiation is None else f" {config.negotiation}"
+    when = "" if config.day is None else f" on day {config.day}"
+    days = [row["day"] for row in rows]
+    of_day = [row["negotiation"] for row in rows if config.day in (None, row["day"])]
+    known = f"{min(of_day)} to {max(of_day)}" if of_day else f"on days {min(days)} to {max(days)}" if days else "none"
+    return ConfigurationError(
+        f"world {world} has no negotiation{asked}{when}",
+        f"there are negotiations {known}",
+        "choose one of them, or leave --day and --negotiation out",
+    )
 
 
 @configuration
@@ -123,8 +137,15 @@ def export_scml(config: ExportScmlConfig) -> int:
     from litaagent_std.tournament.export import export_configurations, export_logs, export_scores
     from litaagent_std.tournament.standings import results_of
 
-    for source in find_sources([config.path]):
-        records, folder = open_records(source), source.parent
+    opened = [(open_records(source), source.parent) for source in find_sources([config.path])]
+    finished = {key.world for records, _ in opened for key in records.keys}
+    if missing := sorted(set(config.worlds) - finished):
+        raise ConfigurationError(
+            f"--worlds {' '.join(map(str, missing))}: there are no such finished worlds under {str(config.path)!r}",
+            f"{len(finished)} worlds are finished",
+            "correct the numbers, or leave --worlds out",
+        )
+    for records, folder in opened:
         written = export_logs(records, folder, config.worlds or None)
         results = results_of(records)
         if results.scores:

@@ -136,6 +136,12 @@ def test_a_learned_layer_without_weights_is_refused_at_once(name):
         LitaAgentHRL(**{name: "learned"})
 
 
+@pytest.mark.parametrize("name", ["l2", "l3", "l4"])
+def test_a_misspelt_version_of_a_layer_is_refused(name):
+    with pytest.raises(ValueError, match=f"{name}='learnd' does not exist"):
+        LitaAgentHRL(**{name: "learnd"})
+
+
 def test_weights_that_are_not_there_are_refused():
     with pytest.raises(ValueError, match="there are no weights"):
         LitaAgentHRL(l3="model", weights="somewhere.npz")

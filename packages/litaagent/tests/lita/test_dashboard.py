@@ -33,3 +33,8 @@ def test_another_host_without_a_token_is_refused(recorded, capsys):
 def test_a_missing_folder_is_refused(tmp_path, capsys):
     assert main(["serve", str(tmp_path / "none")]) == 2
     assert "is not a folder" in capsys.readouterr().err
+
+
+def test_a_folder_that_holds_reportable_ones_is_answered_by_their_names(recorded, capsys):
+    assert main(["report", str(recorded / "runs")]) == 2
+    assert f"Name one or more of {recorded / 'runs/one'} {recorded / 'runs/two'}" in capsys.readouterr().err

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from apexrl.runs.checkpoints.checkpoint import CheckpointStore, Schema
+from apexrl.runs.checkpoints.tensors import save_tensors
 from lita import info
 from lita.main import main
 
@@ -36,6 +37,22 @@ def test_damaged_file_is_named(store: CheckpointStore, capsys: pytest.CaptureFix
     text = capsys.readouterr().out
     assert "damaged" in text
     assert file.name in text
+
+
+def test_weights_of_a_training_run_are_checked_too(
+    store: CheckpointStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "training"
+    run.mkdir()
+    store.folder.rename(run / "checkpoints")
+    save_tensors(run / "l2_bc.pt", {"meta": {"kind": "l2"}, "model": {"bias": torch.zeros(2)}})
+    assert main(["checkpoint", str(run)]) == 0
+    text = capsys.readouterr().out
+    assert "weights of l2" in text
+    assert text.count("sound") == 3
+    (run / "l2_bc.pt").write_bytes((run / "l2_bc.pt").read_bytes()[:-100])
+    assert main(["checkpoint", str(run)]) == 1
+    assert "l2_bc.pt" in capsys.readouterr().out
 
 
 def test_missing_path_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,8 +47,12 @@ def test_records_can_be_shown_checked_and_printed(collected, capsys):
     assert "every file is as it was written" in capsys.readouterr().out
     assert main(["records", str(folder), "--world", "1", "--day", "2", "--negotiation", "3"]) == 0
     assert capsys.readouterr().out.startswith("world 1, day 2, negotiation 3: ")
-    assert main(["records", str(folder), "--world", "1", "--day", "99"]) == 0
-    assert "has no negotiation" in capsys.readouterr().out
+    assert main(["records", str(folder), "--world", "1", "--day", "99"]) == 2
+    assert "world 1 has no negotiation on day 99. There are negotiations on days 0 to" in capsys.readouterr().err
+    assert main(["records", str(folder), "--world", "1", "--day", "2", "--negotiation", "999"]) == 2
+    assert "world 1 has no negotiation 999 on day 2. There are negotiations 0 to" in capsys.readouterr().err
+    assert main(["export-scml", str(folder), "--worlds", "0", "999"]) == 2
+    assert "--worlds 999: there are no such finished worlds" in capsys.readouterr().err
     assert main(["records", str(folder), "--world", "999"]) == 2
     assert "Worlds are 0 to 1" in capsys.readouterr().err
 

@@ -141,9 +141,11 @@ class AnalyticGradients:
         loss, slope = _squared_error(values - target, cfg.huber_delta)
         if cfg.clip_range_vf is not None:
             old = samples.values.numpy()
-            near = old + _clip(values - old, -cfg.clip_range_vf, cfg.clip_range_vf)
+            moved = values - old
+            near = old + _clip(moved, -cfg.clip_range_vf, cfg.clip_range_vf)
             clipped, _ = _squared_error(near - target, cfg.huber_delta)
-            slope = np.where(loss >= clipped, slope, 0.0)  # where the clipped error is larger, V does not move it
+            # Where the clipped error is larger, V does not move it; within the range both are one, up to rounding.
+            slope = np.where((loss >= clipped) | (np.abs(moved) <= cfg.clip_range_vf), slope, 0.0)
             loss = np.maximum(loss, clipped)
         slope *= cfg.vf_coef / len(values)
         return _mean(loss), slope

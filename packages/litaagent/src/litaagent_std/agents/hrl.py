@@ -95,7 +95,7 @@ class LitaAgentHRL(StdSyncAgent):  # type: ignore[misc]  # scml has no type info
         self.label = label
         loaded = LayerSet() if weights is None else _load(weights)
         held = (goal_layer, loaded.goal, loaded.decision, loaded.coordination)
-        if l2 != "heuristic" and all(layer is None for layer in held):
+        if l2 in (None, "learned") and all(layer is None for layer in held):
             l2, goal_layer = "learned", _shipped_goals()
         given = LayerSet(goal_layer, decision_layer, coordination_layer)
         parameters = loaded.base.get("parameters") if parameters is None else parameters

@@ -47,10 +47,13 @@ def pages_of(path: Path, world: int | None = None, agent: str | None = None) -> 
         return [arena_page(path, path.name, {})]
     if kind is not None:
         return [training_page(History(path.parent), kind, path.name, {})]
+    inside = sorted(child for child in path.iterdir() if kind_of(child) is not None) if path.is_dir() else []
     raise NothingToReportError(
         f"there is nothing to report in {str(path)!r}",
         "a report is made of a tournament, an evaluation of the arena, a training or an HMASD run",
-        "name the folder of one; lita serve lists what there is",
+        f"name one or more of {' '.join(map(str, inside))}"
+        if inside
+        else "name the folder of one; lita serve lists what there is",
     )
 
 

@@ -143,6 +143,13 @@ def test_a_run_without_a_gate_or_with_a_damaged_one_is_shown(online, texts):
     assert "the gate has not decided yet" in texts(page, "note")
 
 
+def test_a_warm_start_has_not_passed_the_gate(tmp_path):
+    record(tmp_path / "open", CONFIG | {"warm": "runs/first"}, "AS0")
+    (tmp_path / "open/summary.json").write_text(json.dumps({"best": "runs/first", "stopped": ""}))
+    facts = dict(page_of(tmp_path / "open").context["online"].facts)
+    assert facts["best by the gate"] == "nothing has passed, the newest weights play"
+
+
 def test_a_run_without_a_gate_is_not_said_to_wait_for_it(tmp_path, texts):
     record(tmp_path / "open", CONFIG | {"gate": {"every": 0}}, "AS0")
     page = page_of(tmp_path / "open")

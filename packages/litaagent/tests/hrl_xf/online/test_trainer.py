@@ -1,6 +1,7 @@
 import json
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from dataclasses import fields as dataclass_fields
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import torch
 from apexrl.execution import make_executor
 from apexrl.runs.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 from apexrl.runs.errors import ConfigurationError
-from litaagent_std.hrl_xf.online.command import run_training, summary_of
+from litaagent_std.hrl_xf.online.command import run_training, show_summary, summary_of
 from litaagent_std.hrl_xf.online.config import (
     EvolutionConfig,
     GateConfig,
@@ -72,8 +73,20 @@ METHODS = {
 """``tests/learners`` kills and resumes each of them, and plants NaN in what it learns from."""
 
 
-def test_the_command_resumes_a_run_and_a_finished_one_stays_as_it_is(tmp_path):
+def test_the_command_resumes_a_run_and_a_finished_one_stays_as_it_is(tmp_path, capsys):
     first, _ = run_training(options(tmp_path, updates=1))
+    show_summary(first)
+    assert "unfinished" not in capsys.readouterr().out
+    first.cfg = replace(first.cfg, updates=2)
+    show_summary(first)
+    assert "unfinished: run the same command again to resume" in capsys.readouterr().out
+    for best, said in ((None, "nothing has passed the gate, so the newest weights play"), (Path("v1"), "gate: v1")):
+        first.cfg, first.best = replace(first.cfg, gate=GateConfig(every=1)), best
+        show_summary(first)
+        assert said in capsys.readouterr().out
+    first.cfg = replace(first.cfg, warm=first.best)
+    show_summary(first)
+    assert "nothing has passed the gate" in capsys.readouterr().out
     trainer, status = run_training(options(tmp_path, updates=2))
     assert status == 0
     assert trainer.worlds == 2 * first.worlds > 0
@@ -85,6 +98,19 @@ def test_the_command_resumes_a_run_and_a_finished_one_stays_as_it_is(tmp_path):
     assert_same(weights(trainer), weights(again))
     assert (tmp_path / "metrics.jsonl").read_text() == lines
     assert summary_of(again)["updates"] == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"days": (2, 6)}, "--days 2 6 will not do"),
+        ({"gate": GateConfig(days=(2,))}, "--gate.days 2 will not do"),
+        ({"days": (4,), "levels": None}, "lengths of 5 or more"),
+    ],
+)
+def test_worlds_that_are_too_short_are_refused_before_one_is_played(tmp_path, changes, message):
+    with pytest.raises(ConfigurationError, match=message):
+        Trainer(options(tmp_path, **changes), make_executor("inline"), tmp_path)
 
 
 def test_checkpoints_of_older_releases_are_read_and_early_stopping_is_remembered(tmp_path):

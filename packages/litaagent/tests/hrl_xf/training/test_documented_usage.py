@@ -1,5 +1,7 @@
 """The documented way from a tournament to trained weights runs, and resumes, as written but for folders and sizes."""
 
+import logging
+
 import pytest
 
 from litaagent_std.hrl_xf.online.config import OnlineConfig
@@ -60,13 +62,17 @@ def folder(collect, tmp_path_factory):
     return folder
 
 
-def test_the_documented_blocks_train_resume_and_start_online_training(folder, monkeypatch):
+def test_the_documented_blocks_train_resume_and_start_online_training(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
-    exec(small(TRAIN, 1), {})
+    with monkeypatch.context() as patch:
+        patch.setattr(logging.getLogger(), "handlers", [])  # those of pytest: logging is not set up, as in a script
+        exec(small(TRAIN, 1), {})
+    assert "Epoch 1/1 | Loss " in capsys.readouterr().out
     written = {path.name for path in (folder / "history/checkpoints").iterdir()}
     assert {"l2_bc_epoch1.pt", "l2_bc_epoch1.ckpt.pt", "l3_bc_epoch1.pt", "l3_bc_epoch1.ckpt.pt"} <= written
     names = {}
     exec(small(RESUME, 2), names)
+    assert "Epoch" not in capsys.readouterr().out  # the program's own logging decides
     assert (folder / "history/checkpoints/l3_bc_epoch2.ckpt.pt").exists()
     names["trainer"].save_all("bc")
     assert (folder / "history/checkpoints/l2_bc.pt").exists()

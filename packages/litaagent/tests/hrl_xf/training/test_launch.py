@@ -152,14 +152,16 @@ def test_the_record_is_listed_shown_and_compared(league_folder, capsys):
 
 
 def test_a_start_without_input_leaves_the_folder_for_the_corrected_command(league_folder, capsys):
-    run = league_folder / "training_runs" / "corrected"
+    run, first = league_folder / "training_runs" / "corrected", league_folder / "training_runs" / "first"
     for wrong, message in (
         ({"data_dir": league_folder / "nowhere"}, "there are no records"),
         ({"split_ratios": (0.5, 0.5, 0.5)}, "sum to 1.5"),
         ({"horizon": 2}, "--horizon 2 is too short"),
+        ({"phases": ("l3",), "l2_path": league_folder / "nowhere.pt"}, "there are no weights"),
+        ({"phases": ("l3",), "l2_path": first / "acceptance.pt"}, "of kind 'acceptance'. 'l2' is needed"),
     ):
         with pytest.raises(UserFacingError, match=message):
-            train(config(league_folder, output_dir=run, phases=("l2",), **wrong))
+            train(config(league_folder, **({"output_dir": run, "phases": ("l2",)} | wrong)))
     assert "Error" not in capsys.readouterr().err
     assert train(config(league_folder, output_dir=run, phases=("l2",), l2_epochs=1)) == 0
     listed = list_runs(league_folder / "training_runs")
@@ -179,6 +181,14 @@ def test_a_warning_is_shown_once(tmp_path, capsys, monkeypatch, in_session):
         launch.logger.info("as usual")
     printed = capsys.readouterr()
     assert (printed.out + printed.err).count("careful") == printed.out.count("as usual") == 1
+
+
+def test_a_run_without_phases_is_answered_by_what_shows_it(tmp_path):
+    (tmp_path / "run.json").write_text("{}")
+    with pytest.raises(UserFacingError, match=f"lita report {tmp_path}"):
+        show_run(tmp_path)
+    with pytest.raises(UserFacingError, match="lita runs list"):
+        show_run(tmp_path / "nowhere")
 
 
 def test_the_list_is_of_the_folder_that_is_named_and_holds_no_tournaments(tmp_path, capsys):

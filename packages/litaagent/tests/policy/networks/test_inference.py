@@ -77,6 +77,8 @@ def test_missing_damaged_and_lonely_weights_say_what_to_do(tmp_path):
     (tmp_path / "w.npz").write_bytes(b"PK\x03\x04cut")
     with pytest.raises(WeightsError, match="no weights file"):
         load_layers(tmp_path)
+    with pytest.raises(WeightsError, match="name the folder of the run"):
+        load_layers(tmp_path / "l2_bc.pt")
     export_layer(TemporalDecisionTransformer(10, dim=8, layers=1), tmp_path / "w.npz", META)
     with pytest.raises(WeightsError, match="goals of an L2"):
         load_layers(tmp_path)

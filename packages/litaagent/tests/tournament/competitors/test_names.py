@@ -243,3 +243,23 @@ def test_an_isolated_class_that_cannot_be_loaded_is_refused_without_importing_it
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ConfigurationError, match="its process ended"):
         require_classes([resolve_one("isolated:exits_on_import.Agent").spec])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("litaagent_std.agents.hrl.Nobody", "no attribute 'Nobody'"),
+        ("scml.std.agents.greedy.Nobody", "no attribute 'Nobody'"),
+        ('lita:{"l2": "learnd"}', "l2='learnd' does not exist"),
+        ('lita:{"weights": "no_such_run"}', "there are no weights 'no_such_run'"),
+        ('GreedyStd:{"hodl": 1}', "unexpected keyword argument 'hodl'"),
+    ],
+)
+def test_what_cannot_be_made_is_refused_before_a_world_is_played(name, message):
+    with pytest.raises(ConfigurationError, match=message):
+        require_classes([resolve_one(name).spec])
+
+
+def test_what_can_be_made_and_published_agents_are_let_through():
+    texts = ("lita", 'lita:{"l2": "learned", "l4": "greedy"}', f"isolated:{PENGUIN}", f"{PENGUIN}Misspelt")
+    require_classes([resolve_one(text).spec for text in texts])

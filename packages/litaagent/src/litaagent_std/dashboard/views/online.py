@@ -149,7 +149,9 @@ def _has_gate(config: Mapping[str, Any]) -> bool:
 def _best(config: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     if not _has_gate(config):
         return "no gate, the newest weights play"
-    return Path(str(summary["best"])).name if summary.get("best") else "none, the warm start stays"
+    best = summary.get("best")
+    passed = best and str(best) != str(config.get("warm"))
+    return Path(str(best)).name if passed else "nothing has passed, the newest weights play"
 
 
 def _smooth(values: Sequence[float], window: int) -> list[float]:

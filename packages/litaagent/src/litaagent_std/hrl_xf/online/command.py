@@ -73,13 +73,23 @@ def summary_of(trainer: Trainer) -> dict[str, object]:
     }
 
 
+def _playing(trainer: Trainer) -> str:
+    """Say which weights play where the run's folder is named (`policy.networks.weights.weights_path`)."""
+    if not trainer.cfg.gate.every:
+        return "no gate, so the newest weights play"
+    if trainer.best is None or trainer.best == trainer.cfg.warm:
+        return "nothing has passed the gate, so the newest weights play"
+    return f"best by the gate: {trainer.best}"
+
+
 def show_summary(trainer: Trainer, console: Console | None = None) -> None:
     """Print the result of a run."""
     summary = summary_of(trainer)
     seconds = sum(trainer.seconds.values())
-    gate = f"best by the gate: {summary['best'] or 'none yet, the shipped agent stays'}"
+    is_over = trainer.finished is not None or trainer.updates >= trainer.cfg.updates
     (console or Console(markup=False)).print(
         f"{trainer.folder}: {summary['updates']} updates from {summary['worlds']} worlds in {seconds:.0f} CPU s; "
-        f"{gate if trainer.cfg.gate.every else 'no gate, so the newest weights play'}",
+        f"{_playing(trainer)}"
+        f"{'' if is_over else '; unfinished: run the same command again to resume'}",
         soft_wrap=True,
     )

@@ -39,8 +39,8 @@ class LayerConfig:
     """Learning options of one layer."""
 
     outputs: tuple[str, ...] = ()
-    """Components of L2's residual that are learned, such as sell_price_today; all if empty. The others stay as they
-    are. Fewer outputs need fewer worlds."""
+    """For L2 alone: components of its residual that are learned, such as sell_price_today; all if empty. The others
+    stay as they are. Fewer outputs need fewer worlds."""
     learning_rate: Positive = 3e-4
     """Adam's step size."""
     dim: Annotated[int, Field(ge=2, multiple_of=2)] | None = None

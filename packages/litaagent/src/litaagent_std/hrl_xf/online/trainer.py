@@ -35,7 +35,7 @@ from litaagent_std.hrl_xf.online.methods import make_method
 from litaagent_std.hrl_xf.online.monitor import Monitor, WindowStatistics, window_statistics
 from litaagent_std.hrl_xf.online.opponents import OpponentPool
 from litaagent_std.hrl_xf.online.rollout import WorldRollout, check_rollouts
-from litaagent_std.hrl_xf.online.worlds import WorldPlan, draw_world, training_seed
+from litaagent_std.hrl_xf.online.worlds import WorldPlan, draw_world, require_days, training_seed
 from litaagent_std.hrl_xf.rewards import DAY_TERMS, THREAD_TERMS, day_reward, thread_reward
 from litaagent_std.policy.parameters import LEVELS
 from litaagent_std.world.setup import AgentSpec
@@ -71,6 +71,9 @@ class Trainer(Learner):
     free = frozenset(FREE_FIELDS)
 
     def __init__(self, cfg: OnlineConfig, executor: Executor, folder: Path) -> None:
+        require_days(cfg.days, cfg.levels, "--days")
+        if cfg.gate.every:
+            require_days(cfg.gate.days, cfg.levels, "--gate.days")
         self.cfg, self.folder = cfg, folder
         self._executor = executor
         with reading(cfg.warm or folder, ConfigurationError, "a warm start must fit this version", "name another file"):

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from apexrl.runs.errors import ConfigurationError
 from litaagent_std.policy.parameters import Level, level_name
 from litaagent_std.tournament.competitors.integer_offers import original_path
 from litaagent_std.world.reproducible.streams import numpy_stream
@@ -20,6 +21,7 @@ __all__ = [
     "WorldPlan",
     "class_name",
     "draw_world",
+    "require_days",
     "training_seed",
     "training_world_of",
 ]
@@ -29,6 +31,21 @@ OURS: Final = "litaagent_std.hrl_xf.online.lockstep.LockstepAgent"
 TRAINING_SEEDS: Final = 1 << 61
 """First training seed; no block of the arena (tuning, gates, verdict) contains a seed of this range."""
 _WORLDS_PER_RUN: Final = 1 << 32
+
+
+def require_days(days: tuple[int, ...], levels: int | None, option: str) -> None:
+    """Refuse lengths of worlds in which a product cannot pass through all levels.
+
+    Raises:
+        ConfigurationError: If there is none, or one is too short.
+    """
+    most = max(OFFICIAL_LEVELS) if levels is None else levels
+    if not days or min(days) <= most:
+        raise ConfigurationError(
+            f"{option} {' '.join(map(str, days))} will not do",
+            f"a product needs more days than the levels it passes through, and worlds have up to {most}",
+            f"use lengths of {most + 1} or more, or fewer --levels",
+        )
 
 
 def training_seed(run_seed: int, world: int) -> int:

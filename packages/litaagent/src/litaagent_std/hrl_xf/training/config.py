@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from apexrl.configuration import configuration
 from litaagent_std.hrl_xf.data_pipeline.options import DEFAULT_AGENT, Decisions, Labels
@@ -31,6 +32,18 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Phase = Literal["l2", "l3", "acceptance", "awr", "l4", "partner"]
 QTransform = Literal["none", "log1p", "sqrt"]
 LrStage = tuple[int, float]
+
+
+def _lr_stage(text: str) -> str:
+    """Check a learning-rate stage where options are read, before a run begins."""
+    try:
+        stage_lr(1.0, (text,), 1)
+    except ValueError as error:
+        raise PydanticCustomError("lr_stage", "it should be EPOCH:RATE, such as 40:1e-4") from error
+    return text
+
+
+LrStages = tuple[Annotated[str, AfterValidator(_lr_stage)], ...]
 
 PHASES: Final[tuple[Phase, ...]] = ("l2", "l3", "acceptance", "awr", "l4")
 """Phases of the four layers, in order. The phase ``partner`` is trained on its own data, after them if both are asked
@@ -120,7 +133,7 @@ class TrainConfig:
     """Rows per step of L2; a row is a day of a factory."""
     l2_lr: Rate = 1e-3
     """Learning rate of L2."""
-    l2_lr_stages: tuple[str, ...] = ()
+    l2_lr_stages: LrStages = ()
     """Later learning rates of L2: EPOCH:RATE, valid after that epoch."""
     l2_objective: Literal["bc", "cql"] = "bc"
     """Clone the recorded goals, or prefer those that a conservative critic of the returns values."""
@@ -148,7 +161,7 @@ class TrainConfig:
     """Decisions per step of L3 and of the acceptance model."""
     l3_lr: Rate = 1e-3
     """Learning rate of L3."""
-    l3_lr_stages: tuple[str, ...] = ()
+    l3_lr_stages: LrStages = ()
     """Later learning rates of L3, as for L2."""
     l3_mode: Literal["residual", "direct"] = "residual"
     """Predict a residual on L1's baseline, or the action itself (`aop`)."""

@@ -105,7 +105,6 @@ def _train_layers(config: TrainRunConfig, record: TrainingRecord, session: Sessi
             f"these records reach {data.league_horizon} days ahead",
             f"use --horizon {data.league_horizon} or more",
         )
-    shutil.copyfile(data.folder / SPLIT_NAME, trainer.folder / SPLIT_NAME)
     _phases(config, trainer, data)
 
 
@@ -122,6 +121,8 @@ def _phases(config: TrainRunConfig, trainer: HRLXFTrainer, data: OfflineData) ->
     for phase in PHASES:
         if phase in config.phases:
             _prepare(config, trainer, data, phase, done)
+            # after the given weights are read: a start without its input writes nothing, and the folder stays free
+            shutil.copyfile(data.folder / SPLIT_NAME, trainer.folder / SPLIT_NAME)
             steps[phase](data)
             done.append(phase)
     _load_earlier(trainer, data, config, done)

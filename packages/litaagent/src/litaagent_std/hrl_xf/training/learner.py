@@ -310,6 +310,12 @@ def load_state(path: Path, model: nn.Module) -> dict[str, Any]:
         SchemaMismatchError: If the sizes differ.
     """
     content = read_weights_file(path)
+    meta: dict[str, Any] = content["meta"]
+    held, needed = meta.get("kind"), getattr(model, "kind", None)
+    if held != needed and held is not None and needed is not None:
+        raise SchemaMismatchError(
+            f"weights {str(path)!r} are of kind {held!r}", f"{needed!r} is needed here", "name another file"
+        )
     try:
         model.load_state_dict(content["model"])
     except (RuntimeError, AttributeError, TypeError) as error:
@@ -318,7 +324,6 @@ def load_state(path: Path, model: nn.Module) -> dict[str, Any]:
             "sizes must be those that were saved",
             "build the network with the sizes in the file's meta, or train again",
         ) from error
-    meta: dict[str, Any] = content["meta"]
     return meta
 
 

@@ -84,10 +84,13 @@ class TrainingRecord:
             with reading(path, RunDirError, "it is the record that training wrote", "train again, or remove it"):
                 content = read_sealed(path)
         except FileNotFoundError as error:
+            is_run = (folder / "run.json").exists()
             raise RunDirError(
-                f"{str(folder)!r} holds no training run: it has no {RECORD_NAME}",
+                f"{str(folder)!r} holds no record of phases: it has no {RECORD_NAME}",
                 "`lita train` and HRLXFTrainer write one",
-                "correct the path; lita runs list shows what there is",
+                f"of another run, such as one of lita train-online, write a report: lita report {folder}"
+                if is_run
+                else "correct the path; lita runs list shows what there is",
             ) from error
         if content.get("format") != _FORMAT or not content.keys() >= _empty().keys() - {"logs"}:
             raise RunDirError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -276,6 +277,7 @@ class HRLXFTrainer:
             return
         with (
             one_thread(),
+            _printed_lines(),
             Session(
                 self.folder, files=Files(has_log=False), config=self.cfg, seed=self.cfg.seed, existing="adopt"
             ) as self.session,
@@ -297,6 +299,23 @@ class HRLXFTrainer:
         world = data.macro["world"]
         counts = {split: len(np.unique(world[rows_of(data.macro, split)])) for split in SPLITS}
         logger.info("%s: %s", layer, ", ".join(f"{split}={count}" for split, count in counts.items()))
+
+
+@contextmanager
+def _printed_lines() -> Iterator[None]:
+    """Print the line of every epoch, as ``lita train`` does, unless the program has set up logging itself."""
+    package = logging.getLogger("litaagent_std.hrl_xf")
+    if package.hasHandlers():
+        yield
+        return
+    handler, level = logging.StreamHandler(sys.stdout), package.level
+    package.addHandler(handler)
+    package.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        package.removeHandler(handler)
+        package.setLevel(level)
 
 
 def _needed(model: Any, name: str) -> Any:  # noqa: ANN401 - any of the networks

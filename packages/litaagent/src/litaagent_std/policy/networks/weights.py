@@ -49,6 +49,11 @@ def load_weights(path: str | Path) -> Weights:
         WeightsError: If the file is missing, damaged or of another format.
     """
     name = str(path)
+    if name.endswith((".pt", ".pth")):
+        raise WeightsError(
+            f"{name!r} is a file of a training run, which torch reads; play and --warm read the run's .npz weights, so "
+            "name the folder of the run"
+        )
     try:
         arrays, meta = read_npz(path)
     except FileNotFoundError as error:

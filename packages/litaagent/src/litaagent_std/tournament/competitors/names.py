@@ -56,7 +56,9 @@ __all__ = [
 ]
 
 
-_KNOWN_PACKAGES: Final = ("scml.", "scml_agents.", "litaagent_std.")
+_PUBLISHED: Final = "scml_agents."
+_BAD_PARAMETERS: Final = (TypeError, ValueError, LookupError, AttributeError, OSError)
+"""What a constructor raises that does not know its parameters, or does not find the file that one names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +146,16 @@ def resolve_one(name: str, *, integer_offers: bool = True) -> Competitor:
 
 
 def require_classes(agents: Iterable[AgentSpec]) -> None:
-    """Refuse class paths of the user's that do not lead to an agent's class in this process.
+    """Refuse class paths that do not lead to an agent's class in this process, and parameters that it does not take.
+
+    Published agents are not imported here: a tournament leaves out those that cannot be.
 
     Raises:
-        ConfigurationError: If a module or class is not there, or is no agent of the league.
+        ConfigurationError: If a module or class is not there, is no agent of the league, or refuses its parameters.
     """
     for agent in agents:
-        path = original_path(agent.path)
-        if path.startswith(_KNOWN_PACKAGES):
+        path = original_path(open_path(agent.path))
+        if path.startswith(_PUBLISHED):
             continue
         cause: Exception | None = None
         try:
@@ -164,6 +168,20 @@ def require_classes(agents: Iterable[AgentSpec]) -> None:
                 "the path of a competitor leads to the class of an agent",
                 "correct the path, or name the folder of its module: PYTHONPATH=FOLDER before the command",
             ) from cause
+        if agent.params and agent.path == open_path(agent.path):  # an isolated agent is made elsewhere
+            _require_parameters(agent)
+
+
+def _require_parameters(agent: AgentSpec) -> None:
+    """Make an agent once, so that wrong parameters are found before a world is played."""
+    try:
+        agent.load()(**agent.params)
+    except _BAD_PARAMETERS as error:
+        raise ConfigurationError(
+            f"{agent_text(agent)} cannot be made: {error}",
+            "the parameters behind the colon are keyword arguments of the agent's class",
+            "correct them",
+        ) from error
 
 
 def opponents(names: Sequence[str], *, integer_offers: bool = True, isolate: bool = False) -> tuple[str, ...]:

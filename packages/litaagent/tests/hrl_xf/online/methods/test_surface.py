@@ -127,6 +127,14 @@ def test_refusals():
         make_method(OnlineConfig(method="surface"), START)
 
 
+@pytest.mark.parametrize("method", ["es", "surface"])
+def test_layers_that_a_method_does_not_learn_are_named(method, caplog):
+    make_method(OnlineConfig(method=method), None)
+    assert not caplog.records
+    make_method(OnlineConfig(method=method, layers=("l2", "l3")), None)
+    assert f"--method {method} learns L2 alone, not --layers l2 l3" in caplog.text
+
+
 def price_at(policies, progress):
     return float(action_at(policies, "middle", ("sell_price_far",), progress=progress)[0])
 

@@ -51,6 +51,7 @@ from litaagent_std.hrl_xf.online.distillation.samples import (
 from litaagent_std.hrl_xf.online.hierarchy.policies import LAYERS, Hierarchy
 from litaagent_std.hrl_xf.online.jobs import Job
 from litaagent_std.hrl_xf.online.methods.networks import weights_of
+from litaagent_std.hrl_xf.online.worlds import require_days
 from litaagent_std.policy.networks.weights import Weights, weights_path
 from litaagent_std.world.reproducible.hashing import fixed_for_workers
 
@@ -82,9 +83,10 @@ def run_distillation(cfg: DistillConfig) -> Distilled:
     """Start or resume a distillation.
 
     Raises:
-        ConfigurationError: If there is no teacher, or the student would not be smaller.
+        ConfigurationError: If there is no teacher, the student would not be smaller, or worlds would be too short.
         ConfigMismatchError: If the folder holds a distillation of another teacher or with other options.
     """
+    require_days(cfg.days, cfg.levels, "--days")
     with (
         Session(cfg.output_dir, config=cfg, seed=cfg.seed, free=FREE_FIELDS) as session,
         fixed_for_workers(),

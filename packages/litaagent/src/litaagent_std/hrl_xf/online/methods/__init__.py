@@ -9,6 +9,8 @@
 All of them start from the same networks and write the same files.
 """
 
+import logging
+
 from apexrl.runs.errors import ConfigurationError
 from litaagent_std.hrl_xf.online.config import OnlineConfig
 from litaagent_std.hrl_xf.online.hierarchy.policies import LAYERS, Hierarchy
@@ -19,6 +21,8 @@ from litaagent_std.hrl_xf.online.methods.networks import untrained
 from litaagent_std.hrl_xf.online.methods.surface import SurfaceMethod
 
 __all__ = ["EvolutionMethod", "GradientMethod", "Method", "SurfaceMethod", "make_method"]
+
+logger = logging.getLogger(__name__)
 
 
 def make_method(cfg: OnlineConfig, warm_start: Hierarchy | None) -> Method:
@@ -38,6 +42,10 @@ def make_method(cfg: OnlineConfig, warm_start: Hierarchy | None) -> Method:
             "remove --warm, or use --method ppo or es",
         )
     learning = cfg.layers if cfg.method == "ppo" else ("l2",)
+    if set(cfg.layers) != set(learning):
+        logger.warning(
+            "--method %s learns L2 alone, not --layers %s; --method ppo learns them", cfg.method, " ".join(cfg.layers)
+        )
     start = warm_start or untrained(learning, cfg.seed, {layer: cfg.layer(layer).dim for layer in LAYERS})
     if cfg.method == "es":
         return EvolutionMethod(cfg.evolution, cfg.seed, start, cfg.places)
