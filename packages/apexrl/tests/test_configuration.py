@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
+from tyro.conf import Positional
 
 from apexrl.configuration import configuration, from_command_line, from_mapping, to_mapping
 from apexrl.runs.errors import ConfigurationError
@@ -174,3 +175,83 @@ class _Ruled:
 
     max_steps: Annotated[int, Field(ge=1)] = 1
     """Steps."""
+
+
+@configuration
+class _Play:
+    """Play a checkpoint."""
+
+    model_path: Annotated[Path, Positional]
+    """The checkpoint."""
+    task: Annotated[str, Positional]
+    """What to play."""
+    episodes: Annotated[int, Field(ge=1)] = 3
+    """How often."""
+    skills: tuple[str, ...] = ()
+    """Which skills."""
+    inner: Inner = Inner()
+    """The nested part."""
+
+    def __post_init__(self) -> None:
+        if self.task == "endless" and self.episodes > 1:
+            raise ValueError(f"task={self.task!r} has one episode, got episodes={self.episodes}")
+
+
+def test_a_file_may_leave_required_options_to_the_flags(tmp_path: Path) -> None:
+    file = tmp_path / "play.yaml"
+    file.write_text("episodes: 5\ninner:\n  depth: 7\n")
+    played = _Play(model_path=Path("X"), task="maze", episodes=5, inner=Inner(depth=7))
+
+    assert from_command_line(_Play, ["X", "maze", "--config", str(file)], "play") == played
+    file.write_text("episodes: 5\ninner:\n  depth: 7\nmodel_path: X\ntask: maze")
+    assert from_command_line(_Play, ["--config", str(file)], "play") == played
+    assert from_command_line(_Play, ["Y", "--config", str(file)], "play").model_path == Path("Y")
+
+
+def test_what_neither_the_file_nor_the_flags_give_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "play.yaml"
+    file.write_text("task: maze")
+    with pytest.raises(SystemExit):
+        from_command_line(_Play, ["--config", str(file)], "play")
+    asked = capsys.readouterr().err
+    assert "The checkpoint." in asked
+    assert "What to play." not in asked
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("episods: 5", "play.yaml' is not acceptable.*episods: unknown key, perhaps episodes was meant"),
+        ("episodes: 0", "play.yaml' is not acceptable.*episodes: got 0"),
+        ("inner: {depth: 0}", "play.yaml' is not acceptable.*inner.depth: got 0"),
+        ("task: endless", "task='endless' has one episode, got episodes=3"),
+    ],
+)
+def test_a_file_without_its_required_options_is_checked_all_the_same(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "play.yaml").write_text(text)
+    with pytest.raises(ConfigurationError, match=words) as refused:
+        from_command_line(_Play, ["X", "--config", str(tmp_path / "play.yaml")], "play")
+    assert "required" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "X maze --skills a b",
+        "--model-path X maze --skills a b",
+        "--skills a b --task=maze --model-path=X",
+        "--task maze --skills a b --model_path X",
+    ],
+)
+def test_positional_arguments_may_be_named(words: str) -> None:
+    wanted = _Play(model_path=Path("X"), task="maze", skills=("a", "b"))
+    assert from_command_line(_Play, words.split(), "play") == wanted
+
+
+def test_names_of_positional_arguments_are_checked() -> None:
+    with pytest.raises(ConfigurationError, match="--task maze is named and model_path, which comes before it, is not"):
+        from_command_line(_Play, ["X", "--task", "maze"], "play")
+    with pytest.raises(ConfigurationError, match=r"--model-path has no value.*Write --model-path MODEL_PATH"):
+        from_command_line(_Play, ["--model-path"], "play")

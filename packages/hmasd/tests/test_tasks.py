@@ -150,11 +150,15 @@ def test_resume_within_episodes_that_only_our_time_limit_ends_is_exact(small, mo
         (
             "from pettingzoo import AECEnv\nparallel_env = type('Turns', (AECEnv,), {})",
             {},
-            r"whose agents act in turn \(AEC\).*Return pettingzoo.utils.aec_to_parallel\(env\)",
+            r"whose agents act in turn \(AEC\).*parallel_env\(\) returns: convert it with pettingzoo.utils.aec_to",
         ),
         ("import gymnasium\nparallel_env = lambda: gymnasium.make('CartPole-v1')", {}, "has no possible_agents"),
         ("parallel_env = lambda: None", {}, "an object of NoneType, which has no possible_agents"),
-        ("shared = Walk()\nparallel_env = lambda: shared", {}, "an object of Walk that it had returned before"),
+        (
+            "shared = Walk()\nparallel_env = lambda: shared",
+            {},
+            r"same Walk object.*parallel_env\(\) returns: make a new",
+        ),
     ],
     ids=[
         *("raises", "exits", "dependency", "no function", "needs more", "actions", "n_agents", "liar"),

@@ -21,7 +21,7 @@ import inspect
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast, dataclass_transform
+from typing import Any, TypeVar, cast, dataclass_transform, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as pydantic_dataclass
@@ -50,7 +50,7 @@ def configuration(cls: type[T]) -> type[T]:
         try:
             validate(self, *args, **values)
         except ValidationError as error:
-            raise _refusal(error, type(self).__name__, type(self)) from error
+            raise _refusal(error.errors(), type(self).__name__, type(self)) from error
 
     made.__init__ = in_words
     fields = cast("dict[str, Any]", made.__dataclass_fields__)
@@ -63,13 +63,13 @@ def configuration(cls: type[T]) -> type[T]:
 _COMMAND_LINE = "the command line"
 
 
-def _refusal(error: ValidationError, source: str, cls: type) -> ConfigurationError:
-    """Turn a validation error into one that names each key, its value, the rule it breaks and a hint."""
+def _refusal(errors: Sequence[Mapping[str, Any]], source: str, cls: type) -> ConfigurationError:
+    """Turn validation errors into one that names each key, its value, the rule it breaks and a hint."""
     problems = []
-    for item in error.errors():
+    for item in errors:
         key = ".".join(str(part) for part in item["loc"])
         if source == _COMMAND_LINE:
-            key = f"--{key.replace('_', '-')}"
+            key = _flag(key)
         if item["type"] in {"unexpected_keyword_argument", "extra_forbidden"}:
             problems.append(f"{key}: unknown key{_suggestion(cls, item['loc'])}")
         elif item["loc"]:
@@ -103,7 +103,7 @@ def from_mapping(cls: type[T], values: Mapping[str, Any], source: str = "the con
     try:
         return TypeAdapter(cls).validate_python(dict(values))
     except ValidationError as error:
-        raise _refusal(error, source, cls) from error
+        raise _refusal(error.errors(), source, cls) from error
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -138,6 +138,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
 def from_command_line(cls: type[T], arguments: Sequence[str], program: str) -> T:
     """Build ``cls`` from defaults, then the file after ``--config``, then flags.
 
+    The file may leave out required options that flags give. A positional argument may be named like an option:
+    ``--path FILE`` stands for ``FILE``.
+
     Args:
         cls: A class declared with :func:`configuration`; its docstring heads the help page. If it has a field
             ``config``, ``--config`` means that field.
@@ -150,12 +153,13 @@ def from_command_line(cls: type[T], arguments: Sequence[str], program: str) -> T
     import tyro  # only commands need it, and it is slow to import
 
     description = inspect.cleandoc(cls.__doc__ or "")
-    if "config" in inspect.signature(cls).parameters:
-        path, flags = None, list(arguments)
-    else:
-        path, flags = _split_config_flag(arguments)
+    flags, path = list(arguments), None
+    if "config" not in inspect.signature(cls).parameters:
+        given, flags = _split_off(flags, {"config": "FILE.yaml"})
+        path = given.get("config")
         description += "\n\nOptions come from defaults, then --config FILE.yaml, then flags."
-    default = from_mapping(cls, read_yaml(path), f"configuration file {str(path)!r}") if path else None
+    flags = _without_names(cls, flags)
+    default = _defaults_of_file(cls, Path(path)) if path else None
     keywords: dict[str, Any] = {} if default is None else {"default": default}
 
     def parse(*, shows: bool) -> T:
@@ -168,7 +172,7 @@ def from_command_line(cls: type[T], arguments: Sequence[str], program: str) -> T
     except SystemExit as leaving:  # help was asked for, or something is wrong
         error = _validation_error(leaving)
     if error is not None:
-        raise _refusal(error, _COMMAND_LINE, cls) from error
+        raise _refusal(error.errors(), _COMMAND_LINE, cls) from error
     return parse(shows=True)  # print the help or the message, and leave
 
 
@@ -180,24 +184,81 @@ def _validation_error(error: BaseException) -> ValidationError | None:
     return chain
 
 
-def _split_config_flag(arguments: Sequence[str]) -> tuple[Path | None, list[str]]:
-    """Take ``--config FILE`` or ``--config=FILE`` out of the arguments."""
-    path: Path | None = None
+def _defaults_of_file(cls: type[T], path: Path) -> T:
+    """Return ``cls`` with the values of a file; required fields that it leaves out are MISSING, for flags to give.
+
+    Rules over several fields are then checked together with the flags.
+    """
+    from tyro import MISSING
+
+    values, source = read_yaml(path), f"configuration file {str(path)!r}"
+    try:
+        return TypeAdapter(cls).validate_python(values)
+    except ValidationError as error:
+        wrong = [item for item in error.errors() if item["type"] != "missing" or len(item["loc"]) > 1]
+        if wrong:
+            raise _refusal(wrong, source, cls) from error
+    default = object.__new__(cls)  # its constructor would refuse MISSING
+    types = get_type_hints(cls, include_extras=True)
+    for name, field in cast("Any", cls).__pydantic_fields__.items():
+        if name in values:
+            value = TypeAdapter(types[name]).validate_python(values[name])
+        else:
+            value = MISSING if field.is_required() else field.get_default(call_default_factory=True)
+        object.__setattr__(default, name, value)
+    return default
+
+
+def _without_names(cls: type, arguments: Sequence[str]) -> list[str]:
+    """Put the positional arguments that are named, as in ``--path FILE``, in front and without their names."""
+    from tyro.conf import Positional
+
+    fields = cast("Any", cls).__pydantic_fields__
+    positionals = [field.name for field in dataclasses.fields(cls) if Positional in fields[field.name].metadata]
+    named, rest = _split_off(arguments, {name: name.upper() for name in positionals})
+    unnamed = next((name for name in positionals if name not in named), None)
+    for name in positionals[len(named) :]:
+        if name in named:
+            raise ConfigurationError(
+                f"{_flag(name)} {named[name]} is named and {unnamed}, which comes before it, is not",
+                "positional arguments are named from the first one on",
+                f"name {_flag(str(unnamed))} too, or give all of them without names",
+            )
+    return [*(named[name] for name in positionals if name in named), *rest]
+
+
+def _split_off(arguments: Sequence[str], placeholders: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Take ``--name VALUE`` or ``--name=VALUE`` out of the arguments.
+
+    Args:
+        arguments: The command line.
+        placeholders: Names of the options to take, with what stands for their value in a message.
+
+    Returns:
+        The values by name, and the other arguments.
+
+    Raises:
+        ConfigurationError: An option is the last word, so that it has no value.
+    """
+    values: dict[str, str] = {}
     rest: list[str] = []
     waiting = iter(arguments)
     for argument in waiting:
-        if argument == "--config":
-            value = next(waiting, None)
-            if value is None:
-                raise ConfigurationError(
-                    "--config has no value", "It needs the path of a YAML file", "Write --config FILE.yaml"
-                )
-            path = Path(value)
-        elif argument.startswith("--config="):
-            path = Path(argument.removeprefix("--config="))
-        else:
+        flag, separator, value = argument.partition("=")
+        name = flag.removeprefix("--").replace("-", "_")
+        if not flag.startswith("--") or name not in placeholders:
             rest.append(argument)
-    return path, rest
+            continue
+        following = value if separator else next(waiting, None)
+        if following is None:
+            text = f"{flag} {placeholders[name]}"
+            raise ConfigurationError(f"{flag} has no value", "an option is followed by its value", f"write {text}")
+        values[name] = following
+    return values, rest
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def of_class(config_class: type[T], cfg: T | None, owner: str) -> T:

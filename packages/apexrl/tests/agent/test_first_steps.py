@@ -10,8 +10,7 @@ from gymnasium import spaces
 from mpe2 import simple_spread_v3
 
 from apexrl import GymVecEnv, MAPPOConfig, MultiAgentRunner, OnPolicyRunner, PPOConfig
-from apexrl.envs.coercion import NotAnEnvError
-from apexrl.envs.vec_env import StepFormatError
+from apexrl.envs.vec_env import NotAnEnvError, StepFormatError
 from apexrl.models import CNNCritic, CNNDiscreteActor, DictActor, DictCritic
 from apexrl.models.factory import NetworkOptionError
 from apexrl.runs.errors import UnwritableError

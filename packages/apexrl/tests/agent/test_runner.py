@@ -159,6 +159,20 @@ def test_ends_are_saved_and_evaluated_where_asked(tmp_path):
     assert (again.iteration, again.learner.count) == (6, 6)
 
 
+def test_a_damaged_final_checkpoint_is_named_once_and_the_one_before_is_used(tmp_path, caplog):
+    final = make(Counter(Files(final="end.pt")), save_dir=tmp_path, save_interval=4)
+    final.learn(num_iterations=6)
+    (tmp_path / "end.pt").write_bytes((tmp_path / "end.pt").read_bytes()[:-100])
+
+    again = make(Counter(Files(final="end.pt")), save_dir=tmp_path, save_interval=4)
+    assert again.resume()
+    assert (again.iteration, again.learner.count) == (4, 4)
+    again.learn(num_iterations=1)
+    warnings = [record.getMessage() for record in caplog.records if "end.pt" in record.getMessage()]
+    assert len(warnings) == 1
+    assert warnings[0].startswith("skipping the final checkpoint end.pt: ")
+
+
 def test_a_learner_ends_training_by_itself():
     result = make(Counter(patience=3)).learn(num_iterations=9)
     assert (result.stopped_by, result.iterations, result.reason) == ("learner", 3, "patience is over")

@@ -308,6 +308,22 @@ def test_the_device_is_found(make_env, monkeypatch, available):
     assert PPO(make_env(), device="cpu").device.type == "cpu"
 
 
+@pytest.mark.parametrize(
+    ("device", "reason"),
+    [("mps", "torch has none here"), ("xpu:0", "torch has none here"), ("gpu0", "it does not compute")],
+)
+def test_a_device_that_cannot_be_used_is_named_in_a_few_words(monkeypatch, device, reason):
+    from apexrl.algorithms.devices import resolve_device
+
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    monkeypatch.setattr(torch.xpu, "is_available", lambda: False)
+    with pytest.raises(
+        ConfigurationError, match=rf"^device='{device}' cannot be used \({reason}\).*a GPU if torch"
+    ) as at:
+        resolve_device(device)
+    assert len(str(at.value)) < 250
+
+
 def test_dropout_is_named_as_the_cause(make_env):
     class Random(MLPDiscreteActor):
         def __init__(self, *spaces, **options):

@@ -7,7 +7,7 @@ from mpe2 import simple_spread_v3
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from apexrl.envs import GymVecEnv, PettingZooVecEnv, as_vec_env
-from apexrl.envs.coercion import NotAnEnvError
+from apexrl.envs.vec_env import NotAnEnvError
 
 CARTPOLE = "CartPole-v1"
 
@@ -60,7 +60,7 @@ def test_parallel_environments(as_list):
             lambda: DummyVecEnv([partial(gym.make, CARTPOLE)]),
             r"DummyVecEnv.*Give the functions that made it to GymVecEnv",
         ),
-        (lambda: simple_spread_v3.env(), "aec_to_parallel"),
+        (lambda: simple_spread_v3.env(), r"act in turn \(AEC\): convert it with pettingzoo.utils.aec_to_parallel"),
         (lambda: 5, "env is 5"),
         (lambda: None, "env is None"),
         (lambda: [], r"env is \[\]"),

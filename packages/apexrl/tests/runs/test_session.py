@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apexrl.runs.checkpoints.checkpoint import CheckpointStore, Retention, Schema
-from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, RunDirError, RunLockedError
+from apexrl.runs.errors import ConfigMismatchError, ConfigurationError, RunDirError, RunLockedError, UnwritableError
 from apexrl.runs.metrics.jsonl import read_jsonl
 from apexrl.runs.session import Files, Session
 
@@ -238,3 +238,14 @@ def test_metrics_are_flushed_before_each_checkpoint(tmp_path):
 
     # A sink of the caller's is flushed at the end, and stays open.
     assert sink.events == ["write 1", "flush, 0 checkpoints on disk", "flush, 1 checkpoints on disk"]
+
+
+def test_a_folder_of_events_beside_the_runs_is_named_without_detours(tmp_path):
+    (tmp_path / "tf-logs").write_text("a file in the way")
+    files = Files(events="../tf-logs")
+
+    with (
+        Session(tmp_path / "logs", sinks=("tensorboard",), files=files) as session,
+        pytest.raises(UnwritableError, match=f"'{tmp_path}/tf-logs'"),
+    ):
+        session.begin()

@@ -196,8 +196,6 @@ def run_command(config_class: type[Any], run: Callable[[Any], int], options: Seq
         options: Command line without the program.
         program: Name of the program in help and errors.
     """
-    if config_class in (EvalCommand, RenderCommand):
-        options = _without_model_path(options)
     try:
         return run(from_command_line(config_class, options, program=program))
     except UserFacingError as error:
@@ -209,11 +207,6 @@ def run_command(config_class: type[Any], run: Callable[[Any], int], options: Seq
     except BrokenPipeError:  # the reader of standard output is gone, as with `… | head`
         sys.stderr.close()
         return 141
-
-
-def _without_model_path(options: Sequence[str]) -> list[str]:
-    """Return options in which the checkpoint stands alone, because `train` has ``--model-path`` in front of it."""
-    return [word.removeprefix("--model-path=") for word in options if word != "--model-path"]
 
 
 def _train(trainer: Trainer, command: TrainCommand) -> int:

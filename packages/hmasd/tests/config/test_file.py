@@ -52,6 +52,15 @@ def test_unknown_and_doubled_names_are_refused(tmp_path):
         load_config(tmp_path / "missing.py")
 
 
+def test_the_papers_symbols_are_known_in_python_too(tmp_path):
+    config = preset("paper", k=25, n_Z=3, lambda_D=0.5)
+    assert config == preset("paper", skill_steps=25, n_team_skills=3, lambda_team=0.5)
+    assert load_config(None, {"k": 25}) == HMASDConfig(skill_steps=25)
+    assert load_config(write(tmp_path, "k = 5"), {"skill_steps": 25}).skill_steps == 25
+    with pytest.raises(ConfigurationError, match="gives skill_steps twice, as 'k' and as 'skill_steps'"):
+        preset("paper", k=25, skill_steps=25)
+
+
 def test_the_papers_preset():
     config = preset("paper", seed=4)
     assert (config.skill_steps, config.n_team_skills, config.n_agent_skills) == (50, 2, 4)

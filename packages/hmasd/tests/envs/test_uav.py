@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 
+from apexrl.runs.errors import ConfigurationError
 from hmasd.envs.pettingzoo import uav_coverage, uav_relay
 from hmasd.envs.uav.env import UAVEnv
 from hmasd.envs.uav.radio import (
@@ -176,3 +177,45 @@ def test_a_captured_state_resumes_identically():
     other.load_state_dict(env.state_dict())
     for action in actions[4:]:
         assert torch.equal(env.step(action)[0], other.step(action)[0])
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ({"n_uavs": 0}, "n_uavs: got 0; it should be greater than or equal to 1"),
+        ({"n_users": 0}, "n_users: got 0"),
+        ({"side": 0}, "side: got 0; it should be greater than 0"),
+        ({"side": math.inf}, "side: got inf"),
+        ({"max_steps": 0}, "max_steps: got 0"),
+        ({"hotspots": -1}, "hotspots: got -1"),
+        ({"map_cells": 0}, "map_cells: got 0"),
+        ({"min_height": 150.0}, "min_height=150.0 must be below max_height=150.0"),
+    ],
+)
+def test_worlds_that_cannot_be_are_refused(rules, words):
+    with pytest.raises(ConfigurationError, match=words):
+        UAVConfig(**rules)
+
+
+def test_a_batch_of_no_worlds_is_refused():
+    with pytest.raises(ValueError, match="num_envs=0 must be at least 1"):
+        UAVEnv(0)
+
+
+@given(
+    scenario=st.sampled_from(["coverage", "relay"]),
+    counts=st.tuples(*[st.integers(1, 3)] * 5),
+    hotspots=st.integers(0, 2),
+    low=st.floats(0.0, 50.0),
+)
+@settings(max_examples=25, deadline=None)
+def test_every_world_that_is_accepted_can_be_played(scenario, counts, hotspots, low):
+    names = ("n_uavs", "n_users", "capacity", "map_cells", "max_steps")
+    rules = dict(zip(names, counts, strict=True)) | {"hotspots": hotspots, "min_height": low, "max_height": low + 1.0}
+    env = UAVEnv(2, config=UAVConfig(scenario=scenario, **rules))
+    env.reset(seed=0)
+    for _ in range(4):
+        observations, rewards, _, extras = env.step(torch.ones(2, env.num_agents, 3))
+        assert observations.isfinite().all()
+        assert rewards.isfinite().all()
+        assert extras["state"].isfinite().all()

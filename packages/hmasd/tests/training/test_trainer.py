@@ -381,7 +381,7 @@ def test_a_run_resumes_only_with_its_own_configuration(small, tmp_path):
 
 
 @pytest.mark.parametrize("left", ["nothing", "a damaged file", "an earlier final"])
-def test_a_finished_run_gets_its_final_checkpoint(small, tmp_path, left):
+def test_a_finished_run_gets_its_final_checkpoint(small, tmp_path, caplog, left):
     """Also after a kill between the last checkpoint and the final one; it holds the run's own random streams."""
     config = small(checkpoint_interval=1)
     if left == "an earlier final":
@@ -400,6 +400,7 @@ def test_a_finished_run_gets_its_final_checkpoint(small, tmp_path, left):
         final.write_bytes(earlier if left == "an earlier final" else final.read_bytes()[:-100])
     again = Trainer(config, models=tmp_path)
     assert again.resume()
+    assert caplog.text.count(f"skipping the final checkpoint {FINAL_NAME}") == (left == "a damaged file")
     assert again.env_steps >= config.total_steps
     assert not again.is_complete
     again.run()
@@ -460,7 +461,7 @@ def test_a_checkpoint_that_lacks_something_is_refused(small, tmp_path, name):
     checkpoint = load_checkpoint(path, SCHEMA)
     state = {key: value for key, value in checkpoint.state.items() if key != name}
     save_checkpoint(path, replace(checkpoint, state=state))
-    with pytest.raises(SchemaMismatchError, match=f"does not fit this runner: '{name}'"):
+    with pytest.raises(SchemaMismatchError, match=f"does not fit this runner: it has no '{name}'"):
         Trainer.from_checkpoint(path)
 
 

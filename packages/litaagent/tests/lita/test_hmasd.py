@@ -33,6 +33,21 @@ def test_evaluation_takes_its_options_from_the_training_unless_given(trained, ca
     assert evaluated(capsys, final, "--episodes", "2") != as_trained
 
 
+@pytest.mark.parametrize("words", [["any.pth"], ["--model-path", "any.pth"], ["--model-path=any.pth"]])
+@pytest.mark.parametrize("command", ["eval", "render"])
+def test_the_checkpoint_stands_alone_or_after_its_option_of_train(tmp_path, monkeypatch, capsys, command, words):
+    monkeypatch.chdir(tmp_path)
+    assert main(["hmasd", command, *words]) == 2
+    assert "there is no checkpoint 'any.pth'" in capsys.readouterr().err
+
+
+def test_a_settings_file_of_eval_may_leave_the_checkpoint_to_the_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "e.yaml").write_text("episodes: 2")
+    assert main(["hmasd", "eval", "any.pth", "--config", "e.yaml"]) == 2
+    assert "there is no checkpoint 'any.pth'" in capsys.readouterr().err
+
+
 def test_render_draws_all_pictures_or_none(trained, tmp_path, capsys):
     final, album = trained / "models" / "hmasd_sync_enhanced_final.pth", tmp_path / "album"
     words = ["hmasd", "render", str(final), "--out", str(album), "--metrics"]

@@ -52,6 +52,7 @@ class Checkpointing:
         self._schema = Schema(name=learner.name, version=learner.schema_version)
         self._session: Session | None = None
         self._diverged: DivergedError | None = None
+        self._final_is_damaged = False
         self._store: CheckpointStore | None = None
         if folder is not None:
             self._store = CheckpointStore(
@@ -181,12 +182,18 @@ class Checkpointing:
         return latest
 
     def _final(self) -> Checkpoint | None:
-        """Load the checkpoint that was written at the goal, if the learner writes one."""
-        if self.folder is None or self._learner.files.final is None:
+        """Load the checkpoint that was written at the goal, if there is one; a damaged one is named in a warning."""
+        name = self._learner.files.final
+        if self.folder is None or name is None:
             return None
         try:
-            return load_checkpoint(self.folder / self._learner.files.final, self._schema)
-        except (CheckpointMissingError, CheckpointDamagedError):
+            return load_checkpoint(self.folder / name, self._schema)
+        except CheckpointMissingError:
+            return None
+        except CheckpointDamagedError as error:
+            if not self._final_is_damaged:  # warn once, though a run that resumes looks several times
+                logger.warning("skipping the final checkpoint %s: %s", name, error.got)
+            self._final_is_damaged = True
             return None
 
     def _progress(self, checkpoint: Checkpoint) -> int:

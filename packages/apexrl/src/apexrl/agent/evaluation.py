@@ -15,9 +15,8 @@ from apexrl.agent.runner import Runner
 from apexrl.algorithms.actor_critic import ActingPolicy
 from apexrl.arrays import Bools, Floats, Ints
 from apexrl.collect.env_group import AnyVecEnv, derived_seed, one_thread
-from apexrl.envs.coercion import NotAnEnvError
 from apexrl.envs.multi_agent import MultiAgentVecEnv
-from apexrl.envs.vec_env import read_step
+from apexrl.envs.vec_env import NotAnEnvError, read_step
 from apexrl.models.base import Policy
 
 _CONFIDENCE = 0.95

@@ -7,8 +7,8 @@ from apexrl.agent.on_policy_runner import OnPolicyRunner
 from apexrl.algorithms.mappo import MAPPO
 from apexrl.algorithms.ppo import PPO
 from apexrl.collect.env_group import AnyVecEnv
-from apexrl.envs.coercion import NotAnEnvError
 from apexrl.envs.multi_agent import MultiAgentVecEnv
+from apexrl.envs.vec_env import NotAnEnvError
 
 
 class MultiAgentRunner(OnPolicyRunner):

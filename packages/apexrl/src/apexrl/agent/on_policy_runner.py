@@ -25,9 +25,9 @@ from apexrl.algorithms.ppo_config import PPOConfig
 from apexrl.collect.collector import EnvFactory, ExecutorGroups, Groups
 from apexrl.collect.env_group import AnyVecEnv, InlineGroups
 from apexrl.configuration import to_mapping
-from apexrl.envs.coercion import NotAnEnvError, as_vec_env
+from apexrl.envs.coercion import as_vec_env
 from apexrl.envs.multi_agent import MultiAgentVecEnv
-from apexrl.envs.vec_env import VecEnv
+from apexrl.envs.vec_env import NotAnEnvError, VecEnv
 from apexrl.execution.executor import Executor
 from apexrl.models.base import Policy, ValueFunction
 from apexrl.runs.errors import ConfigurationError

@@ -9,20 +9,15 @@ from gymnasium.vector import VectorEnv
 from apexrl.envs.gymnasium import GymVecEnv
 from apexrl.envs.multi_agent import MultiAgentVecEnv
 from apexrl.envs.pettingzoo import PettingZooVecEnv
-from apexrl.envs.vec_env import EnvBatch, Opaque, VecEnv
-from apexrl.runs.errors import UserFacingError
+from apexrl.envs.pettingzoo.spaces import AEC_HINT, is_parallel
+from apexrl.envs.vec_env import EnvBatch, NotAnEnvError, Opaque, VecEnv
 
 AnyVecEnv: TypeAlias = VecEnv | MultiAgentVecEnv
 
 NUM_ENVS = 8
 """Copies that an id stands for."""
 
-_PARALLEL_METHODS = ("possible_agents", "reset", "step", "observation_space", "action_space")
 _EXPECTED = "it must be a VecEnv, a Gymnasium id, env or vector env, or a PettingZoo parallel env"
-
-
-class NotAnEnvError(UserFacingError, TypeError):
-    """Something was given as an environment that is none, or not of the right kind."""
 
 
 def as_vec_env(env: Opaque) -> AnyVecEnv:
@@ -53,7 +48,7 @@ def as_vec_env(env: Opaque) -> AnyVecEnv:
         return GymVecEnv([env])  # type: ignore[list-item]  # it stands for its function
     if isinstance(env, Sequence) and env:
         return _from_list(env)
-    if _is_parallel(env) and not isinstance(env, type):
+    if is_parallel(env) and not isinstance(env, type):
         return PettingZooVecEnv([lambda: env])
     if callable(env) and not hasattr(env, "step"):
         return as_vec_env(env())
@@ -74,17 +69,13 @@ def _from_list(envs: Sequence[Any]) -> AnyVecEnv:
         )
     if isinstance(first, gym.Env):
         return GymVecEnv([_constant(first), *functions[1:]])
-    if _is_parallel(first):
+    if is_parallel(first):
         return PettingZooVecEnv([_constant(first), *functions[1:]])
     raise NotAnEnvError(f"env is a list of {_describe(first)}", _EXPECTED, _hint(first))
 
 
 def _constant(env: Opaque) -> Callable[[], Any]:
     return lambda: env
-
-
-def _is_parallel(env: Opaque) -> bool:
-    return all(hasattr(env, name) for name in _PARALLEL_METHODS) and not hasattr(env, "agent_iter")
 
 
 def _describe(env: Opaque) -> str:
@@ -98,10 +89,7 @@ def _hint(env: Opaque) -> str:
     if "stable_baselines3" in modules:
         return "give the functions that made it to GymVecEnv: GymVecEnv([lambda: gym.make(...)] * 8)"
     if hasattr(env, "agent_iter"):
-        return (
-            "agents of an AEC environment act one after the other; convert it with "
-            "pettingzoo.utils.conversions.aec_to_parallel, or take the module's parallel_env()"
-        )
+        return f"its agents act in turn (AEC): {AEC_HINT}"
     if "gym" in modules:
         return "it comes from the old gym package; make it with gymnasium, or wrap it with shimmy.GymV26CompatibilityV0"
     return 'write env="CartPole-v1", env=gym.make(...) or env=GymVecEnv([lambda: gym.make(...)] * 8)'

@@ -14,7 +14,7 @@ Rules that every implementation keeps (and that `apexrl.check_env` verifies):
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple, TypeAlias, TypedDict
 
@@ -70,8 +70,45 @@ class UnsupportedSpacesError(UserFacingError, TypeError):
     """An environment's observations or actions have a space that no network here can use."""
 
 
+class NotAnEnvError(UserFacingError, TypeError):
+    """Something was given as an environment that is none, or not of the right kind."""
+
+
+class SharedEnvError(UserFacingError, ValueError):
+    """Two functions returned one and the same environment."""
+
+
 class StepFormatError(UserFacingError, ValueError):
     """An environment returned a step that has no clear meaning."""
+
+
+def refuse_shared(envs: Sequence[Opaque], hint: str) -> None:
+    """Refuse one environment that stands for several of a batch, because their episodes would mix.
+
+    Args:
+        envs: The environments, which may be wrapped.
+        hint: How to make separate ones.
+
+    Raises:
+        SharedEnvError: It names the first two that are one object.
+    """
+    first: dict[int, int] = {}
+    for index, env in enumerate(envs):
+        inner = getattr(env, "unwrapped", env)
+        other = first.setdefault(id(inner), index)
+        if other != index:
+            raise SharedEnvError(
+                f"environments {other} and {index} are the same {type(inner).__name__} object",
+                "a batch steps every environment on its own, so each function has to make a new one",
+                hint,
+            )
+
+
+def outline(returned: object) -> str:
+    """Return the types of what an environment returned, for messages."""
+    if not isinstance(returned, tuple):
+        return f"a {type(returned).__name__}"
+    return f"({', '.join(type(part).__name__ for part in returned)})"
 
 
 class StepOutcome(NamedTuple):

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import shutil
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -232,7 +233,7 @@ class Session:
         if sink == "csv":
             return CsvSink(metrics.with_suffix(".csv"), after_step)
         if sink == "tensorboard":
-            return TensorBoardSink(self.path / self.files.events, after_step)
+            return TensorBoardSink(os.path.normpath(self.path / self.files.events), after_step)
         if sink == "wandb":
             return WandbSink(self.path, config=self.config)
         raise ConfigurationError(

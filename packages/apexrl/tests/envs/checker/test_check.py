@@ -346,3 +346,9 @@ def test_a_device_may_be_a_text(walk_env):
             self.device = "cpu"
 
     assert check_env(Loose(), num_steps=60).is_ok
+
+
+@pytest.mark.parametrize("make", [list, lambda envs: envs[0]], ids=["list", "one"])
+def test_parallel_environments_of_pettingzoo_are_checked_as_they_are(make):
+    envs = [simple_spread_v3.parallel_env(max_cycles=8) for _ in range(2)]
+    assert check_env(make(envs), num_steps=20).is_ok

@@ -9,8 +9,8 @@ from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 from apexrl.envs import GymVecEnv, GymVecEnvContinuous
-from apexrl.envs.gymnasium.wrapper import LeanSyncVectorEnv, SharedEnvError, autoreset_mode_of
-from apexrl.envs.vec_env import StepFormatError, UnsupportedSpacesError
+from apexrl.envs.gymnasium.wrapper import LeanSyncVectorEnv, autoreset_mode_of
+from apexrl.envs.vec_env import SharedEnvError, StepFormatError, UnsupportedSpacesError
 
 
 def cartpoles(n=3, **options):
@@ -193,7 +193,7 @@ def test_the_former_name_for_box_actions_is_the_same_class():
 def test_one_environment_in_several_rows_is_refused(wrapped):
     single = gym.make("CartPole-v1")
     make = (lambda: gym.wrappers.RecordEpisodeStatistics(single)) if wrapped else (lambda: single)
-    with pytest.raises(SharedEnvError, match=r"env_fns\[0\] and env_fns\[1\] returned the same CartPoleEnv"):
+    with pytest.raises(SharedEnvError, match="environments 0 and 1 are the same CartPoleEnv object"):
         GymVecEnv([make] * 4)
 
 

@@ -1,5 +1,6 @@
 from functools import partial
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
@@ -10,7 +11,7 @@ from pettingzoo import ParallelEnv
 from apexrl.envs import PettingZooVecEnv
 from apexrl.envs.checker.check import check_env
 from apexrl.envs.pettingzoo.spaces import ObservationMismatchError
-from apexrl.envs.vec_env import UnsupportedSpacesError
+from apexrl.envs.vec_env import NotAnEnvError, SharedEnvError, StepFormatError, UnsupportedSpacesError
 from apexrl.runs.errors import SchemaMismatchError
 
 
@@ -339,3 +340,67 @@ def test_a_single_number_is_not_spread_over_a_longer_observation():
 def test_observations_of_no_fixed_length_are_refused():
     with pytest.raises(UnsupportedSpacesError, match="fixed number of entries"):
         PettingZooVecEnv([partial(Liar, {"b": spaces.Sequence(spaces.Discrete(2))}, {"b": (1,)})])
+
+
+def test_one_environment_is_refused_as_several():
+    env = Leaving()
+    with pytest.raises(SharedEnvError, match=r"environments 1 and 2 are the same Leaving object.*Make a new"):
+        PettingZooVecEnv([Leaving, lambda: env, lambda: env])
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (simple_spread_v3.env, r"environment 0 is an object of \w+, whose agents act in turn \(AEC\).*aec_to_parallel"),
+        (
+            lambda: gym.make("CartPole-v1"),
+            r"environment 0 is an object of \w+, which has no possible_agents.*GymVecEnv",
+        ),
+        (lambda: None, "environment 0 is an object of NoneType, which has no possible_agents, reset, step"),
+    ],
+    ids=["aec", "gymnasium", "none"],
+)
+def test_what_is_no_parallel_environment_is_named(make, words):
+    with pytest.raises(NotAnEnvError, match=words):
+        PettingZooVecEnv([make])
+
+
+def _with_rewards(change):
+    def returned(observations, rewards, *rest):
+        return observations, change(rewards), *rest
+
+    return returned
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        (lambda *parts: parts[:4], r"\(Odd\): step\(\) returned \(dict, dict, dict, dict\).*5 dicts by agent"),
+        (lambda *parts: None, r"returned a NoneType.*observations, rewards, terminations, truncations, infos"),
+        (_with_rewards(lambda rewards: 1.0), r"returned \(dict, float, dict, dict, dict\)"),
+        (_with_rewards(lambda rewards: {**rewards, "b": np.ones(2)}), r"the reward array\(\[1., 1.\]\) for agent 'b'"),
+        (_with_rewards(lambda rewards: {**rewards, "b": "much"}), "the reward 'much' for agent 'b'"),
+        (_with_rewards(lambda rewards: {"a": 1.0, "b": 1.0}), r"returned no reward for agent 'c'.*0.0 stands for"),
+    ],
+    ids=["four", "none", "one-reward", "array", "text", "missing"],
+)
+def test_steps_without_a_clear_meaning_are_refused(returned, words):
+    class Odd(Leaving):
+        def step(self, actions):
+            return returned(*super().step(actions))
+
+    env = PettingZooVecEnv([Leaving, Odd])
+    env.reset(seed=0)
+    with pytest.raises(StepFormatError, match=f"environment 1 .*{words}"):
+        env.step(torch.zeros(2, 3, dtype=torch.long))
+
+
+def test_a_reset_without_infos_is_refused():
+    class Old(Leaving):
+        def reset(self, seed=None, options=None):
+            return super().reset()[0]
+
+    with pytest.raises(
+        StepFormatError, match=r"\(Old\): reset\(\) returned a dict.*2 dicts by agent: observations, infos"
+    ):
+        PettingZooVecEnv([Old])

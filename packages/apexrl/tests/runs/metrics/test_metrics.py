@@ -1,4 +1,3 @@
-import errno
 import io
 import json
 import math
@@ -212,19 +211,35 @@ def test_a_progress_bar_on_a_terminal():
     assert "\x1b[" in shown
 
 
-def test_tensorboard_on_a_full_disk_is_one_clear_error(tmp_path, monkeypatch):
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")  # it would print a traceback
+def test_tensorboard_on_a_full_disk_is_one_clear_error(tmp_path, file_size_limit):
     from apexrl.runs.metrics.logger import TensorBoardSink
 
     sink = TensorBoardSink(tmp_path / "events")
 
-    def full(*arguments: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patch:
-        patch.setattr("torch.utils.tensorboard.SummaryWriter.add_scalar", full)
+    with file_size_limit(500):
         with pytest.raises(DiskFullError, match="events"):
-            sink.write(1, {"a": 1.0})
+            sink.write(1, {f"metric_{index}": 1.0 for index in range(100)})
+        with pytest.raises(DiskFullError, match="events"):
+            sink.close()
+
+
+def test_tensorboard_sees_what_is_logged_at_once_and_as_it_was_logged(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    from apexrl.runs.metrics.logger import TensorBoardSink
+
+    sink = TensorBoardSink(tmp_path)
+    metrics = {"loss/value": 0.25, "eval/mean_reward": math.nan, "lr": math.inf, "命中率 %": -3.0}
+    sink.write(7, metrics)
+
+    accumulator = EventAccumulator(os.fspath(tmp_path))
+    accumulator.Reload()
+    shown = {name: [(event.step, repr(event.value)) for event in accumulator.Scalars(name)] for name in metrics}
     sink.close()
+
+    assert accumulator.Tags()["scalars"] == list(metrics)
+    assert shown == {name: [(7, repr(value))] for name, value in metrics.items()}
 
 
 def test_tensorboard_shows_a_resumed_run_like_an_uninterrupted_one(tmp_path):

@@ -7,6 +7,7 @@ class with such lines, and nothing else. The paper's symbols are accepted beside
 
 import ast
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,14 +43,27 @@ def read_settings(path: Path) -> dict[str, Any]:
         ConfigurationError: The file cannot be read, contains code, or sets a field twice.
     """
     values = _read_literals(path) if path.suffix == ".py" else list(read_yaml(path).items())
+    return {name: plain_number(value) for name, value in by_field(values, repr(str(path))).items()}
+
+
+def by_field(values: Iterable[tuple[str, Any]], source: str) -> dict[str, Any]:
+    """Return values by the names of fields, where the names of :data:`ALIASES` are understood too.
+
+    Args:
+        values: Names and values.
+        source: Who gives them, for the message.
+
+    Raises:
+        ConfigurationError: A field is given twice.
+    """
     settings: dict[str, Any] = {}
-    names: dict[str, str] = {}  # field: what the file calls it
+    names: dict[str, str] = {}  # field: what the source calls it
     for name, value in values:
         field = ALIASES.get(name, name)
         if field in settings:
             both = "" if names[field] == name else f", as {names[field]!r} and as {name!r}"
-            raise ConfigurationError(f"{str(path)!r} gives {field} twice{both}; keep one of them")
-        settings[field], names[field] = plain_number(value), name
+            raise ConfigurationError(f"{source} gives {field} twice{both}; keep one of them")
+        settings[field], names[field] = value, name
     return settings
 
 
@@ -66,7 +80,8 @@ def load_config(path: StrPath | None, changes: dict[str, Any] | None = None) -> 
     values = {} if path is None else read_settings(Path(path))
     sources = [] if path is None else [f"configuration file {str(path)!r}"]
     sources += ["--set"] if changes else []
-    return from_mapping(HMASDConfig, values | (changes or {}), " with ".join(sources) or "the configuration")
+    values |= by_field((changes or {}).items(), "the change")
+    return from_mapping(HMASDConfig, values, " with ".join(sources) or "the configuration")
 
 
 def _read_literals(path: Path) -> list[tuple[str, Any]]:

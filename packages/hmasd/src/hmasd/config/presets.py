@@ -4,6 +4,7 @@ from typing import Any
 
 from apexrl.configuration import from_mapping
 from apexrl.runs.errors import ConfigurationError
+from hmasd.config.file import by_field
 from hmasd.config.schema import HMASDConfig
 
 # scenario: (k, n_Z, n_z, λ_h, λ_l, λ_e, λ_D, λ_d), from the paper's appendix
@@ -75,7 +76,11 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def preset(name: str, **changes: Any) -> HMASDConfig:  # noqa: ANN401 - any field of HMASDConfig
-    """Return a preset by name, with some fields changed.
+    """Return a preset by name, with some fields changed: ``preset("paper", seed=3, k=25)``.
+
+    Args:
+        name: A key of :data:`PRESETS`.
+        **changes: Fields of :class:`HMASDConfig`, or the paper's symbols for them (:data:`~hmasd.config.ALIASES`).
 
     Raises:
         ConfigurationError: There is no such preset, or a change breaks a rule.
@@ -83,4 +88,4 @@ def preset(name: str, **changes: Any) -> HMASDConfig:  # noqa: ANN401 - any fiel
     if name not in PRESETS:
         raise ConfigurationError(f"there is no preset {name!r}; choose one of: {', '.join(PRESETS)}")
     source = f"preset {name!r}" + (" with changed settings" if changes else "")
-    return from_mapping(HMASDConfig, PRESETS[name] | changes, source)
+    return from_mapping(HMASDConfig, PRESETS[name] | by_field(changes.items(), source), source)

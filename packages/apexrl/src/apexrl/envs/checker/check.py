@@ -27,7 +27,7 @@ from apexrl.envs.checker.traces import (
 )
 from apexrl.envs.coercion import as_vec_env
 from apexrl.envs.multi_agent import MultiAgentVecEnv
-from apexrl.envs.vec_env import EnvBatch, Opaque, StepFormatError, log_value, read_step
+from apexrl.envs.vec_env import EnvBatch, Opaque, StepFormatError, log_value, outline, read_step
 
 Severity = Literal["error", "warning"]
 
@@ -152,7 +152,7 @@ def _returned(env: AnyEnv, seed: int) -> Iterator[Problem]:
     first: Any = env.reset(seed=seed)
     if not _is_result(first, 2):
         yield _error(
-            "types", f"reset() must return (observations, extras) with a dict of extras, got {_outline(first)}."
+            "types", f"reset() must return (observations, extras) with a dict of extras, got {outline(first)}."
         )
         return
     second: Any = env.step(ActionSource(env, seed)(first[1].get("action_mask")))
@@ -160,19 +160,12 @@ def _returned(env: AnyEnv, seed: int) -> Iterator[Problem]:
         yield _error(
             "types",
             "step() must return (observations, rewards, dones, extras) with a dict of extras, and time limits in "
-            f"extras['time_outs'], got {_outline(second)}.",
+            f"extras['time_outs'], got {outline(second)}.",
         )
 
 
 def _is_result(returned: object, length: int) -> bool:
     return isinstance(returned, tuple) and len(returned) == length and isinstance(returned[-1], dict)
-
-
-def _outline(returned: object) -> str:
-    """Return the types of what was returned."""
-    if not isinstance(returned, tuple):
-        return f"a {type(returned).__name__}"
-    return f"({', '.join(type(part).__name__ for part in returned)})"
 
 
 def _expect(name: str, value: object, shape: tuple[int, ...], dtype: torch.dtype | None) -> Iterator[Problem]:

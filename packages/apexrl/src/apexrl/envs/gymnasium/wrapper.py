@@ -36,8 +36,15 @@ from apexrl.envs.gymnasium.conversion import (
 )
 from apexrl.envs.gymnasium.ids import make_env
 from apexrl.envs.snapshot import capture, restore
-from apexrl.envs.vec_env import Extras, Opaque, StateDict, StateNotSupportedError, StepFormatError, VecEnv
-from apexrl.runs.errors import UserFacingError
+from apexrl.envs.vec_env import (
+    Extras,
+    Opaque,
+    StateDict,
+    StateNotSupportedError,
+    StepFormatError,
+    VecEnv,
+    refuse_shared,
+)
 
 EnvFn = Callable[[], gym.Env[Any, Any]]
 Backend = Literal["sync", "async"]
@@ -147,10 +154,6 @@ def _make_remote(env_fn: EnvFn, index: int) -> gym.Env[Any, Any]:
     return _RemoteSnapshot(env_fn(), index)
 
 
-class SharedEnvError(UserFacingError, ValueError):
-    """Two functions returned one and the same environment."""
-
-
 def _make_vector_env(env_fns: Sequence[EnvFn], backend: Backend) -> _VectorEnv:
     if isinstance(env_fns, str | gym.Env) or callable(env_fns) or not isinstance(env_fns, Sequence):
         raise TypeError(
@@ -166,25 +169,13 @@ def _make_vector_env(env_fns: Sequence[EnvFn], backend: Backend) -> _VectorEnv:
         remote = [partial(_make_remote, env_fn, index) for index, env_fn in enumerate(functions)]
         return AsyncVectorEnv(remote, autoreset_mode=AutoresetMode.SAME_STEP)
     vector_env = LeanSyncVectorEnv(functions)
-    _refuse_shared(vector_env.envs)
+    refuse_shared(vector_env.envs, "write [lambda: gym.make(...)] * n, with gym.make inside the lambda")
     return vector_env
 
 
 def _function(env: EnvFn | gym.Env[Any, Any]) -> EnvFn:
     """Return a function that gives an environment, also for an environment itself."""
     return (lambda: env) if isinstance(env, gym.Env) else env
-
-
-def _refuse_shared(envs: Sequence[gym.Env[Any, Any]]) -> None:
-    first: dict[int, int] = {}
-    for index, env in enumerate(envs):
-        other = first.setdefault(id(env.unwrapped), index)
-        if other != index:
-            raise SharedEnvError(
-                f"env_fns[{other}] and env_fns[{index}] returned the same {type(env.unwrapped).__name__} object",
-                "a batch steps every environment on its own, so each function has to make a new one",
-                "write [lambda: gym.make(...)] * n, with gym.make inside the lambda",
-            )
 
 
 class GymVecEnv(VecEnv):

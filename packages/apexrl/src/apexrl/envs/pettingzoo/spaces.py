@@ -7,7 +7,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from apexrl.arrays import Array, Bools, Floats32
-from apexrl.envs.vec_env import Opaque, UnsupportedSpacesError
+from apexrl.envs.vec_env import NotAnEnvError, Opaque, UnsupportedSpacesError
 from apexrl.runs.errors import ConfigurationError, UserFacingError
 
 
@@ -48,6 +48,40 @@ class ParallelEnv(Protocol):
     def close(self) -> None:
         """Release what the environment holds."""
         ...
+
+
+_PARALLEL_NAMES = ("possible_agents", "reset", "step", "observation_space", "action_space")
+
+AEC_HINT = "convert it with pettingzoo.utils.aec_to_parallel(env), or take the module's parallel_env()"
+"""What to do about an environment whose agents act in turn."""
+
+
+def is_parallel(env: Opaque) -> bool:
+    """Return whether something has PettingZoo's parallel API, and not the one in which agents act in turn."""
+    return all(hasattr(env, name) for name in _PARALLEL_NAMES) and not hasattr(env, "agent_iter")
+
+
+def refuse_other_apis(index: int, env: Opaque) -> None:
+    """Refuse what is no parallel environment.
+
+    Args:
+        index: Its number in the batch.
+        env: What a function returned.
+
+    Raises:
+        NotAnEnvError: It is an AEC environment, or has not what a parallel environment has.
+    """
+    if is_parallel(env):
+        return
+    name = f"environment {index} is an object of {type(env).__name__}"
+    if hasattr(env, "agent_iter"):
+        raise NotAnEnvError(f"{name}, whose agents act in turn (AEC)", "agents act at the same time", AEC_HINT)
+    missing = [wanted for wanted in _PARALLEL_NAMES if not hasattr(env, wanted)]
+    raise NotAnEnvError(
+        f"{name}, which has no {', '.join(missing)}",
+        "it must be a pettingzoo.ParallelEnv, and its constructor sets possible_agents",
+        "return such an environment; GymVecEnv takes those of Gymnasium",
+    )
 
 
 def _inner(space: spaces.Space[Any]) -> spaces.Space[Any]:

@@ -10,12 +10,15 @@ from torch import Tensor
 
 from apexrl.arrays import Array, Bools, Floats32
 from apexrl.envs.multi_agent import MultiAgentExtras, MultiAgentVecEnv
-from apexrl.envs.pettingzoo.spaces import AgentActions, AgentObservations, ParallelEnv
+from apexrl.envs.pettingzoo.spaces import AgentActions, AgentObservations, ParallelEnv, refuse_other_apis
 from apexrl.envs.snapshot import capture, restore
-from apexrl.envs.vec_env import Opaque, StateDict
+from apexrl.envs.vec_env import Opaque, StateDict, StepFormatError, outline, refuse_shared
 from apexrl.runs.errors import SchemaMismatchError
 
 StateFn = Callable[[Any], Array]
+
+_RESET = ("observations", "infos")
+_STEP = ("observations", "rewards", "terminations", "truncations", "infos")
 
 
 class PettingZooVecEnv(MultiAgentVecEnv):
@@ -38,6 +41,10 @@ class PettingZooVecEnv(MultiAgentVecEnv):
             still present are truncated, with their true last observations. None leaves it to the environment.
 
     Raises:
+        NotAnEnvError: If a function returns something else, such as an AEC environment.
+        SharedEnvError: If two functions return one and the same environment.
+        StepFormatError: If ``reset`` or ``step`` of an environment returns something else than PettingZoo's dicts by
+            agent, or no number as the reward of an agent that acted; also by :meth:`reset` and :meth:`step`.
         UnsupportedSpacesError: If the action spaces are not all Discrete or all one-dimensional Boxes, or an
             observation has no fixed number of entries.
         ObservationMismatchError: If an observation is not of the space that the environment declares; also by
@@ -59,6 +66,9 @@ class PettingZooVecEnv(MultiAgentVecEnv):
         if max_steps is not None and max_steps < 1:
             raise ValueError(f"max_steps={max_steps} must be at least 1, or None for no limit.")
         self.envs = [env_fn() for env_fn in env_fns]
+        for index, env in enumerate(self.envs):
+            refuse_other_apis(index, env)
+        refuse_shared(self.envs, "make a new environment in every call of the function")
         first = self.envs[0]
         self.device = torch.device(device)
         self.num_envs = len(self.envs)
@@ -79,7 +89,7 @@ class PettingZooVecEnv(MultiAgentVecEnv):
 
     def _find_state_space(self) -> spaces.Box:
         """Reset the first env once to learn the state's shape and whether agents give action masks."""
-        observations, infos = self.envs[0].reset()
+        observations, infos = self._reset_one(0)
         batch = _Batch(self)
         self._write_current(batch, 0, observations, infos)
         self._has_mask = self._has_mask or batch.saw_mask
@@ -98,7 +108,7 @@ class PettingZooVecEnv(MultiAgentVecEnv):
         batch = _Batch(self)
         self._steps[:] = 0
         for i, env in enumerate(self.envs):
-            observations, infos = env.reset(seed=None if seed is None else seed + i)
+            observations, infos = self._reset_one(i, seed=None if seed is None else seed + i)
             self._write_current(batch, i, observations, infos)
             batch.state[i] = self._state_of(env, batch.obs[i])
         return self._tensor(batch.obs), self._current_extras(batch)
@@ -127,10 +137,14 @@ class PettingZooVecEnv(MultiAgentVecEnv):
         if not acting:
             raise RuntimeError(f"Environment {i} has no agents to act. Call reset() before step().")
         chosen = {name: self._actions.single(name, row[self._index[name]]) for name in acting}
-        observations, rewards, terminations, truncations, infos = env.step(chosen)
+        returned = env.step(chosen)
+        observations, rewards, terminations, truncations, infos = self._dicts(i, "step", returned, _STEP)
         for name in acting:
             k = self._index[name]
-            batch.rewards[i, k] = rewards.get(name, 0.0)
+            try:
+                batch.rewards[i, k] = rewards[name]
+            except (KeyError, TypeError, ValueError) as error:
+                raise self._bad_reward(i, name, rewards) from error
             batch.agent_terminated[i, k] = terminations.get(name, False)
             batch.agent_truncated[i, k] = truncations.get(name, False) and not terminations.get(name, False)
         self._steps[i] += 1
@@ -147,9 +161,33 @@ class PettingZooVecEnv(MultiAgentVecEnv):
             batch.terminated[i] = not batch.truncated[i]
             batch.final_state[i] = self._state_of(env, batch.final_obs[i])
             self._steps[i] = 0
-            observations, infos = env.reset()
+            observations, infos = self._reset_one(i)
         self._write_current(batch, i, observations, infos)
         batch.state[i] = self._state_of(env, batch.obs[i])
+
+    def _reset_one(self, i: int, **options: Any) -> Sequence[dict[str, Any]]:  # noqa: ANN401 - those of ParallelEnv.reset
+        """Start an episode in environment i; return observations and infos."""
+        return self._dicts(i, "reset", self.envs[i].reset(**options), _RESET)
+
+    def _dicts(self, i: int, method: str, returned: Opaque, names: tuple[str, ...]) -> Sequence[dict[str, Any]]:
+        """Return what a method of environment i returned, if it is PettingZoo's dicts by agent."""
+        is_sequence = isinstance(returned, tuple | list) and len(returned) == len(names)
+        if is_sequence and all(isinstance(part, dict) for part in returned):
+            return returned  # type: ignore[no-any-return]  # the line above knows
+        raise StepFormatError(
+            f"environment {i} ({type(self.envs[i]).__name__}): {method}() returned {outline(returned)}",
+            f"it must return {len(names)} dicts by agent: {', '.join(names)}",
+            f"correct what its {method}() returns",
+        )
+
+    def _bad_reward(self, i: int, name: str, rewards: dict[str, Opaque]) -> StepFormatError:
+        """Say which reward of environment i is missing, or is no number."""
+        got = f"the reward {rewards[name]!r}" if name in rewards else "no reward"
+        return StepFormatError(
+            f"environment {i} ({type(self.envs[i]).__name__}): step() returned {got} for agent {name!r}",
+            "every agent that acted has a reward, and it is one number",
+            "correct the rewards that its step() returns; 0.0 stands for no reward",
+        )
 
     def _write_final(self, batch: "_Batch", i: int, observations: dict[str, Opaque], ended: Bools) -> None:
         for name, observation in observations.items():

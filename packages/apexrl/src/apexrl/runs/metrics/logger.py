@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -130,6 +131,8 @@ def _checked_value(name: str, value: SupportsFloat) -> float:
 class TensorBoardSink:
     """Writes scalars for ``tensorboard --logdir``.
 
+    Events are written when they are logged and in the same thread, so that a failed write is an error of the call.
+
     Args:
         folder: Where the event files go; each start of a run adds one.
         after_step: The step a resumed run continues from; TensorBoard hides what earlier starts logged after it.
@@ -138,29 +141,44 @@ class TensorBoardSink:
 
     def __init__(self, folder: StrPath, after_step: int | None = None) -> None:
         # Imported here: it takes longer than everything else in this package together.
-        from torch.utils.tensorboard import SummaryWriter
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.summary.writer.record_writer import RecordWriter
 
-        ensure_folder(folder)
-        self._folder = folder
-        purge_step = 0 if after_step is None else after_step + 1
+        self._event, self._summary = Event, Summary
+        self._folder = ensure_folder(folder)
+        name = f"events.out.tfevents.{time.time_ns()}.{socket.gethostname()}.{os.getpid()}"  # TensorBoard sorts by name
         with self._explained():
-            self._writer = SummaryWriter(os.fspath(folder), purge_step=purge_step)
+            self._file = (self._folder / name).open("xb")
+        self._records = RecordWriter(self._file)
+        first_step = 0 if after_step is None else after_step + 1
+        start = SessionLog(status=SessionLog.START)  # events of earlier files from this step on are hidden
+        with self._explained():
+            self._put(Event(file_version="brain.Event:2"))
+            self._put(Event(step=first_step, session_log=start))
+            self._file.flush()
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
         """Add one scalar per metric."""
         with self._explained():
             for name, value in metrics.items():
-                self._writer.add_scalar(name, value, step)
+                scalar = self._summary.Value(tag=name, simple_value=value)
+                self._put(self._event(step=step, summary=self._summary(value=[scalar])))
+            self._file.flush()
 
     def flush(self) -> None:
         """Hand everything to the operating system."""
         with self._explained():
-            self._writer.flush()
+            self._file.flush()
 
     def close(self) -> None:
         """Flush and close the event file."""
         with self._explained():
-            self._writer.close()
+            self._file.close()
+
+    def _put(self, event: Any) -> None:  # noqa: ANN401 - a generated class without types
+        event.wall_time = time.time()
+        self._records.write(event.SerializeToString())
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

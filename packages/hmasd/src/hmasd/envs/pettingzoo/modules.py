@@ -7,11 +7,9 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from pettingzoo import AECEnv
-
 from apexrl.envs import MultiAgentVecEnv, PettingZooVecEnv
 from apexrl.envs.pettingzoo.spaces import ObservationMismatchError
-from apexrl.envs.vec_env import UnsupportedSpacesError
+from apexrl.envs.vec_env import NotAnEnvError, SharedEnvError, StepFormatError, UnsupportedSpacesError
 from apexrl.runs.errors import ConfigurationError
 
 PREFIX = "pettingzoo:"
@@ -33,11 +31,12 @@ def pettingzoo_env(task: str, *, num_envs: int, max_steps: int, n_agents: int | 
     """
     module = _load(task)
     make = _constructor(task, module, max_steps)
-    envs = [make() for _ in range(num_envs)]
-    _check_parallel(task, envs)
     try:
-        env = PettingZooVecEnv([partial(envs.__getitem__, i) for i in range(num_envs)], flat=True, max_steps=max_steps)
-    except (UnsupportedSpacesError, ObservationMismatchError, ConfigurationError) as error:
+        env = PettingZooVecEnv([make] * num_envs, flat=True, max_steps=max_steps)
+    except (NotAnEnvError, SharedEnvError) as error:
+        hint = f"correct what parallel_env() returns: {error.hint}"
+        raise ConfigurationError(f"task {task}: {error.got}", error.expected, hint) from error
+    except (UnsupportedSpacesError, ObservationMismatchError, StepFormatError, ConfigurationError) as error:
         raise ConfigurationError(f"task {task}: {error}") from error
     if n_agents not in (None, env.num_agents):
         env.close()
@@ -107,26 +106,3 @@ def _constructor(task: str, module: ModuleType, max_steps: int) -> Callable[[], 
             raise
         return unlimited
     return limited
-
-
-def _check_parallel(task: str, envs: list[Any]) -> None:
-    """Refuse what is no parallel environment, and one object in place of several environments."""
-    made = f"task {task}: parallel_env() returned an object of {type(envs[0]).__name__}"
-    if isinstance(envs[0], AECEnv):
-        raise ConfigurationError(
-            f"{made}, whose agents act in turn (AEC)",
-            "agents act at the same time",
-            "return pettingzoo.utils.aec_to_parallel(env) from parallel_env()",
-        )
-    if not hasattr(envs[0], "possible_agents"):
-        raise ConfigurationError(
-            f"{made}, which has no possible_agents",
-            "a task is a pettingzoo.ParallelEnv, and its constructor sets possible_agents",
-            "return such an environment from parallel_env()",
-        )
-    if len({id(env) for env in envs}) < len(envs):
-        raise ConfigurationError(
-            f"{made} that it had returned before",
-            "each of the environments is stepped and reset on its own",
-            "make a new environment in every call of parallel_env()",
-        )

@@ -24,6 +24,8 @@ class UAVEnv(MultiAgentVecEnv):
     """
 
     def __init__(self, num_envs: int, *, config: UAVConfig | None = None, seed: int = 0) -> None:
+        if num_envs < 1:
+            raise ValueError(f"num_envs={num_envs} must be at least 1")
         self.config = config or UAVConfig()
         self.num_envs = num_envs
         self.num_agents = self.config.n_uavs

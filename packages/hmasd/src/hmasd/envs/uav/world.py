@@ -6,9 +6,10 @@ user is served only through a UAV that reaches the ground station, directly or o
 """
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
+from pydantic import Field
 
 from apexrl.arrays import Bools, Floats, Ints
 from apexrl.configuration import configuration
@@ -28,26 +29,30 @@ class UAVConfig:
 
     scenario: Literal["coverage", "relay"] = "coverage"
     """Which of the two scenarios."""
-    n_uavs: int = 5
+    n_uavs: Annotated[int, Field(ge=1)] = 5
     """Number of UAVs, which are the agents."""
-    n_users: int = 50
+    n_users: Annotated[int, Field(ge=1)] = 50
     """Number of users on the ground."""
-    side: float = 1000.0
+    side: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1000.0
     """Side of the square in metres."""
-    min_height: float = 50.0
+    min_height: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 50.0
     """Lowest height in metres."""
-    max_height: float = 150.0
+    max_height: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 150.0
     """Highest height in metres."""
-    max_speed: float = 30.0
+    max_speed: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
     """Speed along each axis at action 1, in metres per second; steps last one second."""
-    max_steps: int = 100
+    max_steps: Annotated[int, Field(ge=1)] = 100
     """Time limit of an episode; reaching it truncates."""
-    capacity: int = 10
+    capacity: Annotated[int, Field(ge=1)] = 10
     """Most users that one UAV serves."""
-    hotspots: int = 4
+    hotspots: Annotated[int, Field(ge=0)] = 4
     """Number of random centres that users gather around; 0 spreads them uniformly."""
-    map_cells: int = 5
+    map_cells: Annotated[int, Field(ge=1)] = 5
     """Cells along each side of the user maps in observations."""
+
+    def __post_init__(self) -> None:
+        if self.min_height >= self.max_height:
+            raise ValueError(f"min_height={self.min_height} must be below max_height={self.max_height}")
 
 
 class Links(NamedTuple):
