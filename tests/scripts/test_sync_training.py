@@ -107,9 +107,10 @@ def wait_until(condition, process, seconds=200):
         time.sleep(0.1)
 
 
-def has_metrics(folder):
+def has_updated(folder):
+    """Whether an update is in the metrics; what a batch collects is there before."""
     metrics = folder / "logs" / "metrics.jsonl"
-    return metrics.exists() and metrics.stat().st_size > 0
+    return metrics.exists() and "Sync/PolicyVersion" in metrics.read_text()
 
 
 def checkpoint_of_the_last_step(folder):
@@ -122,7 +123,7 @@ def test_tensorboard_stops_with_training_however_it_ends(tmp_path, endless, numb
     port, folder = free_port(), tmp_path / "seed [1], k*"
     words = (*endless, "--folder", folder.name, "--port", str(port))
     process = start(tmp_path, *words, program="start_sync_training.sh")
-    wait_until(lambda: has_metrics(folder) and (folder / "logs" / "tensorboard.log").exists(), process, seconds=60)
+    wait_until(lambda: has_updated(folder) and (folder / "logs" / "tensorboard.log").exists(), process, seconds=60)
     process.send_signal(number)
     status, out, _ = finish(process)
     assert f"TensorBoard: http://localhost:{port}" in out
@@ -139,7 +140,7 @@ def test_a_signal_to_the_whole_group_is_one_signal(tmp_path, endless):
     """As ``timeout`` and service managers send it; a second signal would end training without a checkpoint."""
     words = (*endless, "--no-tensorboard")
     process = start(tmp_path, *words, program="start_sync_training.sh", start_new_session=True)
-    wait_until(lambda: has_metrics(tmp_path), process)
+    wait_until(lambda: has_updated(tmp_path), process)
     os.killpg(process.pid, signal.SIGTERM)
     status, _, err = finish(process)
     assert status == 128 + signal.SIGTERM
@@ -164,7 +165,7 @@ def test_a_closed_terminal_saves_and_ends_training_where_no_shell_passes_the_sig
     os.set_blocking(terminal, False)
     board = tmp_path / "logs" / "tensorboard.log"
     try:
-        wait_until(lambda: _is_read_empty(terminal) and has_metrics(tmp_path) and board.exists(), process)
+        wait_until(lambda: _is_read_empty(terminal) and has_updated(tmp_path) and board.exists(), process)
         os.close(terminal)
         assert process.wait(60) == 128 + signal.SIGHUP
     finally:

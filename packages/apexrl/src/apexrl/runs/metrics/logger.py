@@ -147,7 +147,8 @@ class TensorBoardSink:
 
         self._event, self._summary = Event, Summary
         self._folder = ensure_folder(folder)
-        name = f"events.out.tfevents.{time.time_ns()}.{socket.gethostname()}.{os.getpid()}"  # TensorBoard sorts by name
+        # torch's form of the name; TensorBoard reads the files of a folder in the order of their names
+        name = f"events.out.tfevents.{time.time_ns()}.{socket.gethostname()}.{os.getpid()}.0"
         with self._explained():
             self._file = (self._folder / name).open("xb")
         self._records = RecordWriter(self._file)
