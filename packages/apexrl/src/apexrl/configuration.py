@@ -67,15 +67,17 @@ def _refusal(errors: Sequence[Mapping[str, Any]], source: str, cls: type) -> Con
     """Turn validation errors into one that names each key, its value, the rule it breaks and a hint."""
     problems = []
     for item in errors:
-        key = ".".join(str(part) for part in item["loc"])
-        if source == _COMMAND_LINE:
-            key = _flag(key)
+        parts, text = item["loc"], item["msg"].removeprefix("Value error, ").replace("Input should", "it should")
+        if source == _COMMAND_LINE:  # a flag has no name for each of its values
+            key = _flag(".".join(part for part in parts if isinstance(part, str)))
+        else:
+            key = ".".join(map(str, parts))
         if item["type"] in {"unexpected_keyword_argument", "extra_forbidden"}:
             problems.append(f"{key}: unknown key{_suggestion(cls, item['loc'])}")
         elif item["loc"]:
-            problems.append(f"{key}: got {item['input']!r}; {item['msg'].replace('Input should', 'it should')}")
+            problems.append(f"{key}: got {item['input']!r}; {text}")
         else:  # a rule over several fields names their values in its own message
-            problems.append(item["msg"].removeprefix("Value error, "))
+            problems.append(text)
     rule = f"It breaks a rule: {'; '.join(problems)}"
     return ConfigurationError(f"{source} is not acceptable", rule, "Correct the entry or remove it")
 

@@ -16,5 +16,5 @@ def test_stages_of_learning_rates():
 
 @pytest.mark.parametrize("option", ["l2", "l3"])
 def test_a_wrong_stage_is_refused_where_options_are_read(option):
-    with pytest.raises(ConfigurationError, match=f"--{option}-lr-stages.1: got '50'; it should be EPOCH:RATE"):
+    with pytest.raises(ConfigurationError, match=f"--{option}-lr-stages: got '50'; it should be EPOCH:RATE"):
         from_command_line(TrainRunConfig, [f"--{option}-lr-stages", "40:1e-4", "50"], program="lita train")

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
 
 from apexrl.configuration import configuration
 from litaagent_std.hrl_xf.data_pipeline.options import DEFAULT_AGENT, Decisions, Labels
@@ -39,7 +38,7 @@ def _lr_stage(text: str) -> str:
     try:
         stage_lr(1.0, (text,), 1)
     except ValueError as error:
-        raise PydanticCustomError("lr_stage", "it should be EPOCH:RATE, such as 40:1e-4") from error
+        raise ValueError("it should be EPOCH:RATE, such as 40:1e-4") from error
     return text
 
 
