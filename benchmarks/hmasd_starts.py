@@ -62,13 +62,14 @@ def planned_starts(quick: bool) -> dict[str, dict[str, Any]]:
     plan: dict[str, dict[str, Any]] = {}
     for variant, (changes, seeds) in STARTS.items():
         for seed in seeds[:1] if quick else seeds:
-            frozen_steps = FROZEN_STEPS if variant == "paper" and not quick else 0
-            run = {"seed": seed, "changes": changes, "steps": steps, "frozen_steps": frozen_steps}
+            run = {"seed": seed, "changes": changes, "steps": steps}
+            if variant == "paper" and not quick:
+                run["frozen_steps"] = FROZEN_STEPS
             plan[f"start-{variant}-{seed}"] = run
     return plan
 
 
-def start_run(seed: int, changes: dict[str, Any], steps: int, frozen_steps: int) -> dict[str, Any]:
+def start_run(seed: int, changes: dict[str, Any], steps: int, frozen_steps: int = 0) -> dict[str, Any]:
     """Train one start; return when it was rewarded first, its reward at the end, its corners and its diagnostics.
 
     With ``frozen_steps``, a new coordinator is trained for so many steps on the skills of the start after
