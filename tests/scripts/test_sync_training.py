@@ -35,10 +35,14 @@ SMALL = (
 )
 
 
+STARTED: list[subprocess.Popen[str]] = []
+"""Processes of the test that runs."""
+
+
 def start(tmp_path, *words, program="train_sync_enhanced.py", start_new_session=False):
     """Start a script of the root in ``tmp_path``."""
     interpreter = [sys.executable] if program.endswith(".py") else []
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [*interpreter, str(ROOT / program), *words],
         cwd=tmp_path,
         env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHON": sys.executable},
@@ -47,6 +51,19 @@ def start(tmp_path, *words, program="train_sync_enhanced.py", start_new_session=
         text=True,
         start_new_session=start_new_session,
     )
+    STARTED.append(process)
+    return process
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_running():
+    """Kill what a failed test leaves behind: endless trainings."""
+    yield
+    while STARTED:
+        process = STARTED.pop()
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
 
 
 def finish(process, timeout=240):
