@@ -176,7 +176,7 @@ def test_a_closed_terminal_saves_and_ends_training_where_no_shell_passes_the_sig
         stdout=other_side,
         stderr=other_side,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        preexec_fn=_take_terminal,
     )
     os.close(other_side)
     os.set_blocking(terminal, False)
@@ -189,6 +189,12 @@ def test_a_closed_terminal_saves_and_ends_training_where_no_shell_passes_the_sig
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
     assert checkpoint_of_the_last_step(tmp_path).exists()
+
+
+def _take_terminal():
+    """Make standard input the terminal of this session, whose SIGHUP counts, also where the tests run under nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _is_read_empty(terminal):
