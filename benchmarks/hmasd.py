@@ -27,7 +27,7 @@ from benchmarks.hmasd_figures import (
 from benchmarks.hmasd_resume import resume_figures
 from benchmarks.hmasd_runs import MARKS, SEEDS, UAV_METHODS, UAV_TASKS, discard_states, planned_runs, train_run
 from benchmarks.hmasd_speed import speed_figures
-from benchmarks.hmasd_starts import planned_starts, start_figures, start_run
+from benchmarks.hmasd_starts import frozen_run, planned_frozen, planned_starts, start_figures, start_run
 from benchmarks.uav_policies import GreedyFlight, RandomFlight
 from hmasd import UAVConfig, UAVEnv
 from hmasd.learning.protocols import EpisodePolicy
@@ -47,11 +47,12 @@ def reference_returns(task: str, kind: str, episodes: int) -> dict[str, Any]:
 
 def compute(bench: Benchmark, runs: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Finished runs by name; those that ``--only`` names are computed if they are missing, and starts likewise."""
-    starts, wanted = (
+    starts, frozen, wanted = (
         {name: run for name, run in plan.items() if fnmatch.fnmatch(name, bench.options.only)}
-        for plan in (planned_starts(bench.quick), runs)
+        for plan in (planned_starts(bench.quick), planned_frozen(bench.quick), runs)
     )
     bench.units(start_run, starts)
+    bench.units(frozen_run, frozen)
     # a run that reuses skills comes after the runs whose skills it reuses
     for reuses in (False, True):
         keep_unrestarted(bench, runs)

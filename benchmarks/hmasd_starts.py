@@ -6,7 +6,6 @@ of corners that one of its skills leads to; the others are measured in any task.
 is tried by experiment: they are frozen as they are after :data:`FREEZE` steps, and a new coordinator is trained.
 """
 
-import copy
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
@@ -62,48 +61,51 @@ def planned_starts(quick: bool) -> dict[str, dict[str, Any]]:
     plan: dict[str, dict[str, Any]] = {}
     for variant, (changes, seeds) in STARTS.items():
         for seed in seeds[:1] if quick else seeds:
-            run = {"seed": seed, "changes": changes, "steps": steps}
-            if variant == "paper" and not quick:
-                run["frozen_steps"] = FROZEN_STEPS
-            plan[f"start-{variant}-{seed}"] = run
+            plan[f"start-{variant}-{seed}"] = {"seed": seed, "changes": changes, "steps": steps}
     return plan
 
 
-def start_run(seed: int, changes: dict[str, Any], steps: int, frozen_steps: int = 0) -> dict[str, Any]:
-    """Train one start; return when it was rewarded first, its reward at the end, its corners and its diagnostics.
+def planned_frozen(quick: bool) -> dict[str, dict[str, Any]]:
+    """Return the arguments of :func:`frozen_run` by name."""
+    steps = {"freeze": 3200, "steps": 3200} if quick else {"freeze": FREEZE, "steps": FROZEN_STEPS}
+    return {f"frozen-paper-{seed}": {"seed": seed, **steps} for seed in (SEEDS[:1] if quick else SEEDS)}
 
-    With ``frozen_steps``, a new coordinator is trained for so many steps on the skills of the start after
-    :data:`FREEZE` steps, and its reward at the end is returned too.
-    """
+
+def start_run(seed: int, changes: dict[str, Any], steps: int) -> dict[str, Any]:
+    """Train one start; return when it was rewarded first, its reward at the end, its corners and its diagnostics."""
     torch.set_num_threads(1)
     config = preset("paper", seed=seed, total_steps=steps, eval_interval=10**12, **changes)
     shares: list[Floats] = []
-    frozen: list[dict[str, Any]] = []
-
-    def keep_skills(trainer: Trainer) -> None:
-        if trainer.env_steps == FREEZE:
-            frozen.append(copy.deepcopy(trainer.agent.state_dict()))
 
     def watch(trainer: Trainer) -> None:
         trainer.add_callback("pre_update", lambda _: shares.append(corner_shares(trainer.agent.rollout, config)))
-        trainer.add_callback("post_iteration", lambda *_: keep_skills(trainer))
 
     rows = trained_rows(config, watch)
     returns = [row.get("Rewards/Episode/Return_Mean", 0.0) for row in rows]
     rewarded = [(index + 1) * config.batch_size for index, value in enumerate(returns) if value > 0.0]
     per_window = WINDOW // config.batch_size
     windows = range(per_window, len(rows) + 1, per_window)
-    result = {
+    return {
         "rewarded_after": rewarded[0] if rewarded else None,
         "final_return": final_return(returns, config),
         "corners": [corners(shares[end - per_window : end]) for end in windows],
         "marks": {str(mark): diagnostics(rows, shares, mark // config.batch_size) for mark in MARKS if mark <= steps},
     }
-    if frozen_steps and frozen:
-        again = replace(config, seed=seed + FROZEN_SEED, total_steps=frozen_steps, freeze_skills=True)
-        rows = trained_rows(again, lambda trainer: trainer.agent.load_skills(frozen[0]))
-        result["frozen_return"] = final_return([row.get("Rewards/Episode/Return_Mean", 0.0) for row in rows], again)
-    return result
+
+
+def frozen_run(seed: int, freeze: int, steps: int) -> dict[str, Any]:
+    """Train a start for ``freeze`` steps, then a new coordinator on its skills; return this one's reward at its end."""
+    torch.set_num_threads(1)
+    config = preset("paper", seed=seed, total_steps=freeze, eval_interval=10**12)
+    skills: list[dict[str, Any]] = []
+
+    def keep_skills(trainer: Trainer) -> None:
+        trainer.add_callback("post_iteration", lambda *_: skills.append(trainer.agent.state_dict()))
+
+    trained_rows(config, keep_skills)
+    again = replace(config, seed=seed + FROZEN_SEED, total_steps=steps, freeze_skills=True)
+    rows = trained_rows(again, lambda trainer: trainer.agent.load_skills(skills[-1]))
+    return {"return": final_return([row.get("Rewards/Episode/Return_Mean", 0.0) for row in rows], again)}
 
 
 def trained_rows(config: HMASDConfig, prepare: Callable[[Trainer], None]) -> list[dict[str, float]]:
@@ -166,11 +168,12 @@ def start_figures(bench: Benchmark) -> list[Figure]:
     }
     figures = [share_figure(variant, starts, by_variant["paper"]) for variant, starts in by_variant.items()]
     paper = by_variant["paper"]
+    paper_by_seed = {plan[name]["seed"]: start for name, start in starts.items() if name.startswith("start-paper-")}
     return [
         *figures,
         *reward_figures(paper),
         *corner_figures(paper),
-        *frozen_figures(paper),
+        *frozen_figures(bench, paper_by_seed),
         *separation_figures(paper),
     ]
 
@@ -210,7 +213,7 @@ def reward_figures(starts: list[dict[str, Any]]) -> list[Figure]:
     before: dict[bool, list[float]] = {True: [], False: []}
     for start in rewarded:
         window = start["rewarded_after"] // WINDOW - 1  # the last whole window before the first reward
-        if window >= 0:
+        if window >= 0 and "corners" in start:  # units of earlier commits have corners at the marks alone
             before[learns(start)].append(start["corners"][window])
     if all(before.values()):
         learned, others = (np.array(before[kind]) for kind in (True, False))
@@ -222,20 +225,24 @@ def reward_figures(starts: list[dict[str, Any]]) -> list[Figure]:
     return figures
 
 
-def frozen_figures(starts: list[dict[str, Any]]) -> list[Figure]:
-    """Return the reward of new coordinators on frozen skills, by whether these lead to all corners."""
+def frozen_figures(bench: Benchmark, starts: dict[int, dict[str, Any]]) -> list[Figure]:
+    """Return the reward of new coordinators on frozen skills, by whether these lead to all corners.
+
+    Args:
+        bench: Has the finished units.
+        starts: Starts with the paper's settings by seed.
+    """
     mark, figures = str(FREEZE), []
-    tried = [start for start in starts if "frozen_return" in start]
-    groups = {
-        complete: [start for start in tried if (start["marks"][mark]["corners"] == len(CORNERS)) is complete]
-        for complete in (True, False)
-    }
+    groups: dict[bool, list[float]] = {True: [], False: []}
+    for name, run in planned_frozen(bench.quick).items():
+        start, frozen = starts.get(run["seed"]), bench.finished(name, **run)
+        if start is not None and mark in start["marks"] and frozen is not None:
+            groups[start["marks"][mark]["corners"] == len(CORNERS)].append(frozen["return"])
     if not all(groups.values()):
         return []
-    counts = [[sum(start["frozen_return"] >= LEARNS for start in group), len(group)] for group in groups.values()]
+    counts = [[sum(value >= LEARNS for value in returns), len(returns)] for returns in groups.values()]
     p = fisher_exact([[k, n - k] for k, n in counts]).pvalue
-    for complete, group in groups.items():
-        returns = [start["frozen_return"] for start in group]
+    for complete, returns in groups.items():
         k, n = counts[0 if complete else 1]
         note = f"{k} of {n} learn, p = {p:.3f} for a difference; " + ", ".join(f"{value:.2f}" for value in returns)
         skills = "all corners" if complete else "fewer corners"

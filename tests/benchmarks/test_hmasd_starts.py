@@ -6,13 +6,13 @@ from benchmarks.harness import Benchmark
 from benchmarks import hmasd as bench
 from benchmarks import hmasd_starts as starts
 from hmasd import preset
+from hmasd.agent import HMASDAgent
 from hmasd.learning.rollout import Rollout
 
 
-def start(final_return, value, rewarded_after=None, frozen_return=0.0):
+def start(final_return, value, rewarded_after=None):
     marks = {str(mark): dict.fromkeys(starts.DIAGNOSTICS, value) for mark in starts.MARKS}
-    kept = {"rewarded_after": rewarded_after, "final_return": final_return, "corners": [value] * 12, "marks": marks}
-    return kept | {"frozen_return": frozen_return}
+    return {"rewarded_after": rewarded_after, "final_return": final_return, "corners": [value] * 12, "marks": marks}
 
 
 def test_every_start_has_valid_settings_and_the_paper_most_seeds():
@@ -38,17 +38,29 @@ def test_corner_shares_count_the_steps_of_a_skill_that_end_on_a_corner():
 def test_a_start_keeps_the_means_before_its_marks(monkeypatch):
     monkeypatch.setattr(starts, "MARKS", (16_000, 32_000))
     small = {"hidden_size": 8, "ppo_epochs": 1, "discriminator_epochs": 1}
-    monkeypatch.setattr(starts, "FREEZE", 9600)
-    result = starts.start_run(1, small, 19_200, 6400)
+    result = starts.start_run(1, small, 19_200)
     assert set(result["marks"]) == {"16000"}
     kept = result["marks"]["16000"]
     assert set(kept) == set(starts.DIAGNOSTICS)
     assert kept["entropy_within_skills"] == pytest.approx(kept["visit_entropy"] - kept["visit_information"], abs=1e-3)
     assert kept["visit_entropy"] > 4.0, "new networks walk at random"
     assert len(result["corners"]) == 1
-    assert result["frozen_return"] == 0.0, "a coordinator of random skills"
-    again = starts.start_run(1, small, 19_200, 0)
-    assert again == {name: value for name, value in result.items() if name != "frozen_return"}
+
+
+def test_a_new_coordinator_learns_on_the_skills_of_a_start(monkeypatch):
+    small = {"hidden_size": 8, "ppo_epochs": 1, "discriminator_epochs": 1, "max_episode_steps": 40}
+    monkeypatch.setattr(starts, "preset", lambda name, **changes: preset(name, **small, **changes))
+    loaded, load_skills = [], HMASDAgent.load_skills
+
+    def load(agent, state):
+        loaded.append((agent.config, state["version"]))
+        load_skills(agent, state)
+
+    monkeypatch.setattr(HMASDAgent, "load_skills", load)
+    assert 0.0 <= starts.frozen_run(1, 6400, 3200)["return"] <= 1.0
+    [(config, version)] = loaded
+    assert (config.freeze_skills, config.seed, config.total_steps) == (True, 1 + starts.FROZEN_SEED, 3200)
+    assert version == 2, "skills after the last of two updates"
 
 
 def test_variants_are_compared_with_the_papers_settings_and_diagnostics_with_the_result(tmp_path, monkeypatch):
@@ -59,8 +71,10 @@ def test_variants_are_compared_with_the_papers_settings_and_diagnostics_with_the
     for index, seed in enumerate(starts.SEEDS[:4]):
         learned = index % 2 == 0
         name = f"start-paper-{seed}"
-        kept = start(0.5, 4.0, 48_000, 0.7) if learned else start(0.0, float(index), 64_000 if index == 1 else None)
+        kept = start(0.5, 4.0, 48_000) if learned else start(0.0, float(index), 64_000 if index == 1 else None)
         harness.keep(name, plan[name], kept)
+        name = f"frozen-paper-{seed}"
+        harness.keep(name, starts.planned_frozen(quick=False)[name], {"return": 0.7 if learned else 0.0})
     name = f"start-lipschitz-{starts.SEEDS[0]}"
     harness.keep(name, plan[name], start(0.9, 4.0))
     figures = {figure.name: figure for figure in starts.start_figures(harness)}
