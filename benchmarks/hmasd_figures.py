@@ -149,10 +149,11 @@ def variant_figures(runs_by_name: dict[str, dict[str, Any]]) -> list[Figure]:
 def replay_figures(runs_by_name: dict[str, dict[str, Any]]) -> list[Figure]:
     """Return the largest replay errors of both levels; without a goal, because a larger one ends a run."""
     # a run with the paper's settings that is a kept copy of another one counts once
-    runs = [run for run in runs_by_name.values() if "same_run_as" not in run]
+    runs = [run.get("replay_errors") for run in runs_by_name.values() if "same_run_as" not in run]
+    both = [errors for errors in runs if errors and errors["Coordinator"]]  # the baselines have no coordinator: 0
     figures = []
     for level, limit in (("Coordinator", "what rounding explains, at most 0.01"), ("Discoverer", "1e-4")):
-        errors = [run["replay_errors"][level] for run in runs if run.get("replay_errors", {}).get(level)]
+        errors = [run[level] for run in both]
         note = f"all updates of {len(errors)} runs of HMASD; a run ends above {limit}"
         name = f"largest replay error of a log-probability, {level.lower()}"
         figures.append(Figure(name=name, value=max(errors, default=float("nan")), note=note))

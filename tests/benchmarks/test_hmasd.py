@@ -91,6 +91,18 @@ def test_states_of_finished_runs_go_except_for_skills_that_are_still_needed(tmp_
     assert not list(tmp_path.rglob("*.*"))
 
 
+def test_replay_errors_are_those_of_runs_with_both_levels():
+    runs = {
+        "hmasd": {"replay_errors": {"Coordinator": 2e-5, "Discoverer": 0.0}},
+        "copy": {"replay_errors": {"Coordinator": 2e-5, "Discoverer": 0.0}, "same_run_as": "hmasd"},
+        "mappo": {"replay_errors": {"Coordinator": 0.0, "Discoverer": 0.0}},
+        "earlier": {"replay_error": 1e-4},
+    }
+    coordinator, discoverer = reporting.replay_figures(runs)
+    assert (coordinator.value, discoverer.value) == (2e-5, 0.0)
+    assert "of 1 runs of HMASD" in coordinator.note
+
+
 def test_runs_of_a_method_come_by_seed():
     runs = {f"fresh-default-{seed}": {"seed": seed} for seed in (14, 5, 10)} | {"fresh-paper-5": {"seed": 0}}
     assert [run["seed"] for run in reporting.runs_of(runs, "fresh-default")] == [5, 10, 14]
