@@ -35,7 +35,7 @@ def test_a_log_file_that_cannot_be_written_ends_with_one_warning(
 
     with file_size_limit(100), log_to_file(path):
         for index in range(20):
-            logging.getLogger("job").info("line %d of a job that goes on", index)
+            logging.getLogger("job").info("line %d of a job that continues", index)
 
     assert len(shown) == 1
     assert f"cannot write the log file {str(path)!r}: File too large" in shown[0]

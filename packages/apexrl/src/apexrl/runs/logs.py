@@ -62,7 +62,7 @@ def log_to_file(path: StrPath, level: int = logging.INFO) -> Iterator[None]:
     """Append everything that is logged in this process to ``path`` while the block runs.
 
     Warnings still reach standard error if nobody else has arranged for it. When nothing more can be written to the
-    file, because the disk is full for instance, one warning says so and the block goes on without it.
+    file, because the disk is full for instance, one warning says so and the block continues without it.
 
     Args:
         path: The log file.
